@@ -8,13 +8,13 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// Additions returns the steps that guard ranges of peers in a kernel whose other state is not judged: nothing of it is
-// removed or replaced. An element of the set of ranges that a wider one covers is exchanged for that one within a
+// Additions returns the steps that add guards for ranges of peers. Other state of the kernel is not compared: none of
+// it is removed or replaced. If a new range covers an element of the set of ranges, the element is replaced within one
 // transaction.
 //
-// A range within one to which a path leads is guarded by the twin of that path; a route that refuses the narrower range
-// would win over the path. Where the table has a guard, that has the rules for the paths that exist, and only its set
-// grows.
+// A range inside the destination of a unicast route is guarded by the unreachable route next to that one; a more
+// specific unreachable route would override the unicast route. If the table has a guard chain, the chain has the rules
+// for the existing routes, and only its set is extended.
 func Additions(have State, ranges []netip.Prefix) Plan {
 	paths := only(have.Routes, func(r Route) bool { return r.Table == RoutingTable && r.leads() })
 	ranges = only(ranges, func(p netip.Prefix) bool {
@@ -24,7 +24,7 @@ func Additions(have State, ranges []netip.Prefix) Plan {
 		return Plan{}
 	}
 	want := canonical(GuardState(ranges))
-	if guard := &want.Firewall.Chains[0]; len(paths) > 0 { // others have deleted the table, and the paths go on
+	if guard := &want.Firewall.Chains[0]; len(paths) > 0 { // another program deleted the table; the routes remain
 		guard.Rules = slices.Insert(guard.Rules, 0, nft.Rule{nft.OIfGroup(GroupOverlay), nft.Accept()})
 	}
 	var p Plan
@@ -36,7 +36,7 @@ func Additions(have State, ranges []netip.Prefix) Plan {
 	return p
 }
 
-// guardOf returns the guard in an observed table, and what it becomes where another one is added.
+// guardOf returns the guard in an observed table before and after the other guard is added.
 func guardOf(have, add nft.Table) (before, after nft.Table) {
 	before, after = have, add
 	before.Sets = only(have.Sets, func(s nft.Set) bool { return s.Name == setPeers })

@@ -10,8 +10,8 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// add applies what guards ranges and fails if anything goes, or if a range is not guarded afterwards. Applied twice, it
-// is an empty plan.
+// add applies Additions. It fails if an object is removed, if a range is not guarded afterwards, or if a second plan is
+// not empty.
 func add(t *testing.T, k *Kernel, ranges ...netip.Prefix) Plan {
 	t.Helper()
 	before := observe(t, k)
@@ -57,7 +57,7 @@ func observe(t *testing.T, k *Kernel) State {
 	return have
 }
 
-// guarded are the ranges in the set of a state's table.
+// guarded returns the ranges in the set of a state's table.
 func guarded(s State) []netip.Prefix {
 	i := slices.IndexFunc(s.Firewall.Sets, func(s nft.Set) bool { return s.Name == setPeers })
 	if i < 0 {
@@ -66,7 +66,7 @@ func guarded(s State) []netip.Prefix {
 	return s.Firewall.Sets[i].Elements
 }
 
-// TestAdditionsGuard: on a node that has booted, additions are the guard.
+// TestAdditionsGuard: on a node that has just booted, the additions are the complete guard.
 func TestAdditionsGuard(t *testing.T) {
 	t.Parallel()
 	if p := Additions(State{}, nil); !p.Empty() {
@@ -80,9 +80,8 @@ func TestAdditionsGuard(t *testing.T) {
 	add(t, k, netip.MustParsePrefix("10.12.0.0/16"))
 }
 
-// TestAdditionsBesidePaths: beside the state of an earlier process, ranges are added to it whatever their relation to
-// those that it has. The paths stay: also where the table was deleted, and where a range is within one to which a path
-// leads.
+// TestAdditionsBesidePaths adds ranges to the state of an earlier process, in all relations to its ranges. The unicast
+// routes remain, also if the table was deleted, and if a range is inside the destination of such a route.
 func TestAdditionsBesidePaths(t *testing.T) {
 	t.Parallel()
 	served := nodeOfTwoPeers().Peers[0].CIDRs[0]
@@ -90,9 +89,9 @@ func TestAdditionsBesidePaths(t *testing.T) {
 	outer := netip.PrefixFrom(served.Addr(), served.Bits()-4).Masked()
 	free := netip.MustParsePrefix("10.99.0.0/16")
 	for _, test := range []struct {
-		name, others string // what they do before
+		name, others string // shell commands of another program
 		ranges       []netip.Prefix
-		empty        bool // nothing is added
+		empty        bool // no additions
 	}{
 		{"what there is", "", nodeOfTwoPeers().peerCIDRs(), true},
 		{"within what there is", "", []netip.Prefix{inner}, true},
@@ -127,7 +126,7 @@ func TestAdditionsBesidePaths(t *testing.T) {
 			if table := ns.Run("nft", "list", "table", "ip", Table); strings.Contains(table, "dormant") {
 				t.Errorf("the table is switched off:\n%s", table)
 			}
-			reach(t, k, want) // a full pass goes on from it
+			reach(t, k, want) // a full pass completes it
 		})
 	}
 }

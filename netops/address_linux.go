@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// addressLabel marks an address of the loopback device as ours.
+// addressLabel marks our addresses on the loopback device.
 const addressLabel = loopback + ":lqn"
 
-// addresses reads the IPv4 addresses of our links, and those of the loopback device that bear our label.
+// addresses reads the IPv4 addresses of our links, and those of the loopback device that have our label.
 func (s *routeSocket) addresses(links map[int]Link) ([]Address, error) {
 	own := func(l Link) bool { return l.ours() || l.Name == loopback }
 	return ofLinks(links, own, func(index int, l Link) ([]Address, error) {
@@ -31,7 +31,7 @@ func (s *routeSocket) changeAddress(op Op, a Address, link int) error {
 	address, label := a.Prefix.Addr(), ""
 	header := unix.IfAddrmsg{Family: unix.AF_INET, Prefixlen: uint8(a.Prefix.Bits()), Index: uint32(link)}
 	if a.Link == loopback {
-		if op == Add { // one that is there, without our label, is replaced: else it would never be known as ours
+		if op == Add { // replaces an existing address without our label: it would not be recognised as ours
 			err := s.execute(changing(Remove, unix.RTM_NEWADDR, 0, header, optional(unix.IFA_LOCAL, &address)))
 			if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
 				return err
@@ -42,7 +42,7 @@ func (s *routeSocket) changeAddress(op Op, a Address, link int) error {
 	return s.execute(changing(op, unix.RTM_NEWADDR, raw.Excl, header, optional(unix.IFA_LOCAL, &address), optional(unix.IFA_LABEL, &label)))
 }
 
-// fields are the attributes of a neighbour.
+// fields returns the attributes of a neighbour.
 func (n *Neighbour) fields() []field {
 	return []field{optional(unix.NDA_DST, &n.IP), optional(unix.NDA_LLADDR, (*[]byte)(&n.MAC))}
 }

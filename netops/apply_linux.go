@@ -10,30 +10,30 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// maxReported is how many errors Apply tells of: where a link is missing, thousands of steps fail for it.
+// maxReported is the maximum number of errors that Apply returns. A missing link makes thousands of steps fail.
 const maxReported = 20
 
-// Apply executes the steps in their order. It goes on past a step that fails and returns what failed, joined.
-// A step that finds its work done is no failure. Nexthops that cannot be added are left out of their groups: one
-// gateway that is not reached must not take the others with it.
+// Apply executes the steps in order. It continues after a failed step and returns the joined errors. A step whose
+// result already exists is not an error. Nexthops that cannot be added are left out of their groups, so that one
+// unreachable gateway does not disable the others.
 //
-// Where a firewall fails that is to be made, nothing would judge what arrives by the links, and nothing is opened:
-// links, addresses, nexthops and routes stay as they are, but for those that are not wanted. Where one stood before, it
-// still refuses what it does not know.
+// If creating a firewall fails, packets that arrive on the links would not be filtered. Then no path is opened: links,
+// addresses, nexthops and routes are not added or changed, only removed. A firewall that existed before still drops
+// unknown packets.
 func (k *Kernel) Apply(p Plan) error {
 	r := run{Kernel: k, indexes: make(map[string]int), missing: make(map[uint32]bool)}
 	var errs []error
-	bare, skipped := false, 0
+	unfiltered, skipped := false, 0
 	for _, s := range p.Steps {
-		if bare && s.opens() {
+		if unfiltered && s.opens() {
 			skipped++
 			continue
 		}
-		if err := r.step(s); err != nil && !settled(s, err) {
+		if err := r.step(s); err != nil && !alreadyDone(s, err) {
 			errs = append(errs, fmt.Errorf("%s %s: %w", s.Op, s.title(), err))
 			switch o := s.Object.(type) {
 			case Firewall:
-				bare = bare || o.Bare && s.Op != Remove
+				unfiltered = unfiltered || o.Unfiltered && s.Op != Remove
 			case Nexthop:
 				r.missing[o.ID] = r.missing[o.ID] || s.Op == Add
 			}
@@ -48,8 +48,8 @@ func (k *Kernel) Apply(p Plan) error {
 	return errors.Join(errs...)
 }
 
-// opens reports whether packets may pass by the step, or by one that needs it. Those of the guard are none: they
-// refuse.
+// opens reports whether the step, or one that depends on it, lets packets pass. The steps of the guard do not: they
+// only block packets.
 func (s Step) opens() bool {
 	switch o := s.Object.(type) {
 	case Firewall, Rule, KernelRule:
@@ -60,14 +60,14 @@ func (s Step) opens() bool {
 	return s.Op != Remove
 }
 
-// title is the object in one line.
+// title returns the object in one line.
 func (s Step) title() string {
 	title, _, _ := strings.Cut(s.Object.String(), "\n")
 	return title
 }
 
-// settled reports whether the error says that the step's work was done before.
-func settled(s Step, err error) bool {
+// alreadyDone reports whether the error means that the result of the step already exists.
+func alreadyDone(s Step, err error) bool {
 	if s.Op == Remove {
 		return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENODEV) ||
 			errors.Is(err, unix.EADDRNOTAVAIL)
@@ -99,7 +99,7 @@ func (r *run) step(s Step) error {
 	return r.change(s, index)
 }
 
-// change makes the step's change of an object; index is that of its link.
+// change applies the step's change of an object; index is the index of its link.
 func (r *run) change(s Step, index int) error {
 	switch o := s.Object.(type) {
 	case Link:
@@ -108,7 +108,7 @@ func (r *run) change(s Step, index int) error {
 			return r.route.execute(changing(Remove, unix.RTM_NEWLINK, 0, unix.IfInfomsg{Index: int32(index)}))
 		}
 		return r.route.configureLink(o, index)
-	case Membership: // ends: the group 0 is that in which all are by default
+	case ForeignMember: // removal sets group 0, the default
 		return r.route.setLink(unix.IfInfomsg{Index: int32(index)}, required(unix.IFLA_GROUP, new(uint32)))
 	case Address:
 		return r.route.changeAddress(s.Op, o, index)
@@ -136,13 +136,13 @@ func (r *run) change(s Step, index int) error {
 	return fmt.Errorf("no such kind of object: %T", s.Object)
 }
 
-// device is the name of the link that a change of the object needs.
-func (l Link) device() string       { return l.Name }
-func (m Membership) device() string { return m.Link }
-func (a Address) device() string    { return a.Link }
-func (n Neighbour) device() string  { return n.Link }
-func (n Nexthop) device() string    { return n.Link }
-func (r Route) device() string      { return r.Link }
+// device returns the name of the link that a change of the object requires.
+func (l Link) device() string          { return l.Name }
+func (m ForeignMember) device() string { return m.Link }
+func (a Address) device() string       { return a.Link }
+func (n Neighbour) device() string     { return n.Link }
+func (n Nexthop) device() string       { return n.Link }
+func (r Route) device() string         { return r.Link }
 
 // index returns the index of a link, or ENODEV.
 func (r *run) index(name string) (int, error) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// withKind is a state whose overlay is of a kind.
+// withKind returns the state with overlay links of another kind.
 func withKind(s State, kind LinkKind) State {
 	s.Links = slices.Clone(s.Links)
 	for i := range s.Links {
@@ -21,7 +21,8 @@ func withKind(s State, kind LinkKind) State {
 	return s
 }
 
-// TestMemberFails has somebody's link keep one of three out: the group has the other two until it is gone.
+// TestMemberFails: a foreign link excludes one of three overlay links. The group has the other two until the foreign
+// link is removed.
 func TestMemberFails(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -47,7 +48,7 @@ func TestMemberFails(t *testing.T) {
 	reach(t, k, want)
 }
 
-// eachOverlay runs a test for every kind of overlay that the kernel has.
+// eachOverlay runs a test for each kind of overlay that the kernel supports.
 func eachOverlay(t *testing.T, test func(t *testing.T, kind LinkKind)) {
 	for _, kind := range overlays() {
 		t.Run(string(kind), func(t *testing.T) { test(t, kind) })
@@ -61,30 +62,30 @@ func TestApply(t *testing.T) {
 		k := ns.kernel()
 		reach(t, k, withKind(nodeLike(), kind))
 
-		told := ns.IP("-d link show " + Overlay)
+		shown := ns.IP("-d link show " + Overlay)
 		for _, want := range []string{"external", "addrgenmode none", "mtu 1450", "02:00:0a:50:00:01", ",UP"} {
-			if !strings.Contains(told, want) {
-				t.Errorf("ip link does not say %q:\n%s", want, told)
+			if !strings.Contains(shown, want) {
+				t.Errorf("ip link does not show %q:\n%s", want, shown)
 			}
 		}
-		if told := ns.Run("cat", "/proc/sys/net/ipv4/conf/"+Overlay+"/forwarding"); told != "1\n" {
-			t.Errorf("forwarding is %q", told)
+		if shown := ns.Run("cat", "/proc/sys/net/ipv4/conf/"+Overlay+"/forwarding"); shown != "1\n" {
+			t.Errorf("forwarding is %q", shown)
 		}
-		told = ns.IP(fmt.Sprintf("nexthop get id %d", NexthopBase+1))
+		shown = ns.IP(fmt.Sprintf("nexthop get id %d", NexthopBase+1))
 		for _, want := range []string{"encap ip id 7 ", "dst 10.244.1.5 ", "ttl 64 ", "via 10.80.128.1 ", "onlink"} {
-			if !strings.Contains(told, want) {
-				t.Errorf("ip nexthop does not say %q:\n%s", want, told)
+			if !strings.Contains(shown, want) {
+				t.Errorf("ip nexthop does not show %q:\n%s", want, shown)
 			}
 		}
-		told = ns.IP("route get 10.11.5.6")
-		if !strings.Contains(told, "via 10.80.128.1") || !strings.Contains(told, "mtu 1370") {
-			t.Errorf("route to the first peer:\n%s", told)
+		shown = ns.IP("route get 10.11.5.6")
+		if !strings.Contains(shown, "via 10.80.128.1") || !strings.Contains(shown, "mtu 1370") {
+			t.Errorf("route to the first peer:\n%s", shown)
 		}
 	})
 }
 
-// TestMadeInItsGroup: rules know a link by its group, so there is no moment in which it has none.
-func TestMadeInItsGroup(t *testing.T) {
+// TestCreatedInGroup: a link is in its group from its creation on, because firewall rules match the group.
+func TestCreatedInGroup(t *testing.T) {
 	t.Parallel()
 	eachOverlay(t, func(t *testing.T, kind LinkKind) {
 		k := newNamespace(t).kernel()
@@ -115,9 +116,9 @@ func TestGatewayMoveIsOneStep(t *testing.T) {
 	})
 }
 
-// TestFarEndMoves leads packets to a gateway's new pod: the firewall admits it, and the link changes in place, so that
-// nothing that uses it goes.
-func TestFarEndMoves(t *testing.T) {
+// TestRemoteEndMoves changes the pod of a gateway. The firewall accepts the new address, and the link changes in place,
+// without effect on the objects that depend on it.
+func TestRemoteEndMoves(t *testing.T) {
 	t.Parallel()
 	eachOverlay(t, func(t *testing.T, kind LinkKind) {
 		k, c := newNamespace(t).kernel(), nodeOfTwoPeers()
@@ -130,8 +131,8 @@ func TestFarEndMoves(t *testing.T) {
 	})
 }
 
-// TestOtherMode replaces a node's link in collect-metadata mode by plain ones, and back: at one port only one mode can
-// be.
+// TestOtherMode replaces a node's link in collect-metadata mode by plain links, and back. A port supports only one of
+// the modes.
 func TestOtherMode(t *testing.T) {
 	t.Parallel()
 	eachOverlay(t, func(t *testing.T, kind LinkKind) {
@@ -143,8 +144,8 @@ func TestOtherMode(t *testing.T) {
 	})
 }
 
-// TestOneSocket: a node's overlay listens on IPv4 only, a gateway's on both, which is why it needs a filter for IPv6.
-func TestOneSocket(t *testing.T) {
+// TestOverlaySockets: a node's overlay listens on IPv4 only. A gateway's listens on both, and needs a filter for IPv6.
+func TestOverlaySockets(t *testing.T) {
 	t.Parallel()
 	eachOverlay(t, func(t *testing.T, kind LinkKind) {
 		for want, s := range map[int]State{1: NodeState(nodeOfTwoPeers()), 2: GatewayState(gatewayOfEqualClusters())} {
@@ -161,7 +162,7 @@ func TestOneSocket(t *testing.T) {
 	})
 }
 
-// TestLinkSetDown is what a node's administrator may do: the kernel forgets nexthops and routes.
+// TestLinkSetDown: when an administrator sets the link down, the kernel removes nexthops and routes.
 func TestLinkSetDown(t *testing.T) {
 	t.Parallel()
 	eachOverlay(t, func(t *testing.T, kind LinkKind) {
@@ -169,9 +170,9 @@ func TestLinkSetDown(t *testing.T) {
 		k := ns.kernel()
 		reach(t, k, withKind(nodeLike(), kind))
 		ns.IP("link set down dev " + Overlay)
-		if told := ns.IP("route show table 7600"); !strings.Contains(told, "unreachable 10.11.0.0/16") ||
-			strings.Contains(told, "nhid") {
-			t.Errorf("with the link down, routes that refuse are to remain alone:\n%s", told)
+		if shown := ns.IP("route show table 7600"); !strings.Contains(shown, "unreachable 10.11.0.0/16") ||
+			strings.Contains(shown, "nhid") {
+			t.Errorf("with the link down, routes that refuse are to remain alone:\n%s", shown)
 		}
 		reach(t, k, withKind(nodeLike(), kind))
 	})
@@ -183,8 +184,8 @@ func TestLocalRuleMovesAndReturns(t *testing.T) {
 	k := ns.kernel()
 	before := ns.IP("-d rule")
 	reach(t, k, State{LocalRuleMoved: true, Rules: []Rule{{Priority: 50, Mark: 7, Table: localTable}}})
-	if told := ns.IP("rule"); strings.Contains(told, "0:\tfrom all lookup local\n0") || !strings.Contains(told, "100:\tfrom all lookup local") {
-		t.Errorf("rules:\n%s", told)
+	if shown := ns.IP("rule"); strings.Contains(shown, "0:\tfrom all lookup local\n0") || !strings.Contains(shown, "100:\tfrom all lookup local") {
+		t.Errorf("rules:\n%s", shown)
 	}
 	reach(t, k, State{})
 	if after := ns.IP("-d rule"); after != before {
@@ -192,7 +193,7 @@ func TestLocalRuleMovesAndReturns(t *testing.T) {
 	}
 }
 
-// TestForeignLocalRule: on a node, others may have moved the rule; that is theirs.
+// TestForeignLocalRule: another program may have moved the rule on a node. It is not ours then.
 func TestForeignLocalRule(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -209,12 +210,12 @@ func TestForeignLocalRule(t *testing.T) {
 	}
 }
 
-// carrier is what the kernel tells of a link some time after it was set up.
+// carrier matches link attributes that the kernel sets some time after the link is up.
 var carrier = regexp.MustCompile(`<[^>]*>|state [A-Z]+|linkdown `)
 
-// portrait is what ip(8) and nft(8) tell of a namespace, but for what changes with time by itself: carriers, and
-// the IPv6 addresses that the kernel tries out.
-func (ns namespace) portrait() string {
+// snapshot returns the output of ip(8) and nft(8) for a namespace, without attributes that change over time: carriers,
+// and tentative IPv6 addresses.
+func (ns namespace) snapshot() string {
 	var all strings.Builder
 	for _, args := range []string{
 		"-d link", "-4 -o addr", "-4 neigh show nud all", "-4 nexthop", "-4 -d route show table all", "-4 -d rule",
@@ -246,9 +247,9 @@ func TestForeignObjectsStay(t *testing.T) {
 			ns.IP(args)
 		}
 		ns.Run("nft", "table ip foreign { chain c { type filter hook forward priority 0; tcp dport 80 accept; }; }")
-		before := ns.portrait()
+		before := ns.snapshot()
 		reach(t, k, withKind(nodeLike(), kind))
-		during := "\n" + ns.portrait()
+		during := "\n" + ns.snapshot()
 		for line := range strings.Lines(before) {
 			if !strings.Contains(during, "\n"+line) {
 				t.Errorf("lost meanwhile: %s", line)
@@ -257,13 +258,13 @@ func TestForeignObjectsStay(t *testing.T) {
 		if err := k.Cleanup(); err != nil {
 			t.Fatal(err)
 		}
-		if after := ns.portrait(); after != before {
+		if after := ns.snapshot(); after != before {
 			t.Errorf("before:\n%s\nafter:\n%s", before, after)
 		}
 	})
 }
 
-func TestApplyGoesOn(t *testing.T) {
+func TestApplyContinues(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	k := ns.kernel()
@@ -296,7 +297,7 @@ func TestApplyGoesOn(t *testing.T) {
 	}
 }
 
-func TestManyFarEnds(t *testing.T) {
+func TestManyRemoteEnds(t *testing.T) {
 	t.Parallel()
 	farEnds, limit := 5000, 5*time.Minute
 	if testing.Short() {

@@ -9,22 +9,21 @@ import (
 	raw "github.com/mdlayher/netlink"
 )
 
-// field is an attribute of a netlink message and the value that it carries, to the kernel or from it. A value is a
-// *int, *uint32, *uint16 (in network byte order), *uint8, *string, *[]byte or *netip.Addr, or the fields inside,
-// []field.
+// field is an attribute of a netlink message with the value that is encoded from or decoded into. A value is a *int,
+// *uint32, *uint16 (in network byte order), *uint8, *string, *[]byte or *netip.Addr, or nested fields, []field.
 type field struct {
 	typ      uint16
 	value    any
-	required bool // sent also if it is zero
+	required bool // also sent if zero
 }
 
-// optional is a field that is sent if it has a value; nil, for bytes, is none.
+// optional returns a field that is sent unless its value is zero. For bytes, that is nil.
 func optional(typ uint16, value any) field { return field{typ: typ, value: value} }
 
-// required is a field that is always sent.
+// required returns a field that is always sent.
 func required(typ uint16, value any) field { return field{typ: typ, value: value, required: true} }
 
-// sent reports whether the field has to be in a request.
+// sent reports whether the field is part of a request.
 func (f field) sent() bool {
 	if inside, ok := f.value.([]field); ok {
 		return f.required || slices.ContainsFunc(inside, field.sent)
@@ -62,7 +61,7 @@ func encode(ae *raw.AttributeEncoder, fields []field) {
 	}
 }
 
-// decode reads fields. Attributes that none of them is about are passed over, and what is missing keeps its value.
+// decode reads fields. Attributes without a field are ignored. Fields without an attribute keep their values.
 func decode(ad *raw.AttributeDecoder, fields []field) error {
 	for ad.Next() {
 		i := slices.IndexFunc(fields, func(f field) bool { return f.typ == ad.Type() })
@@ -94,7 +93,7 @@ func decode(ad *raw.AttributeDecoder, fields []field) error {
 	return ad.Err()
 }
 
-// unpack decodes a message: the fixed header, and fields behind it.
+// unpack decodes a message: the fixed header and the fields after it.
 func unpack(data []byte, header any, fields ...field) error {
 	n, err := binary.Decode(data, binary.NativeEndian, header)
 	if err != nil {

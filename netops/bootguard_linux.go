@@ -9,30 +9,30 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// BootTable is a table of nftables that a node loads by itself when it boots, before any of its pods runs: it holds
-// back what is for peers. It is not of this package's making.
+// BootTable is an nftables table that a node loads when it boots, before its pods run. It blocks traffic to peers. This
+// package does not create it.
 const BootTable = "liqonet-boot"
 
-// bootFamilies are those in which BootTable can stand.
+// bootFamilies are the families in which BootTable can exist.
 var bootFamilies = []nft.Family{nft.IP, nft.IP6}
 
-// HasBootGuard reports whether BootTable stands, in either family.
+// HasBootGuard reports whether BootTable exists, in either family.
 func (k *Kernel) HasBootGuard() (bool, error) {
 	for _, family := range bootFamilies {
-		if stands, err := k.nft.Has(family, BootTable); stands || err != nil {
-			return stands, err
+		if exists, err := k.nft.Has(family, BootTable); exists || err != nil {
+			return exists, err
 		}
 	}
 	return false, nil
 }
 
-// LiftBootGuard removes BootTable, whatever it holds; that there is none is no error, and costs a request a family. The
-// node's own guard must stand.
+// LiftBootGuard removes BootTable, whatever its content. A missing table is not an error, and costs one request per
+// family. The node's own guard must be in place.
 func (k *Kernel) LiftBootGuard() error {
 	var errs []error
 	for _, family := range bootFamilies {
-		stands, err := k.nft.Has(family, BootTable)
-		if err == nil && stands {
+		exists, err := k.nft.Has(family, BootTable)
+		if err == nil && exists {
 			err = k.nft.Apply(nft.Diff(nft.Table{Family: family, Name: BootTable}, nft.Table{}))
 		}
 		if err != nil && !errors.Is(err, unix.ENOENT) {

@@ -14,9 +14,9 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// FlushConntrack forgets the connections that have an address in one of the ranges, before or after translation:
-// nat chains see only a connection's first packet, so that old ones keep their old translation until then. The kernel
-// cannot select them by range. The table, which can have a million entries, is read as a stream.
+// FlushConntrack deletes the connections that have an address in one of the ranges, before or after translation. nat
+// chains see only the first packet of a connection, so existing connections keep their old translation. The kernel
+// cannot select connections by range. The table, which can have a million entries, is read as a stream.
 func (k *Kernel) FlushConntrack(ranges []netip.Prefix) error {
 	if len(ranges) == 0 {
 		return nil
@@ -37,7 +37,7 @@ func (k *Kernel) FlushConntrack(ranges []netip.Prefix) error {
 	return nil
 }
 
-// conntrackRequest is a request of ctnetlink for IPv4 (linux/netfilter/nfnetlink_conntrack.h).
+// conntrackRequest returns a ctnetlink request for IPv4 (linux/netfilter/nfnetlink_conntrack.h).
 func conntrackRequest(kind uint16, flags raw.HeaderFlags, attributes []byte) raw.Message {
 	return raw.Message{
 		Header: raw.Header{Type: raw.HeaderType(unix.NFNL_SUBSYS_CTNETLINK<<8 | kind), Flags: raw.Request | flags},
@@ -45,13 +45,13 @@ func conntrackRequest(kind uint16, flags raw.HeaderFlags, attributes []byte) raw
 	}
 }
 
-// flushConntrack deletes matching entries while it reads the table. One that has ended meanwhile is no failure.
+// flushConntrack deletes matching entries while it reads the table. An entry that no longer exists is not an error.
 func flushConntrack(table, changes *raw.Conn, ranges []netip.Prefix) error {
 	const get, remove = 1, 2 // IPCTNL_MSG_CT_GET, IPCTNL_MSG_CT_DELETE
 	if _, err := table.Send(conntrackRequest(get, raw.Dump, nil)); err != nil {
 		return cause(err)
 	}
-	if err := takeMuch(table); err != nil {
+	if err := enlargeDump(table); err != nil {
 		return err
 	}
 	var errs []error
@@ -59,7 +59,7 @@ func flushConntrack(table, changes *raw.Conn, ranges []netip.Prefix) error {
 		if err != nil {
 			return cause(err)
 		}
-		if len(errs) == maxReported || !connects(m.Data, ranges) {
+		if len(errs) == maxReported || !matchesRanges(m.Data, ranges) {
 			continue
 		}
 		request := conntrackRequest(remove, raw.Acknowledge, m.Data[nfgenmsgLen:])
@@ -70,10 +70,10 @@ func flushConntrack(table, changes *raw.Conn, ranges []netip.Prefix) error {
 	return errors.Join(errs...)
 }
 
-// takeMuch has the kernel answer a dump that has begun in pieces of 32 KiB. It makes them as large as what it was ever
-// asked for, up to that (netlink_recvmsg in net/netlink/af_netlink.c), and a million entries in pieces of 4 KiB take
-// half as long again.
-func takeMuch(c *raw.Conn) error {
+// enlargeDump makes the kernel send a dump that has begun in messages of 32 KiB. The kernel uses the size of the
+// largest buffer that the socket has received with, up to that limit (netlink_recvmsg in net/netlink/af_netlink.c). A
+// million entries in messages of 4 KiB take 1.5 times as long.
+func enlargeDump(c *raw.Conn) error {
 	fd, err := c.SyscallConn()
 	if err != nil {
 		return err
@@ -89,8 +89,8 @@ func takeMuch(c *raw.Conn) error {
 
 const nfgenmsgLen = 4 // bytes: family, version, resource
 
-// connects reports whether an entry has an address in one of the ranges, before or after translation.
-func connects(entry []byte, ranges []netip.Prefix) bool {
+// matchesRanges reports whether an entry has an address in one of the ranges, before or after translation.
+func matchesRanges(entry []byte, ranges []netip.Prefix) bool {
 	const original, reply, ip = 1, 2, 1 // CTA_TUPLE_ORIG, CTA_TUPLE_REPLY, CTA_TUPLE_IP
 	for way, tuple := range attributes(entry[min(nfgenmsgLen, len(entry)):]) {
 		if way != original && way != reply {
@@ -110,8 +110,8 @@ func connects(entry []byte, ranges []netip.Prefix) bool {
 	return false
 }
 
-// attributes are the types and values of attributes (linux/netlink.h), up to one that is longer than b. The library's
-// decoder allocates, which was a quarter of the time for a million entries.
+// attributes iterates over the types and values of attributes (linux/netlink.h), and stops at one that is longer than
+// b. The library's decoder allocates, which was a quarter of the time for a million entries.
 func attributes(b []byte) iter.Seq2[uint16, []byte] {
 	return func(yield func(uint16, []byte) bool) {
 		for len(b) >= unix.SizeofNlAttr {

@@ -37,7 +37,7 @@ func TestFlushConntrack(t *testing.T) {
 	remember(1001, "10.244.1.2", "10.11.3.4", "10.11.3.4", "10.244.1.2") // destination
 	remember(1002, "10.11.3.4", "10.244.1.2", "10.244.1.2", "10.11.3.4") // source
 	remember(1003, "10.244.1.2", "10.96.0.1", "10.11.3.4", "10.244.1.2") // after translation
-	remember(1004, "10.244.1.2", "10.12.3.4", "10.12.3.4", "10.244.1.2") // elsewhere
+	remember(1004, "10.244.1.2", "10.12.3.4", "10.12.3.4", "10.244.1.2") // no match
 
 	if err := k.FlushConntrack([]netip.Prefix{netip.MustParsePrefix("10.11.0.0/16")}); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestFlushConntrack(t *testing.T) {
 	}
 }
 
-// tuple is one direction of a UDP flow.
+// tuple returns one direction of a UDP flow.
 func tuple(src, dst string, srcPort, dstPort uint16) netlink.IPTuple {
 	return netlink.IPTuple{
 		Protocol: unix.IPPROTO_UDP,
@@ -64,11 +64,11 @@ func tuple(src, dst string, srcPort, dstPort uint16) netlink.IPTuple {
 	}
 }
 
-// connections is how many TestFlushManyConnections reads. For more than net.netfilter.nf_conntrack_max, raise that
-// first.
+// connections is the number of entries in TestFlushManyConnections. A number beyond net.netfilter.nf_conntrack_max
+// requires raising that first.
 var connections = flag.Int("connections", 60_000, "`NUMBER` of tracked connections to read")
 
-// TestFlushManyConnections: a table is read in little memory, however many entries it has.
+// TestFlushManyConnections: the memory for reading a table does not depend on its size.
 func TestFlushManyConnections(t *testing.T) {
 	const most = 8 << 20 // the library's list of 60,000 takes 30 MiB
 	entries := *connections
@@ -109,7 +109,7 @@ func TestFlushManyConnections(t *testing.T) {
 	}
 }
 
-// heapPeak watches the heap until the function that it returns is called, which tells by how much it grew.
+// heapPeak samples the heap until the returned function is called, which returns its maximum growth.
 func heapPeak() func() int {
 	size := func() int {
 		var m runtime.MemStats

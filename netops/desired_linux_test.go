@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestDesiredFirewalls feeds the firewalls of the golden files to nft.
+// TestDesiredFirewalls validates the firewalls of the golden files with nft.
 func TestDesiredFirewalls(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -24,7 +24,7 @@ func TestDesiredFirewalls(t *testing.T) {
 	}
 }
 
-// TestDesiredStates brings a kernel into each of the states of the golden files.
+// TestDesiredStates applies each of the states of the golden files to a kernel.
 func TestDesiredStates(t *testing.T) {
 	t.Parallel()
 	for name, state := range desired() {
@@ -33,7 +33,7 @@ func TestDesiredStates(t *testing.T) {
 			ns.IP("link add " + Tunnel + " type veth peer name eth0")
 			ns.IP("link add " + Tunnel + "1 type veth peer name far")
 			ns.IP("link set far up")
-			ns.IP("link set eth0 up") // no nexthop is on a link without a carrier
+			ns.IP("link set eth0 up") // a nexthop requires a link with a carrier
 			for i, l := range state.Links {
 				if l.Name == Overlay {
 					state.Links[i].Kind = overlays()[0]
@@ -44,7 +44,7 @@ func TestDesiredStates(t *testing.T) {
 	}
 }
 
-// firewallOf returns the plan's transaction.
+// firewallOf returns the firewall step of a plan.
 func firewallOf(p Plan) Firewall {
 	for _, s := range p.Steps {
 		if f, ok := s.Object.(Firewall); ok {

@@ -11,7 +11,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/golden"
 )
 
-// desired are states as nodes and gateways get them, by the name of their golden file.
+// desired returns the states of typical nodes and gateways by the name of their golden file.
 func desired() map[string]State {
 	return map[string]State{
 		"node":                 NodeState(nodeOfTwoPeers()),
@@ -24,8 +24,8 @@ func desired() map[string]State {
 	}
 }
 
-// nodeOfTwoPeers has a peer of equal pod CIDRs, and one of disjoint ones that hears its tunnel inside the range
-// of its pods; one of its pods has an address outside its pod CIDR.
+// nodeOfTwoPeers has a peer with equal pod CIDRs, and one with disjoint pod CIDRs whose tunnel endpoint is in the range
+// of its pods. One pod of the node has an address outside its pod CIDR.
 func nodeOfTwoPeers() NodeConfig {
 	return NodeConfig{
 		Overlay:      OverlayConfig{Kind: KindVXLAN, Port: 6091, MTU: 1450},
@@ -47,7 +47,7 @@ func nodeOfTwoPeers() NodeConfig {
 	}
 }
 
-// nodeBeforeGateway has a peer whose gateway has no address yet: only the guard stands.
+// nodeBeforeGateway has a peer whose gateway has no address yet, so that there is only the guard.
 func nodeBeforeGateway() NodeConfig {
 	c := nodeOfTwoPeers()
 	c.Peers = c.Peers[:1]
@@ -55,8 +55,7 @@ func nodeBeforeGateway() NodeConfig {
 	return c
 }
 
-// gatewayOfEqualClusters serves a tunnel between clusters of the same ranges; a pod that moves is reported by
-// both nodes.
+// gatewayOfEqualClusters has a tunnel between clusters with the same ranges. Both nodes report a pod that moves.
 func gatewayOfEqualClusters() GatewayConfig {
 	return GatewayConfig{
 		Overlay:      OverlayConfig{Kind: KindVXLAN, Port: 6091, MTU: 1450},
@@ -80,7 +79,7 @@ func gatewayOfEqualClusters() GatewayConfig {
 	}
 }
 
-// gatewayOfDisjointClusters is the client's, with nothing to translate but the nodes.
+// gatewayOfDisjointClusters is a WireGuard client that translates only the addresses of nodes.
 func gatewayOfDisjointClusters() GatewayConfig {
 	c := gatewayOfEqualClusters()
 	c.Overlay.Kind = KindGeneve
@@ -95,7 +94,7 @@ func gatewayOfDisjointClusters() GatewayConfig {
 	return c
 }
 
-// gatewayOfExposedHosts lets the peer reach two hosts outside the cluster.
+// gatewayOfExposedHosts exposes two hosts outside the cluster to the peer.
 func gatewayOfExposedHosts() GatewayConfig {
 	c := gatewayOfEqualClusters()
 	c.Exposed = []Exposed{
@@ -135,7 +134,7 @@ func prefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// TestDesired shows the plans that lead from nothing to the states of nodes and gateways.
+// TestDesired compares the plans for the states of nodes and gateways, from an empty state, with golden files.
 func TestDesired(t *testing.T) {
 	for name, state := range desired() {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +143,7 @@ func TestDesired(t *testing.T) {
 	}
 }
 
-// TestRangesIsASet: nftables refuses ranges that overlap.
+// TestRangesIsASet: nftables rejects overlapping ranges in a set.
 func TestRangesIsASet(t *testing.T) {
 	got := cidr.Outermost(prefixes("10.2.0.0/16", "10.1.2.0/24", "10.1.0.0/16", "10.2.0.0/16", "10.1.0.0/32"))
 	want := prefixes("10.1.0.0/16", "10.2.0.0/16")
@@ -162,7 +161,7 @@ func TestNexthopIDStaysInItsBand(t *testing.T) {
 	}
 }
 
-// TestReachable leaves out what needs a link that others make, and nothing else.
+// TestReachable: exactly the objects that depend on a missing device are left out.
 func TestReachable(t *testing.T) {
 	want := GatewayState(gatewayOfEqualClusters())
 	without := want.Reachable(State{})
@@ -187,7 +186,7 @@ func TestReachable(t *testing.T) {
 	}
 }
 
-// TestReachableGroup leaves a group with the tunnels that are there.
+// TestReachableGroup: a group keeps the tunnels that exist.
 func TestReachableGroup(t *testing.T) {
 	want := GatewayState(gatewayOfTwoTunnels())
 	got := want.Reachable(State{Links: []Link{{Name: Tunnel + "1", Kind: KindDevice}}})
@@ -199,8 +198,7 @@ func TestReachableGroup(t *testing.T) {
 	}
 }
 
-// TestLastMember takes gateways and tunnels out of their groups: while any is used the others are not, and where none
-// is, all are.
+// TestLastMember removes gateways and tunnels from their groups: unused ones are not members unless all are unused.
 func TestLastMember(t *testing.T) {
 	t.Parallel()
 	const first, second, third = 0x4c008001, 0x4c008002, 0x4c008003
@@ -239,8 +237,8 @@ func TestLastMember(t *testing.T) {
 	}
 }
 
-// TestMembershipIsOneStep: no route, rule or link changes with a group.
-func TestMembershipIsOneStep(t *testing.T) {
+// TestGroupChangeIsOneStep: a change of members does not change routes, rules or links.
+func TestGroupChangeIsOneStep(t *testing.T) {
 	t.Parallel()
 	c := nodeOfThreeGateways()
 	before := NodeState(c)

@@ -9,40 +9,39 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// Crossing is what a node exchanges with a peer.
-type Crossing struct {
+// PeerTraffic is the traffic that a node exchanges with a peer.
+type PeerTraffic struct {
 	Peer  []netip.Prefix // ranges
-	Pods  []netip.Addr   // of this node, that send
+	Pods  []netip.Addr   // pods of this node that send
 	Links []string       // to the peer's gateways
 }
 
-// Detours asks the kernel where the packets of crossings go. For each it returns how rules or routes of others take
-// some of them off liqonet's path, or refuse them; "": they do not. A Watch tells of routes of others to the ranges
-// that were asked for last.
+// Detours looks up the routes of the traffic with peers in the kernel. For each peer it returns how foreign rules or
+// routes divert or reject packets; "": they do not. A Watch also reports foreign routes to the ranges of the last call.
 //
-// It asks for one address of each range and for both ends of each narrower prefix that a rule or route of others has
-// which comes before liqonet's; as the node itself sends, as a pod does, and as those pods do to which such a rule
-// applies. Of packets from the peer it asks whether they get to these pods. It sends nothing, and does not follow rules
-// that select by marks, ports or users.
-func (k *Kernel) Detours(crossings []Crossing) ([]string, error) {
+// It looks up one address of each range, and both ends of each narrower prefix in a foreign rule or route that precedes
+// liqonet's: as sent by the node itself, by one pod, and by pods to which such a rule applies. For packets from the
+// peer it verifies that they are routed to these pods. It sends no packets, and does not evaluate rules that select by
+// mark, port or user.
+func (k *Kernel) Detours(peers []PeerTraffic) ([]string, error) {
 	var ranges []netip.Prefix
 	mark := uint32(0)
-	for _, c := range crossings {
+	for _, c := range peers {
 		ranges = append(ranges, c.Peer...)
 		if len(c.Links) > 1 {
 			mark = markArrival
 		}
 	}
-	k.asked.Store(&ranges)
-	found := make([]string, len(crossings))
-	if len(crossings) == 0 {
+	k.detourRanges.Store(&ranges)
+	found := make([]string, len(peers))
+	if len(peers) == 0 {
 		return found, nil
 	}
 	f, err := k.fib()
 	if err != nil {
 		return found, err
 	}
-	for i, c := range crossings {
+	for i, c := range peers {
 		if found[i], err = f.detour(c, mark); err != nil {
 			return found, err
 		}
@@ -50,9 +49,9 @@ func (k *Kernel) Detours(crossings []Crossing) ([]string, error) {
 	return found, nil
 }
 
-// before are the rules of others that come before ours, and the tables to which they and ours lead. The local table,
-// which may have tens of thousands of addresses of Services, is not among them.
-func (f *fib) before() (rules []markedRule, tables []int) {
+// preceding returns the foreign rules that precede ours, and the tables of those and our rules. The local table, which
+// may have tens of thousands of Service addresses, is not included.
+func (f *fib) preceding() (rules []markedRule, tables []int) {
 	for _, r := range f.rules {
 		if r.protocol != Protocol && r.Rule != kernelRule.Rule {
 			rules = append(rules, r)
@@ -68,11 +67,11 @@ func (f *fib) before() (rules []markedRule, tables []int) {
 	return rules, slices.Compact(tables)
 }
 
-// mostPlaces bounds the addresses of a peer that are asked for.
-const mostPlaces = 256
+// maxDestinations limits the number of addresses per peer that are looked up.
+const maxDestinations = 256
 
-// places are addresses of ranges, for each of which other rules and routes of others may decide.
-func (f *fib) places(ranges []netip.Prefix, rules []markedRule, tables []int) (all []netip.Addr, err error) {
+// destinations returns addresses of the ranges, including both ends of all prefixes in foreign rules and routes.
+func (f *fib) destinations(ranges []netip.Prefix, rules []markedRule, tables []int) (all []netip.Addr, err error) {
 	var foreign []netip.Prefix
 	for _, r := range rules {
 		foreign = append(foreign, r.To, r.From)
@@ -92,24 +91,24 @@ func (f *fib) places(ranges []netip.Prefix, rules []markedRule, tables []int) (a
 		all = append(all, r.Addr().Next())
 	}
 	for _, p := range foreign {
-		if p.IsValid() && cidr.Within(p, ranges) && len(all) < mostPlaces {
+		if p.IsValid() && cidr.Within(p, ranges) && len(all) < maxDestinations {
 			all = append(all, p.Addr(), last(p))
 		}
 	}
 	return all, nil
 }
 
-// last is the last address of a prefix.
+// last returns the last address of a prefix.
 func last(p netip.Prefix) netip.Addr {
 	return cidr.Address(cidr.Number(p.Addr()) | uint32(1<<(p.Addr().BitLen()-p.Bits())-1))
 }
 
-// senders are pods, by the links that lead to them: the first one, and for each rule the first one to which it applies.
+// senders returns pods with their links: the first pod, and for each rule the first pod to which it applies.
 func (f *fib) senders(pods []netip.Addr, rules []markedRule) (all []Packet) {
 	add := func(applies func(Packet) bool) {
 		for _, pod := range pods {
-			way, err := f.ask(Packet{To: pod}, flow{}, 0)
-			if p := (Packet{From: pod, IIf: way.Link}); err == nil && way.Link != loopback && applies(p) {
+			route, err := f.lookUp(Packet{To: pod}, flow{}, 0)
+			if p := (Packet{From: pod, IIf: route.Link}); err == nil && route.Link != loopback && applies(p) {
 				all = append(all, p)
 				return
 			}
@@ -126,25 +125,25 @@ func (f *fib) senders(pods []netip.Addr, rules []markedRule) (all []Packet) {
 	return all
 }
 
-// detour returns what takes packets of a crossing elsewhere. mark is that of packets that come from gateways.
-func (f *fib) detour(c Crossing, mark uint32) (string, error) {
-	rules, tables := f.before()
-	places, err := f.places(c.Peer, rules, tables)
+// detour returns the rule or route that diverts the packets of a peer. mark is the mark of packets from gateways.
+func (f *fib) detour(c PeerTraffic, mark uint32) (string, error) {
+	rules, tables := f.preceding()
+	destinations, err := f.destinations(c.Peer, rules, tables)
 	if err != nil {
 		return "", err
 	}
 	pods := f.senders(c.Pods, rules)
-	for _, peer := range places {
+	for _, peer := range destinations {
 		for _, sender := range append([]Packet{{}}, pods...) {
 			sender.To = peer
-			if found, err := f.elsewhere(sender, func(link string) bool { return strings.HasPrefix(link, Prefix) }); found != "" || err != nil {
+			if found, err := f.diverted(sender, func(link string) bool { return strings.HasPrefix(link, Prefix) }); found != "" || err != nil {
 				return found, err
 			}
 		}
 		for _, pod := range pods {
 			for _, link := range c.Links {
 				arriving := Packet{From: peer, To: pod.From, IIf: link, Mark: mark}
-				if found, err := f.elsewhere(arriving, func(link string) bool { return link == pod.IIf }); found != "" || err != nil {
+				if found, err := f.diverted(arriving, func(link string) bool { return link == pod.IIf }); found != "" || err != nil {
 					return found, err
 				}
 			}
@@ -153,16 +152,15 @@ func (f *fib) detour(c Crossing, mark uint32) (string, error) {
 	return "", nil
 }
 
-// elsewhere returns how a packet leaves by another link than it should, or is refused, if rules or routes of others are
-// why.
-func (f *fib) elsewhere(p Packet, right func(link string) bool) (string, error) {
-	taken, err := f.ask(p, flow{}, 0)
-	if err == nil && right(taken.Link) || err != nil && refusalOf(err) == "" {
-		return "", nil // of what the kernel does not answer, nothing is known
+// diverted returns how foreign rules or routes send a packet to another link than expected, or reject it.
+func (f *fib) diverted(p Packet, expected func(link string) bool) (string, error) {
+	taken, err := f.lookUp(p, flow{}, 0)
+	if err == nil && expected(taken.Link) || err != nil && refusalOf(err) == "" {
+		return "", nil // unknown: the kernel does not answer
 	}
 	d, err := f.decide(p, flow{})
 	if refusalOf(err) != "" || err == nil && !d.foreign && d.Rule != (Rule{}) {
-		return "", nil // another reason, or a route of ours
+		return "", nil // another reason, or one of our routes
 	}
 	from := ""
 	if p.From.IsValid() {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// nodeWithPods is the namespace of a node that has three gateways and two pods, each behind a link of its own.
-func nodeWithPods(t *testing.T) (namespace, *Kernel, Crossing) {
+// nodeWithPods returns the namespace of a node with three gateways and two pods, each on its own link.
+func nodeWithPods(t *testing.T) (namespace, *Kernel, PeerTraffic) {
 	t.Helper()
 	ns := newNamespace(t)
 	for _, command := range []string{
@@ -23,22 +23,22 @@ func nodeWithPods(t *testing.T) (namespace, *Kernel, Crossing) {
 	c.Overlay.Kind = overlays()[0]
 	k := ns.kernel()
 	reach(t, k, NodeState(c))
-	crossing := Crossing{Peer: c.Peers[0].CIDRs, Pods: []netip.Addr{netip.MustParseAddr("10.244.1.7"), netip.MustParseAddr("10.244.1.8")}}
+	peerTraffic := PeerTraffic{Peer: c.Peers[0].CIDRs, Pods: []netip.Addr{netip.MustParseAddr("10.244.1.7"), netip.MustParseAddr("10.244.1.8")}}
 	for _, g := range c.Peers[0].Gateways {
-		crossing.Links = append(crossing.Links, NodeLink(g.VNI))
+		peerTraffic.Links = append(peerTraffic.Links, NodeLink(g.VNI))
 	}
-	return ns, k, crossing
+	return ns, k, peerTraffic
 }
 
-// TestDetour: rules and routes of others that take packets of a peering are found, for each sender and for any part of
-// a peer's range, and named. Others are of no importance.
+// TestDetour: foreign rules and routes that divert packets of a peering are reported, for each sender and any part of a
+// peer's range. Other rules and routes are ignored.
 func TestDetour(t *testing.T) {
 	t.Parallel()
-	ns, k, crossing := nodeWithPods(t)
+	ns, k, peerTraffic := nodeWithPods(t)
 	const peer = "10.71.0.0/16"
 	for name, c := range map[string]struct {
 		commands []string
-		want     []string // parts of the text; none: there is no detour
+		want     []string // parts of the text; none: no detour
 	}{
 		"nothing":     {},
 		"blackhole":   {[]string{"rule add prio 50 to " + peer + " lookup 999", "route add blackhole default table 999"}, []string{"rule 50 to 10.71.0.0/16 table 999", "route 0.0.0.0/0 blackhole table 999"}},
@@ -60,19 +60,19 @@ func TestDetour(t *testing.T) {
 		"the source of pods":           {[]string{"rule add prio 50 from 10.244.1.0/24 to " + peer + " prohibit"}, []string{"from 10.244.1.7", "rule 50 from 10.244.1.0/24 to 10.71.0.0/16 prohibit"}},
 		"the node's own":               {[]string{"rule add prio 50 iif lo to " + peer + " blackhole"}, []string{"rule 50 to 10.71.0.0/16 iif lo blackhole"}},
 		"what comes from the peer":     {[]string{"rule add prio 50 from 10.71.9.0/24 lookup 999", "route add blackhole default table 999"}, []string{"from 10.71.9.0 to 10.244.1.7", "rule 50 from 10.71.9.0/24 table 999"}},
-		"what comes by the overlay":    {[]string{"rule add prio 50 iif " + crossing.Links[0] + " to 10.244.1.8 blackhole"}, []string{"to 10.244.1.8", "rule 50 to 10.244.1.8/32 iif " + crossing.Links[0] + " blackhole"}},
+		"what comes by the overlay":    {[]string{"rule add prio 50 iif " + peerTraffic.Links[0] + " to 10.244.1.8 blackhole"}, []string{"to 10.244.1.8", "rule 50 to 10.244.1.8/32 iif " + peerTraffic.Links[0] + " blackhole"}},
 		"our rule for a gateway's pod": {commands: []string{"rule add prio 103 from 10.244.1.7 to 10.71.0.1 lookup main protocol 76"}},
 		"after ours":                   {commands: []string{"rule add prio 105 to " + peer + " blackhole"}},
 		"marked packets":               {commands: []string{"rule add prio 9 fwmark 0x200/0xf00 lookup 2004", "route add blackhole default table 2004"}},
 		"packets of others":            {commands: []string{"rule add prio 50 iif eth0 blackhole", "rule add prio 50 from 10.244.9.0/24 blackhole", "rule add prio 50 to 10.72.0.0/16 blackhole"}},
-		"by the overlay all the same":  {commands: []string{"rule add prio 50 to " + peer + " lookup 999", "route add default dev " + crossing.Links[1] + " table 999"}},
+		"by the overlay all the same":  {commands: []string{"rule add prio 50 to " + peer + " lookup 999", "route add default dev " + peerTraffic.Links[1] + " table 999"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, command := range c.commands {
 				ns.For(t).IP(command)
 				defer ns.For(t).IP(strings.Replace(command, " add ", " del ", 1))
 			}
-			found, err := k.Detours([]Crossing{crossing})
+			found, err := k.Detours([]PeerTraffic{peerTraffic})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +88,7 @@ func TestDetour(t *testing.T) {
 	}
 }
 
-// TestDecideRefusals: that a packet is refused is an answer, and has the route.
+// TestDecideRefusals: for a rejected packet the decision contains the route.
 func TestDecideRefusals(t *testing.T) {
 	t.Parallel()
 	ns, k, _ := nodeWithPods(t)
@@ -108,7 +108,7 @@ func TestDecideRefusals(t *testing.T) {
 		ns.IP("rule del prio 50")
 		ns.IP("route flush table 999")
 	}
-	// A packet with a wrong source is refused by no route.
+	// No route rejects a packet with an invalid source.
 	if d, err := k.Decide(Packet{From: netip.MustParseAddr("172.31.1.11"), To: netip.MustParseAddr("10.71.4.5"), IIf: "pod1"}, 6, 40000, 80); err == nil {
 		t.Errorf("from the node's own address: %+v", d)
 	}

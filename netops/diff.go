@@ -7,14 +7,15 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// Diff returns the steps that lead from one state to another. What want leaves unset matches anything.
+// Diff returns the steps that change one state to another. Unset fields of want match any value.
 //
-// The order keeps the guard closed: routes that refuse and the firewall come before whatever lets a packet
-// through, and everything comes before what uses it: rules, links, addresses, neighbours, nexthops, groups of
-// these, routes. A group lets go of a nexthop before that is deleted, or it would go with its last member, and its
-// routes. (A rule for a table that only refuses yet is part of the guard.) Before all that, links of others leave the
-// groups by which the firewall knows ours. Removal is the mirror image, the guard last. What is wanted is added before
-// what is not wanted goes. Apply keeps the guard closed where the firewall cannot be written.
+// The order keeps the guard closed. Unreachable routes and the firewall come before the steps that let packets pass,
+// and each object comes before its users: rules, links, addresses, neighbours, nexthops, groups, routes. A group
+// releases a nexthop before that is deleted; otherwise the kernel would delete the group with its last member, and its
+// routes. (A rule for a table with only unreachable routes is part of the guard.) Before all of these, foreign links
+// are removed from the groups by which the firewall identifies our links. Removal has the reverse order, the guard
+// last. Desired objects are added before other objects are removed. Apply keeps the guard closed if the firewall cannot
+// be written.
 func Diff(have, want State) Plan {
 	c := compare(have, canonical(want))
 	var p Plan
@@ -23,14 +24,14 @@ func Diff(have, want State) Plan {
 	return p
 }
 
-// changes are the differences of two states, kind by kind, still without an order among the kinds.
+// changes are the differences of two states by kind. The kinds are not ordered.
 type changes struct {
 	links      linkDelta
 	addresses  delta[Address]
 	neighbours delta[Neighbour]
 	nexthops   delta[Nexthop]
 	groups     delta[NexthopGroup]
-	refusals   delta[Route] // the guard's, before anything else is touched; what it removes says nothing
+	refusals   delta[Route] // the guard routes, before all other changes; its removals are not used
 	routes     delta[Route]
 	rules      delta[Rule]
 	kernels    delta[KernelRule]
@@ -38,8 +39,8 @@ type changes struct {
 	passes     delta[nft.Pass]
 }
 
-// compare finds the differences. What the kernel drops by itself on the way counts as not there, so that it is
-// added again if wanted.
+// compare returns the differences. Objects that the kernel removes together with others count as missing, so that they
+// are added again if desired.
 func compare(have, want State) changes {
 	c := changes{
 		links:     compareLinks(have.Links, want.Links),
@@ -54,7 +55,7 @@ func compare(have, want State) changes {
 	case have.LocalRuleMoved && !want.LocalRuleMoved:
 		c.kernels.add = []KernelRule{{}}
 	}
-	for _, l := range c.links.remake {
+	for _, l := range c.links.recreate {
 		have = withoutDependants(have, l.Name)
 	}
 	for _, l := range c.links.remove {
@@ -73,7 +74,7 @@ func compare(have, want State) changes {
 	return c
 }
 
-// create appends the steps that make or change something.
+// create appends the steps that add or change objects.
 func (c changes) create(p *Plan) {
 	put(p, Remove, c.links.expel)
 	put(p, Add, c.refusals.add)
@@ -81,7 +82,7 @@ func (c changes) create(p *Plan) {
 	put(p, Replace, c.firewalls.change)
 	put(p, Add, c.rules.add)
 	put(p, Remove, c.kernels.remove)
-	put(p, Remove, c.links.remake)
+	put(p, Remove, c.links.recreate)
 	put(p, Add, c.links.add)
 	put(p, Replace, c.links.change)
 	put(p, Add, c.addresses.add)
@@ -97,7 +98,7 @@ func (c changes) create(p *Plan) {
 	put(p, Replace, only(c.routes.change, Route.leads))
 }
 
-// remove appends the steps that remove what nothing wanted uses any more.
+// remove appends the steps that remove objects which no desired object uses.
 func (c changes) remove(p *Plan) {
 	put(p, Remove, c.passes.remove)
 	put(p, Remove, only(c.routes.remove, Route.leads))
@@ -111,7 +112,7 @@ func (c changes) remove(p *Plan) {
 	put(p, Remove, c.firewalls.remove)
 }
 
-// compareFirewalls finds the changes of tables: they go if there shall be no guard any more.
+// compareFirewalls returns the changes of tables. Tables are removed if no guard is desired.
 func compareFirewalls(have, want State) (d delta[Firewall]) {
 	for _, t := range []struct{ have, want nft.Table }{{have.Firewall, want.Firewall}, {have.Firewall6, want.Firewall6}} {
 		switch p := nft.Diff(t.have, t.want); {
@@ -119,15 +120,16 @@ func compareFirewalls(have, want State) (d delta[Firewall]) {
 		case want.Firewall.Name == "":
 			d.remove = append(d.remove, Firewall{Plan: p})
 		default:
-			d.change = append(d.change, Firewall{Plan: p, Bare: !judges(t.have, t.want)})
+			d.change = append(d.change, Firewall{Plan: p, Unfiltered: !filtersArrivals(t.have, t.want)})
 		}
 	}
 	return d
 }
 
-// judges reports whether a table has rules for all packets that arrive, wherever the wanted one has some: for those of
-// the host itself and for those that it forwards. The table of GuardState has none, and one that others have flushed.
-func judges(have, want nft.Table) bool {
+// filtersArrivals reports whether a table has rules for all arriving packets for which the desired table has some: for
+// those to the host itself and for forwarded ones. The table of GuardState has none, and neither has a table that
+// another program has flushed.
+func filtersArrivals(have, want nft.Table) bool {
 	for _, point := range []string{"prerouting", "input", "forward"} {
 		filters := func(c nft.Chain) bool {
 			return c.Hook != nil && c.Hook.Type == "filter" && c.Hook.Point == point && len(c.Rules) > 0
@@ -146,7 +148,7 @@ func put[T fmt.Stringer](p *Plan, op Op, objects []T) {
 	}
 }
 
-// only returns the objects of which the condition holds.
+// only returns the objects that satisfy the condition.
 func only[T any](objects []T, holds func(T) bool) []T {
 	var kept []T
 	for _, o := range objects {
@@ -157,12 +159,12 @@ func only[T any](objects []T, holds func(T) bool) []T {
 	return kept
 }
 
-// leads reports whether packets pass by the route; the others refuse them.
+// leads reports whether packets pass by the route. Others reject them.
 func (r Route) leads() bool   { return r.Type == Unicast }
 func (r Route) refuses() bool { return r.Type != Unicast }
 
-// withoutDependants is the state after a link was deleted: its addresses, neighbours, nexthops and routes went
-// with it, these nexthops out of their groups, groups with their last member, and routes with their nexthop or group.
+// withoutDependants returns the state after the deletion of a link: without its addresses, neighbours, nexthops and
+// routes, these nexthops in groups, groups without members, and routes with such a nexthop or group.
 func withoutDependants(s State, link string) State {
 	s = withoutAddresses(s, link)
 	lost := make(map[uint32]bool)
@@ -180,15 +182,15 @@ func withoutDependants(s State, link string) State {
 	return s
 }
 
-// withoutAddresses is the state without a link's addresses and neighbours.
+// withoutAddresses returns the state without a link's addresses and neighbours.
 func withoutAddresses(s State, link string) State {
 	s.Addresses = only(s.Addresses, func(a Address) bool { return a.Link != link })
 	s.Neighbours = only(s.Neighbours, func(n Neighbour) bool { return n.Link != link })
 	return s
 }
 
-// withoutFlushed is the state after a link lost its last address: its neighbours went too, and the routes that
-// name it (fib_disable_ip in net/ipv4/fib_frontend.c).
+// withoutFlushed returns the state after the removal of a link's last address: its neighbours and the routes over the
+// link are removed as well (fib_disable_ip in net/ipv4/fib_frontend.c).
 func withoutFlushed(s State, link string) State {
 	s = withoutAddresses(s, link)
 	s.Routes = only(s.Routes, func(r Route) bool { return r.Link != link })

@@ -13,7 +13,7 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// nodeLike is a state with every kind of object and two peers, as a node has it.
+// nodeLike returns a state with all kinds of objects and two peers, similar to that of a node.
 func nodeLike() State {
 	return State{
 		Links: []Link{{
@@ -40,7 +40,7 @@ func nodeLike() State {
 	}
 }
 
-// gatewayA is the nexthop of the first peer, with its gateway's pod at an address.
+// gatewayA returns the nexthop of the first peer with the given address of its gateway pod.
 func gatewayA(pod string) Nexthop {
 	return Nexthop{
 		ID: NexthopBase + 1, Link: Overlay, VNI: 7, Via: netip.MustParseAddr("10.80.128.1"), Dst: netip.MustParseAddr(pod),
@@ -51,7 +51,7 @@ var gatewayB = Nexthop{
 	ID: NexthopBase + 2, Link: Overlay, VNI: 8, Via: netip.MustParseAddr("10.80.128.2"), Dst: netip.MustParseAddr("10.244.2.5"),
 }
 
-// shared is a state in which both gateways serve both peers.
+// shared returns a state in which both gateways serve both peers.
 func shared() State {
 	return change(func(s *State) {
 		s.Groups = []NexthopGroup{{ID: nexthopGroup + 1, Members: []uint32{NexthopBase + 1, NexthopBase + 2}}}
@@ -59,14 +59,14 @@ func shared() State {
 	})
 }
 
-// ofOneGateway is shared after the second gateway left.
+// ofOneGateway returns shared without the second gateway.
 func ofOneGateway() State {
 	s := shared()
 	s.Neighbours, s.Nexthops, s.Groups[0].Members = s.Neighbours[:1], s.Nexthops[:1], s.Groups[0].Members[:1]
 	return s
 }
 
-// change returns a copy of nodeLike with something else.
+// change returns a modified copy of nodeLike.
 func change(edit func(*State)) State {
 	s := nodeLike()
 	edit(&s)
@@ -112,13 +112,13 @@ func TestPlans(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			test.have.Firewall, test.want.Firewall = nft.Table{}, nft.Table{} // whose text is package nft's matter
+			test.have.Firewall, test.want.Firewall = nft.Table{}, nft.Table{} // package nft tests its text
 			golden.Check(t, name+".golden", Diff(test.have, test.want).String())
 		})
 	}
 }
 
-// onOverlay is a route that names its link.
+// onOverlay is a route with a link instead of a nexthop.
 var onOverlay = Route{Table: mainTable, Dst: netip.MustParsePrefix("10.80.3.0/24"), Type: Unicast, Link: Overlay}
 
 func withoutPeerB(s *State) {
@@ -157,7 +157,7 @@ func TestOrderOfListsDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestGuard says of which steps the guard is made, and that it is there whenever something else is.
+// TestGuard: the steps of the guard are the first steps of a creation and the last steps of a removal.
 func TestGuard(t *testing.T) {
 	isGuard := func(s Step) bool {
 		route, isRoute := s.Object.(Route)

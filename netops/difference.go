@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// object is a kind of which a state has many. compare orders objects by what identifies them in the kernel;
-// matches reports whether an observed object is as wanted.
+// object is a kind of which a state has several objects. compare orders objects by their identity in the kernel;
+// matches reports whether an observed object equals the desired one.
 type object[T any] interface {
 	compare(T) int
 	matches(want T) bool
 }
 
-// delta is what differs between two lists of objects, sorted. change has the wanted shape of objects that exist
-// in another.
+// delta is the difference of two lists of objects, sorted. change has the desired form of objects that exist in another
+// form.
 type delta[T any] struct {
 	add, change, remove []T
 }
@@ -43,9 +43,9 @@ func difference[T object[T]](have, want []T) delta[T] {
 	return d
 }
 
-// inOrder returns the objects sorted, each once.
+// inOrder returns the objects sorted and without duplicates.
 func inOrder[T object[T]](objects []T) []T {
-	if slices.IsSortedFunc(objects, func(b, a T) int { return cmp.Or(b.compare(a), -1) }) { // none twice
+	if slices.IsSortedFunc(objects, func(b, a T) int { return cmp.Or(b.compare(a), -1) }) { // strictly ascending
 		return objects
 	}
 	sorted := slices.Clone(objects)
@@ -56,30 +56,30 @@ func inOrder[T object[T]](objects []T) []T {
 func (l Link) compare(o Link) int { return strings.Compare(l.Name, o.Name) }
 
 func (l Link) matches(want Link) bool {
-	return l.sameMake(want) && l.Remote == want.Remote && !l.Down && (!l.LinkLocal || !l.ours()) &&
+	return l.sameFixed(want) && l.Remote == want.Remote && !l.Down && (!l.LinkLocal || !l.ours()) &&
 		(!l.ARP || want.Kind == KindDevice) && (want.MTU == 0 || l.MTU == want.MTU) && (want.Group == 0 || l.Group == want.Group) &&
 		l.hasSettings(want)
 }
 
-// hasSettings reports whether the wanted settings of IPv4 are on.
+// hasSettings reports whether the desired IPv4 settings are enabled.
 func (l Link) hasSettings(want Link) bool {
 	return (!want.Forwarding || l.Forwarding) && (!want.MarkedPath || l.MarkedPath) && (!want.LoosePath || l.LoosePath)
 }
 
-// sameMake reports whether what cannot be changed on an existing link is as wanted.
-func (l Link) sameMake(want Link) bool {
+// sameFixed reports whether the attributes that cannot be changed on an existing link are as desired.
+func (l Link) sameFixed(want Link) bool {
 	return want.Kind == KindDevice || l.Kind == want.Kind && l.Port == want.Port && l.VNI == want.VNI &&
 		(want.MAC == nil || bytes.Equal(l.MAC, want.MAC))
 }
 
-// keepsOut reports whether an overlay cannot be added while this one is there: of those at one port either one is in
-// collect-metadata mode, or each has a network of its own (vxlan_vni_in_use in drivers/net/vxlan/vxlan_core.c,
+// excludes reports whether an overlay cannot be added while this one exists: of two at the same port, either one is in
+// collect-metadata mode, or both have the same VNI (vxlan_vni_in_use in drivers/net/vxlan/vxlan_core.c,
 // geneve_configure in drivers/net/geneve.c).
-func (l Link) keepsOut(o Link) bool {
+func (l Link) excludes(o Link) bool {
 	return l.Kind == o.Kind && l.Port == o.Port && (l.VNI == 0 || o.VNI == 0 || l.VNI == o.VNI)
 }
 
-// ours reports whether the link's name is one of ours.
+// ours reports whether the link's name has our prefix.
 func (l Link) ours() bool { return strings.HasPrefix(l.Name, Prefix) }
 
 func (a Address) compare(o Address) int {
@@ -109,15 +109,15 @@ func (r Route) compare(o Route) int {
 
 func (r Route) matches(want Route) bool { return r == want }
 
-// compare puts rules of one priority in the order from particular to general: the kernel asks them in the order
-// in which they were added, and deletes the first that has the selectors named.
+// compare orders rules of one priority from specific to general: the kernel evaluates them in the order in which they
+// were added, and deletes the first rule with the given selectors.
 func (r Rule) compare(o Rule) int {
 	return cmp.Or(cmp.Compare(r.Priority, o.Priority), cmp.Compare(o.selectors(), r.selectors()),
 		r.From.Compare(o.From), r.To.Compare(o.To), strings.Compare(r.IIf, o.IIf),
 		cmp.Compare(r.Mark, o.Mark), cmp.Compare(r.Table, o.Table))
 }
 
-// selectors counts what a packet must have for the rule to apply.
+// selectors counts the conditions of the rule.
 func (r Rule) selectors() int {
 	n := 0
 	for _, set := range []bool{r.From.IsValid(), r.To.IsValid(), r.IIf != "", r.Mark != 0} {
@@ -130,23 +130,23 @@ func (r Rule) selectors() int {
 
 func (r Rule) matches(Rule) bool { return true }
 
-// linkDelta is what differs between the links. remake has links, as they are, that must be deleted before others are
-// added, expel those that are in a group of ours and should be in none.
+// linkDelta is the difference of the links. recreate has links, as observed, that must be deleted before others are
+// added, expel the foreign links that are in one of our groups.
 type linkDelta struct {
-	add, change, remake, remove []Link
-	expel                       []Membership
+	add, change, recreate, remove []Link
+	expel                         []ForeignMember
 }
 
-// compareLinks tells links that can be changed from those that must be made again, and leaves alone the devices
-// that nobody wants configured.
+// compareLinks separates links that can be changed from those that must be recreated. Foreign devices that are not
+// desired are left unchanged.
 func compareLinks(have, want []Link) linkDelta {
 	d := difference(have, want)
-	changed := linkDelta{expel: strangers(have, want)}
+	changed := linkDelta{expel: foreignMembers(have, want)}
 	for _, l := range d.remove {
 		switch {
 		case l.Kind == KindDevice:
-		case slices.ContainsFunc(d.add, l.keepsOut):
-			changed.remake = append(changed.remake, l)
+		case slices.ContainsFunc(d.add, l.excludes):
+			changed.recreate = append(changed.recreate, l)
 		default:
 			changed.remove = append(changed.remove, l)
 		}
@@ -160,24 +160,24 @@ func compareLinks(have, want []Link) linkDelta {
 	}
 	for _, l := range d.change {
 		old := have[slices.IndexFunc(have, func(h Link) bool { return h.Name == l.Name })]
-		if old.sameMake(l) {
+		if old.sameFixed(l) {
 			changed.change = append(changed.change, l)
 			continue
 		}
-		changed.remake = append(changed.remake, old)
+		changed.recreate = append(changed.recreate, old)
 		changed.add = append(changed.add, l)
 	}
 	return changed
 }
 
-// strangers are the links in groups of ours that are not wanted there. Those that go altogether are none.
-func strangers(have, want []Link) []Membership {
-	var found []Membership
+// foreignMembers returns the links in our groups that are not desired there, without links that are deleted.
+func foreignMembers(have, want []Link) []ForeignMember {
+	var found []ForeignMember
 	for _, h := range inOrder(have) {
 		i := slices.IndexFunc(want, func(w Link) bool { return w.Name == h.Name })
 		belongs, goes := i >= 0 && want[i].Group != 0, i < 0 && h.Kind != KindDevice
 		if isOurGroup(h.Group) && !belongs && !goes {
-			found = append(found, Membership{Link: h.Name, Group: h.Group})
+			found = append(found, ForeignMember{Link: h.Name, Group: h.Group})
 		}
 	}
 	return found
@@ -185,8 +185,8 @@ func strangers(have, want []Link) []Membership {
 
 func isOurGroup(group uint32) bool { return group == GroupOverlay || group == GroupTunnel }
 
-// canonical is the state as the kernel would tell it: prefixes without host bits, "any" without a prefix, every
-// rule by name.
+// canonical returns the state in the form in which the kernel reports it: prefixes without host bits, no prefix for
+// "any", all rules listed.
 func canonical(s State) State {
 	s.Routes = slices.Clone(s.Routes)
 	for i := range s.Routes {
@@ -203,10 +203,10 @@ func canonical(s State) State {
 	return s
 }
 
-// movedLocalRule is where the kernel's rule for the local table is moved to.
+// movedLocalRule is the rule for the local table after it was moved.
 var movedLocalRule = Rule{Priority: LocalPriority, Table: localTable}
 
-// selector is a rule's prefix as the kernel tells it; that of all addresses is none.
+// selector returns a rule's prefix in the form in which the kernel reports it: invalid for all addresses.
 func selector(p netip.Prefix) netip.Prefix {
 	if p.Bits() <= 0 {
 		return netip.Prefix{}

@@ -7,8 +7,8 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// Dropped returns how many packets our rules have dropped in the network namespace of the calling thread, by chain.
-// It may be called while another goroutine uses a Kernel.
+// Dropped returns the number of packets that our rules have dropped in the network namespace of the calling thread, by
+// chain. It may be called while another goroutine uses a Kernel.
 func Dropped() (packets map[string]uint64, err error) {
 	c, err := nft.Open(current)
 	if err != nil {
@@ -19,6 +19,6 @@ func Dropped() (packets map[string]uint64, err error) {
 		return nil, err
 	}
 	of6, err := c.Dropped(nft.IP6, Table)
-	maps.Copy(packets, of6) // whose chains have names of their own
+	maps.Copy(packets, of6) // chain names differ between the families
 	return packets, err
 }

@@ -8,38 +8,39 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// Exposed is a host outside the cluster that the peer may reach, by an address of this cluster's external CIDR.
+// Exposed is a host outside the cluster that the peer reaches by an address of this cluster's external CIDR.
 //
-// The gateway's pod reaches it as any pod does, by its own link. Unlike all other translation of a gateway this
-// is not 1:1: the host sees the gateway's pod, or what the CNI makes of it, so that it needs no route to the peer.
+// The gateway pod sends to it over its own link, as any pod does. Unlike all other translation of a gateway this is not
+// 1:1: the host receives packets from the gateway pod's address, or its masqueraded form, so that it needs no route to
+// the peer.
 type Exposed = cidr.Exposed
 
-// podLink is what container runtimes call a pod's link (the CNI's variable CNI_IFNAME).
+// podLink is the name of a pod's link in container runtimes (the CNI's variable CNI_IFNAME).
 const podLink = "eth0"
 
-// Names of the sets of exposed hosts.
+// Names of the sets for exposed hosts.
 const (
-	setReal    = "real"    // the peer, as it calls itself
-	setExposed = "exposed" // their external addresses
-	setHosts   = "hosts"   // their own
+	setReal    = "real"    // the peer's real addresses
+	setExposed = "exposed" // external addresses of the hosts
+	setHosts   = "hosts"   // own addresses of the hosts
 )
 
 // toHost is the connection mark of flows from the peer to exposed hosts.
 const toHost = 3
 
-// exposure is what a gateway has for exposed hosts, to be put beside what it has anyway. The zero value: no host
-// is exposed. Packets are checked before translation and after it: with any one rule or route missing, nothing
-// goes elsewhere or leaves with an address of the peer.
+// exposure is the part of a gateway's state for exposed hosts. The zero value: no host is exposed. Packets are checked
+// before and after translation: if any single rule or route is missing, no packet is misrouted or leaves with an
+// address of the peer.
 type exposure struct {
 	links []Link
 	rules []Rule
 	sets  []nft.Set
 
-	fromTunnel []nft.Rule  // what is left to these chains
-	forward    []nft.Rule  // what passes
+	fromTunnel []nft.Rule  // accepted by this chain of the gateway
+	forward    []nft.Rule  // forwarded
 	dnat       []nft.Rule  // to the hosts
-	errors     []nft.Rule  // where the gateway's own ICMP errors go
-	chains     []nft.Chain // of their own
+	errors     []nft.Rule  // destinations of the gateway's own ICMP errors
+	chains     []nft.Chain // additional chains
 }
 
 func (c GatewayConfig) exposure() exposure {
@@ -47,7 +48,7 @@ func (c GatewayConfig) exposure() exposure {
 		return exposure{}
 	}
 	var addresses, hosts, real []netip.Prefix
-	var dnat []nft.Rule // one each: the hosts' addresses have nothing in common
+	var dnat []nft.Rule // one each: the hosts' addresses have no common prefix
 	for _, e := range c.Exposed {
 		addresses, hosts = append(addresses, cidr.Single(e.Address)), append(hosts, cidr.Single(e.Host))
 		dnat = append(dnat, nft.Rule{nft.IIfGroup(GroupTunnel), nft.DAddr(cidr.Single(e.Address)), nft.DNAT(e.Host)})
@@ -55,8 +56,9 @@ func (c GatewayConfig) exposure() exposure {
 	for _, m := range c.Peer {
 		real = append(real, m.Real)
 	}
-	// Without a mark, by incoming link or by address, both ways would be looked for among this cluster's pods. That one
-	// mark serves both makes each the other's way back, as a strict reverse path filter wants it.
+	// Routes in both directions are looked up by mark; by incoming link or address they would lead to this cluster's
+	// pods. One mark for both directions makes each the reverse path of the other, as a strict reverse path filter
+	// requires.
 	rules := []Rule{{Priority: priorityExposed, Mark: markExposed, IIf: podLink, Table: ToPeer}}
 	for _, t := range c.Tunnels {
 		rules = append(rules, Rule{Priority: priorityExposed, Mark: markExposed, IIf: t.Link, Table: mainTable})
@@ -85,7 +87,7 @@ func (c GatewayConfig) exposure() exposure {
 	}
 }
 
-// exposedFlows are the chains through which connections to exposed hosts go, and their answers.
+// exposedFlows returns the chains for connections to exposed hosts and their replies.
 func (c GatewayConfig) exposedFlows() []nft.Chain {
 	flow := nft.CTMark(toHost)
 	fromPeer := nft.Rule{nft.IIfGroup(GroupTunnel), nft.SAddrIn(setReal), nft.DAddrIn(setExposed)}

@@ -11,17 +11,17 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// Decision is what the kernel does with a packet.
+// Decision is the kernel's routing decision for a packet.
 type Decision struct {
-	Rule  Rule       // that leads to the route; the zero value: none is known
-	Route Route      // that matches; of a packet that is refused, of type Blackhole, Prohibit or Unreachable
-	Link  string     // by which the packet leaves: of a group, by the member that the flow takes; "": it is refused
+	Rule  Rule       // leads to the route; the zero value: not known
+	Route Route      // matching route; for a rejected packet of type Blackhole, Prohibit or Unreachable
+	Link  string     // outgoing link; of a group, the member for the flow; "": the packet is rejected
 	Via   netip.Addr // zero value: none
 
-	foreign bool // the rule or the route is of another program
+	foreign bool // the rule or the route belongs to another program
 }
 
-// String names the rule and the route.
+// String returns the rule and the route.
 func (d Decision) String() string {
 	switch {
 	case d.Rule == Rule{}:
@@ -32,13 +32,13 @@ func (d Decision) String() string {
 	return d.Rule.String() + ", " + d.Route.String()
 }
 
-// refusals are the errors by which the kernel answers that a route refuses a packet (fib_props in
-// net/ipv4/fib_semantics.c), or, with ENETUNREACH, that a rule does or that there is no route.
+// refusals maps the errors of the kernel to the types of routes that reject a packet (fib_props in
+// net/ipv4/fib_semantics.c). ENETUNREACH also means that a rule rejects it or that there is no route.
 var refusals = map[error]RouteType{
 	unix.EINVAL: Blackhole, unix.EACCES: Prohibit, unix.EHOSTUNREACH: Unreachable, unix.ENETUNREACH: Unreachable,
 }
 
-// refusalOf is the type of the route for which an error stands; "": it stands for none.
+// refusalOf returns the route type for an error; "": the error is another one.
 func refusalOf(err error) RouteType {
 	for cause, kind := range refusals {
 		if errors.Is(err, cause) {
@@ -48,9 +48,10 @@ func refusalOf(err error) RouteType {
 	return ""
 }
 
-// Decide asks the kernel where it would send a packet, of a flow with these ports. It looks rules and routes up as for
-// the packet itself, the reverse path filter included. The kernel does not tell which rule it was, nor which route
-// refuses a packet: these are found among those that it has. A packet that is dropped for another reason is an error.
+// Decide returns the kernel's routing decision for a packet of a flow with these ports. The kernel evaluates rules,
+// routes and the reverse path filter as for the packet itself. It does not report the matching rule, or the route that
+// rejects a packet: Decide searches them in the current rules and routes. A packet that is dropped for another reason
+// is an error.
 func (k *Kernel) Decide(p Packet, protocol uint8, from, to uint16) (Decision, error) {
 	f, err := k.fib()
 	if err != nil {
@@ -59,19 +60,19 @@ func (k *Kernel) Decide(p Packet, protocol uint8, from, to uint16) (Decision, er
 	return f.decide(p, flow{protocol, from, to})
 }
 
-// flow is what else of a packet a lookup can depend on. The zero value is that of no protocol.
+// flow has the other fields of a packet that a lookup can depend on. The zero value has no protocol.
 type flow struct {
 	protocol uint8
 	from, to uint16
 }
 
-// fib is what decides where packets go: links, rules and, once they are needed, routes.
+// fib is the state that determines routing decisions: links, rules and routes. Tables are read on first use.
 type fib struct {
 	socket *routeSocket
 	links  map[int]Link
 	rules  []markedRule
 	tables map[int][]Route
-	own    []Route // of them, ours
+	own    []Route // those of them that are ours
 }
 
 func (k *Kernel) fib() (f fib, err error) {
@@ -85,7 +86,7 @@ func (k *Kernel) fib() (f fib, err error) {
 	return f, nil
 }
 
-// table reads the routes of a table. One that does not exist has none.
+// table reads the routes of a table. A table that does not exist is empty.
 func (f *fib) table(number int) ([]Route, error) {
 	if known, ok := f.tables[number]; ok {
 		return known, nil
@@ -105,10 +106,10 @@ func (f *fib) table(number int) ([]Route, error) {
 	return routes, nil
 }
 
-// match finds the rule and the route that decide about a packet, as far as rules are known here: those that select by
-// ports, users or links of departure are taken for ones that do not. false: none was found.
+// match returns the matching rule and route of a packet. It ignores selectors by port, user and outgoing link. false:
+// there is none.
 func (f *fib) match(p Packet) (d Decision, ok bool, err error) {
-	least, by := 0, Rule{} // a rule that leads to another one, and that one's priority
+	least, by := 0, Rule{} // rule with a goto action, and the priority to which it leads
 	for _, r := range f.rules {
 		if r.Priority < least || r.selects(p) == r.not {
 			continue
@@ -127,7 +128,7 @@ func (f *fib) match(p Packet) (d Decision, ok bool, err error) {
 			if !is || found.Type == Throw || found.Dst.Bits() < int(r.suppress) {
 				continue
 			}
-			// A rule of ours exempts gateways' pods.
+			// Rules of ours for the main table exempt gateway pods.
 			d.Route, d.foreign = found, d.foreign || r.Table != mainTable && !slices.Contains(f.own, found)
 		}
 		if by != (Rule{}) {
@@ -138,9 +139,9 @@ func (f *fib) match(p Packet) (d Decision, ok bool, err error) {
 	return Decision{}, false, nil
 }
 
-// decide is Decide.
+// decide implements Decide.
 func (f *fib) decide(p Packet, of flow) (Decision, error) {
-	taken, refused := f.ask(p, of, 0)
+	taken, refused := f.lookUp(p, of, 0)
 	kind := refusalOf(refused)
 	if refused != nil && kind == "" {
 		return Decision{}, refused
@@ -151,20 +152,20 @@ func (f *fib) decide(p Packet, of flow) (Decision, error) {
 		return d, err
 	case refused == nil:
 		d.Link, d.Via = taken.Link, taken.Via
-		// The route of the table, not what follows from it for this packet.
-		if d.Route, err = f.ask(p, of, unix.RTM_F_FIB_MATCH); err == nil && d.Route.Nexthop != 0 {
+		// The route of the table, not the result of its evaluation for this packet.
+		if d.Route, err = f.lookUp(p, of, unix.RTM_F_FIB_MATCH); err == nil && d.Route.Nexthop != 0 {
 			d.Route.Link, d.Route.Via = "", netip.Addr{} // the kernel adds those of a member
 		}
 	case !found && kind == Unreachable:
 		d.Route = Route{Dst: cidr.Single(p.To), Type: kind}
 	case d.Route.Type != kind:
-		return Decision{}, refused // EINVAL is also for a source that nobody can have
+		return Decision{}, refused // EINVAL is also the error for an invalid source address
 	}
 	return d, err
 }
 
-// ask returns the route that the kernel takes for a packet, with the table in which it is.
-func (f *fib) ask(p Packet, of flow, flags uint32) (Route, error) {
+// lookUp returns the route that the kernel selects for a packet, with its table.
+func (f *fib) lookUp(p Packet, of flow, flags uint32) (Route, error) {
 	in := 0
 	for index, l := range f.links {
 		if p.IIf != "" && l.Name == p.IIf {
@@ -174,7 +175,7 @@ func (f *fib) ask(p Packet, of flow, flags uint32) (Route, error) {
 	if p.IIf != "" && in == 0 {
 		return Route{}, fmt.Errorf("look up the route to %s: no link %s", p.To, p.IIf)
 	}
-	// With RTM_F_LOOKUP_TABLE the answer has the table in which the route is, else always the main one.
+	// RTM_F_LOOKUP_TABLE makes the answer contain the table of the route instead of always the main table.
 	header := unix.RtMsg{Family: unix.AF_INET, Dst_len: 32, Src_len: 32, Flags: flags | unix.RTM_F_LOOKUP_TABLE}
 	if !p.From.IsValid() {
 		header.Src_len = 0

@@ -2,12 +2,12 @@ package netops
 
 import "liqonet.io/liqonet/netops/nft"
 
-// firewall6 is the table of family ip6 of a node or gateway: overlay and tunnel carry IPv4, over IPv4. A gateway's
-// overlay listens on an IPv6 socket all the same (see LinkKind), which every neighbour with a link-local address
-// reaches, and an inner IPv6 packet would be forwarded where the host forwards IPv6. ARP is off on these links.
+// firewall6 is the ip6 table of a node or gateway: overlay and tunnel carry IPv4 over IPv4. A gateway's overlay still
+// listens on an IPv6 socket (see LinkKind), which all neighbours with link-local addresses reach, and inner IPv6
+// packets would be forwarded if the host forwards IPv6. ARP is disabled on these links.
 //
-// Fragments do not pass by: one that has the UDP header is dropped, and without it none is put together (a first
-// fragment must have all headers, RFC 7112; ipv6_frag_rcv in net/ipv6/reassembly.c).
+// Fragments do not bypass it: a fragment with the UDP header is dropped, and without that one the packet is not
+// reassembled (a first fragment must have all headers, RFC 7112; ipv6_frag_rcv in net/ipv6/reassembly.c).
 func firewall6(overlayPort uint16) nft.Table {
 	return nft.Table{Family: nft.IP6, Name: Table, Chains: []nft.Chain{
 		{Name: "ipv6-outer", Hook: &nft.Hook{Type: "filter", Point: "input", Priority: priorityFilter}, Rules: []nft.Rule{

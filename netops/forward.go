@@ -6,8 +6,8 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// comparePasses finds the rules that chains of others lack or have too many. A rule that is there stays while it is
-// wanted, whatever the chain's policy has become.
+// comparePasses returns the rules to add to and remove from foreign chains. An existing rule remains while it is
+// desired, even if the chain's policy has changed.
 func comparePasses(chains []nft.ForwardChain, wanted bool) delta[nft.Pass] {
 	var d delta[nft.Pass]
 	for _, c := range chains {

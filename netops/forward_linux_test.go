@@ -7,8 +7,8 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// dropping is a namespace in which others drop what is forwarded: iptables as Docker and ufw have it, and a table of
-// nftables' own.
+// dropping returns a namespace in which other programs drop forwarded packets: iptables as configured by Docker and
+// ufw, and an nftables table.
 func dropping(t *testing.T) namespace {
 	t.Helper()
 	ns := newNamespace(t)
@@ -35,7 +35,7 @@ func TestPassForward(t *testing.T) {
 	if plan.String() != want {
 		t.Errorf("plan:\n%swant:\n%s", plan, want)
 	}
-	// iptables must be able to read what it finds in its own table, or kube-proxy and CNIs cannot use it any more.
+	// iptables must be able to parse our rules in its table; otherwise kube-proxy and CNIs could not use it any more.
 	shown := ns.Run("iptables-nft", "-S", "FORWARD")
 	wantRules := `-P FORWARD DROP
 -A FORWARD -o lqn-+ -m comment --comment "liqonet: to lqn-*" -j ACCEPT
@@ -54,10 +54,10 @@ func TestPassForward(t *testing.T) {
 	}
 }
 
-// TestPassForwardComesBack has others flush, double and part with the rules.
-func TestPassForwardComesBack(t *testing.T) {
+// TestPassForwardRestored flushes, duplicates and removes the rules.
+func TestPassForwardRestored(t *testing.T) {
 	t.Parallel()
-	for name, meddle := range map[string][]string{
+	for name, change := range map[string][]string{
 		"flushed": {"iptables-nft", "-F", "FORWARD"},
 		"one gone": {"iptables-nft", "-D", "FORWARD", "-i", "lqn-+", "-m", "comment",
 			"--comment", "liqonet: from lqn-*", "-j", "ACCEPT"},
@@ -69,7 +69,7 @@ func TestPassForwardComesBack(t *testing.T) {
 			ns := dropping(t)
 			k := ns.kernel()
 			reach(t, k, State{PassForward: true})
-			ns.Run(meddle[0], meddle[1:]...)
+			ns.Run(change[0], change[1:]...)
 			reach(t, k, State{PassForward: true})
 			if rules := ns.Run("iptables-nft", "-S", "FORWARD"); strings.Count(rules, "liqonet: to") != 1 || !strings.Contains(rules, "liqonet: from") {
 				t.Errorf("rules:\n%s", rules)
@@ -104,7 +104,7 @@ func TestForwardChains(t *testing.T) {
 	}
 }
 
-// TestPassText wants plans to name a rule by what it does.
+// TestPassText: plans describe a rule by its effect.
 func TestPassText(t *testing.T) {
 	t.Parallel()
 	p := nft.Pass{Family: nft.IP, Table: "filter", Chain: "FORWARD", Way: nft.To, Link: "lqn-*"}
@@ -113,15 +113,15 @@ func TestPassText(t *testing.T) {
 	}
 }
 
-// TestForwardPolicy has iptables drop, on a node, what no rule of its own accepts: peers are out of the reach of the
-// node's pods until rules let the overlay's packets pass.
+// TestForwardPolicy sets the policy of iptables' FORWARD chain on a node to drop. Pods of the node do not reach peers
+// until rules accept the overlay's packets.
 func TestForwardPolicy(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
 		t.Run(string(kind), func(t *testing.T) {
 			a, b := equalRanges().build(t, nil)
 			join(kind, a, b)
-			n := a.nodes[1] // not the gateway's: the path to the gateway is the cluster's own affair
+			n := a.nodes[1] // not the gateway's node: the cluster's own path to the gateway is not affected
 			n.Run("iptables-nft", "-P", "FORWARD", "DROP")
 			silent(t, n.pod, at(b.seenPod(1)))
 			n.config.PassForward = true

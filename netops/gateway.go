@@ -14,8 +14,8 @@ import (
 // HealthPort is the TCP port of a helper's probes and metrics.
 const HealthPort = 6093
 
-// Rule priorities in a gateway's namespace, all before the local table, so that a remote pod with the gateway
-// pod's own address stays reachable.
+// Rule priorities in a gateway's namespace. All precede the local table, so that a remote pod with the gateway pod's
+// own address is reachable.
 const (
 	priorityMarkLocal = 50
 	priorityExposed   = 52
@@ -24,29 +24,29 @@ const (
 	priorityErrors    = 55
 )
 
-// loopback is where, as rules and chains see it, packets come from that a namespace itself makes.
+// loopback is the incoming link, in rules and chains, of packets that the namespace itself sends.
 const loopback = "lo"
 
-// Packet marks in a gateway's namespace; they never leave it.
+// Packet marks in a gateway's namespace. They never leave it.
 const (
 	markLocal   = 0x4c00 // for the gateway itself
-	markError   = 0x4c01 // an ICMP error of the gateway's own, for the peer
+	markError   = 0x4c01 // ICMP error sent by the gateway itself to the peer
 	markExposed = 0x4c03 // between the peer and an exposed host
-	markForSelf = 0x4c04 // an overlay packet that holds one for the gateway itself, within the limit of its node
+	markForSelf = 0x4c04 // overlay packet with an inner packet for the gateway itself, within the node's limit
 )
 
-// Echoes that a gateway takes in a second, and at once: of each node, which sends five if there are several gateways
-// and thirty while it gets no answers; of all its nodes, of which there may be 5,000; and for each tunnel, whose far
-// end sends 25 then and answers as many.
+// Limits of echoes that a gateway accepts per second, and as a burst: of each node, which sends five if there are
+// several gateways and thirty while it receives no replies; of all nodes, of which there may be 5,000; and of each
+// tunnel, whose remote end then sends 25 and answers as many.
 const (
 	EchoesOfNode  = 100
 	EchoesOfNodes = 25_000
 	echoesOfPeer  = 100
 )
 
-// Requests in a second, and at once, by which paths outside overlay and tunnel are measured: of each node, which sends
-// some fifty at once and a few each half minute; of all nodes; of the peer, whom the helper has asked or answered; and
-// of all others. Which of these are answered is the helper's matter.
+// Limits per second, and as a burst, of requests that measure paths outside overlay and tunnel: of each node, which
+// sends about fifty at once and a few every thirty seconds; of all nodes; of the peer, if the helper has sent to it;
+// and of all others. The helper decides which of these it answers.
 const (
 	sizesOfNode      = 20
 	sizesOfNodeBurst = 100
@@ -55,9 +55,9 @@ const (
 	sizesOfOthers    = 50
 )
 
-// Packets to listen ports in a second, and at once, of senders to whom the tunnel has sent nothing in the last minute:
-// of addresses with which it had a handshake; of each other one; and of all these. One is enough for a handshake. The
-// burst is for a peer whose address changes while it sends.
+// Limits per second, and as a burst, of packets to listen ports from senders to which the tunnel has sent no packet in
+// the last minute: of addresses with which it had a handshake; of each other address; and of all other addresses. A
+// handshake needs one packet. The burst is for a peer whose address changes while it sends.
 const (
 	peerRate       = 1000
 	strangerRate   = 100
@@ -66,15 +66,15 @@ const (
 	strangersBurst = 20_000
 )
 
-// Sets of senders have room for all nodes of a cluster, half of the internal CIDR, and for so many others. 8,192
-// strangers take 2 MiB.
+// Sizes of the sets of senders: for all nodes of a cluster, half of the internal CIDR, for addresses of the peer, and
+// for unknown senders. 8,192 unknown senders take 2 MiB.
 const (
 	sendersOfNodes = 1 << 15
 	sendersOfPeer  = 1 << 8
 	strangersMost  = 1 << 13
 )
 
-// Priorities of a gateway's chains that see connections: after conntrack (-200), before DNAT and after SNAT.
+// Priorities of a gateway's chains that use connections: after conntrack (-200), before DNAT and after SNAT.
 const (
 	priorityConnections = -150
 	priorityDNAT        = -100
@@ -82,37 +82,37 @@ const (
 	priorityAfterSNAT   = 110
 )
 
-// Mapping is a range of the peer: its real addresses and those by which this cluster reaches them.
+// Mapping is a range of the peer: its real addresses and the addresses by which this cluster reaches them.
 type Mapping = cidr.Mapping
 
-// GatewayConfig is what a gateway of one peering must know.
+// GatewayConfig is the input for the state of a gateway of one peering.
 type GatewayConfig struct {
 	Overlay      OverlayConfig
-	Pod          netip.Addr     // address of this gateway's pod
-	Internal     netip.Addr     // this gateway's end of the overlay
+	Pod          netip.Addr     // address of this gateway pod
+	Internal     netip.Addr     // this gateway's overlay address
 	InternalCIDR netip.Prefix   // of this cluster; its first half belongs to nodes
-	ExternalCIDR netip.Prefix   // of this cluster; its first half maps 1:1 to the nodes'
+	ExternalCIDR netip.Prefix   // of this cluster; its first half maps 1:1 to the nodes' internal addresses
 	Pods         []netip.Prefix // pod CIDRs of this cluster
 	Peer         []Mapping      // the peer's pod and external CIDRs
-	Exposed      []Exposed      // hosts outside the cluster that the peer may reach
-	Nodes        []GatewayNode  // of those that have the same range, the first one gets its packets
+	Exposed      []Exposed      // hosts outside the cluster that the peer reaches
+	Nodes        []GatewayNode  // the first node with a pod range receives its packets
 	VNI          uint32
 	Tunnels      []GatewayTunnel // to each gateway of the peer; at least one
-	MTU          int             // bytes, of the largest packet that travels the whole path
+	MTU          int             // bytes: largest packet that fits the whole path
 	ClampMSS     bool
 }
 
-// GatewayTunnel is a tunnel to one of the peer's gateways. Packets of the peer come by any of them.
+// GatewayTunnel is a tunnel to one of the peer's gateways. Packets from the peer arrive on any of them.
 type GatewayTunnel struct {
-	Link       string       // begins with Prefix
-	Address    netip.Prefix // of this end
-	Peer       netip.Addr   // of the far end
-	ListenPort uint16       // UDP port at which the far end begins a handshake; 0: it never does
-	// Carries packets for the peer. Those that do share them evenly; where none is used, all do.
+	Link       string       // has the prefix Prefix
+	Address    netip.Prefix // of the local end
+	Peer       netip.Addr   // of the remote end
+	ListenPort uint16       // UDP port to which the remote end sends handshakes; 0: it never does
+	// Used tunnels carry packets for the peer, evenly distributed. If none is used, all do.
 	Used bool
 }
 
-// TunnelLink is the name of a gateway's link to the peer's gateway of that number, from 1.
+// TunnelLink returns the name of a gateway's link to the peer's gateway of that number, counted from 1.
 func TunnelLink(number int) string {
 	if number == 1 {
 		return Tunnel
@@ -122,14 +122,14 @@ func TunnelLink(number int) string {
 
 func (t GatewayTunnel) nexthop() uint32 { return tunnelNexthopID(t.Address.Addr()) }
 
-// GatewayNode is a node of this cluster as a gateway sees it.
+// GatewayNode is a node of this cluster in the configuration of a gateway.
 type GatewayNode struct {
-	Internal netip.Addr     // the node's end of the overlay
-	Source   netip.Addr     // from where its overlay packets come, and where they are sent
-	Pods     []netip.Prefix // ranges and single addresses of its pods
+	Internal netip.Addr     // the node's overlay address
+	Source   netip.Addr     // source and destination of its overlay packets
+	Pods     []netip.Prefix // CIDRs and single addresses of its pods
 }
 
-// GatewayState returns the state of the namespace of a gateway's pod.
+// GatewayState returns the desired state of the network namespace of a gateway pod.
 func GatewayState(c GatewayConfig) State {
 	s := State{
 		Links:     []Link{c.Overlay.link(Overlay, c.Internal)},
@@ -137,8 +137,8 @@ func GatewayState(c GatewayConfig) State {
 		Routes: []Route{
 			guardRoute(ToPeer, everything),
 			guardRoute(FromPeer, everything),
-			// Nobody is sent there: so is called, on its way to the peer, where the packets of nodes come from, and a
-			// reverse path filter looks for that.
+			// Reverse route for rp_filter only; no packet takes it. These are the source addresses of nodes in packets
+			// to the peer.
 			{Table: FromPeer, Dst: cidr.Lower(c.ExternalCIDR), Type: Unicast, Link: Overlay},
 		},
 		Rules: []Rule{
@@ -153,17 +153,17 @@ func GatewayState(c GatewayConfig) State {
 	}
 	exposed := c.exposure()
 	s.Links, s.Rules = append(s.Links, exposed.links...), append(s.Rules, exposed.rules...)
-	c.reachPeer(&s)
-	c.reachNodes(&s)
+	c.addPeer(&s)
+	c.addNodes(&s)
 	return s
 }
 
-// reachPeer adds what leads to the peer by the tunnels.
-func (c GatewayConfig) reachPeer(s *State) {
+// addPeer adds links, nexthops, rules and routes to the peer.
+func (c GatewayConfig) addPeer(s *State) {
 	for _, t := range c.Tunnels {
 		s.Links = append(s.Links, Link{
 			Name: t.Link, Kind: KindDevice, MTU: c.MTU, Group: GroupTunnel, Forwarding: true,
-			// Packets come also by a tunnel by which none are sent.
+			// Packets also arrive on tunnels that are not used for sending.
 			MarkedPath: len(c.Exposed) > 0, LoosePath: len(c.Tunnels) > 1,
 		})
 		s.Addresses = append(s.Addresses, Address{Link: t.Link, Prefix: t.Address})
@@ -175,16 +175,16 @@ func (c GatewayConfig) reachPeer(s *State) {
 	s.Groups = append(s.Groups, tunnels)
 	for _, m := range c.Peer {
 		s.Rules = append(s.Rules, Rule{Priority: priorityErrors, From: m.Seen, IIf: loopback, Table: FromPeer})
-		// Packets for the peer go to its real addresses; those by which this cluster knows it are where its packets
-		// come from.
+		// Packets to the peer have its real addresses as destination. The addresses by which this cluster reaches it
+		// are sources of its packets.
 		for _, p := range []netip.Prefix{m.Real, m.Seen} {
 			s.Routes = append(s.Routes, Route{Table: ToPeer, Dst: p, Type: Unicast, Nexthop: tunnels.ID, MTU: c.MTU})
 		}
 	}
 }
 
-// reachNodes adds what leads to the nodes and their pods.
-func (c GatewayConfig) reachNodes(s *State) {
+// addNodes adds neighbours, nexthops and routes to the nodes and their pods.
+func (c GatewayConfig) addNodes(s *State) {
 	taken := map[netip.Prefix]bool{}
 	for _, n := range c.Nodes {
 		id := NexthopID(c.InternalCIDR, n.Internal)
@@ -193,7 +193,7 @@ func (c GatewayConfig) reachNodes(s *State) {
 		s.Routes = append(s.Routes, Route{Table: mainTable, Dst: cidr.Single(n.Internal), Type: Unicast, Nexthop: id})
 		for _, p := range append([]netip.Prefix{cidr.Single(n.Internal)}, n.Pods...) {
 			if taken[p] {
-				continue // a pod that moves is reported by both nodes for a moment, and by one that died for longer
+				continue // both nodes report a moved pod for a moment, a dead node for longer
 			}
 			taken[p] = true
 			s.Routes = append(s.Routes, Route{Table: FromPeer, Dst: p, Type: Unicast, Nexthop: id, MTU: c.MTU})
@@ -203,21 +203,21 @@ func (c GatewayConfig) reachNodes(s *State) {
 
 var everything = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 
-// Names of the sets of senders. Strangers can fill the set of strangers alone: in those of nodes are elements of
-// setNodes, and in the others those to whom this gateway itself sends.
+// Names of the sets of senders. Unknown senders can only fill the set of strangers: the sets of nodes contain only
+// elements of setNodes, and the others only addresses to which this gateway sends.
 const (
-	setNodes     = "nodes"     // where overlay packets come from
-	setAsking    = "asking"    // those of them that send packets for the gateway itself
-	setMeasuring = "measuring" // those of them that measure the path MTU
-	setMeasured  = "measured"  // to whom the helper sends outside overlay and tunnel
-	setKnown     = "known"     // to whom the tunnel sends, with ports
-	setPeer      = "peer"      // with whom it had a handshake
-	setStrangers = "strangers" // who send to a listen port, and are not known
+	setNodes     = "nodes"     // sources of overlay packets
+	setAsking    = "asking"    // nodes that send packets for the gateway itself
+	setMeasuring = "measuring" // nodes that measure the path MTU
+	setMeasured  = "measured"  // destinations of the helper outside overlay and tunnel
+	setKnown     = "known"     // destinations of the tunnel, with ports
+	setPeer      = "peer"      // addresses with which the tunnel had a handshake
+	setStrangers = "strangers" // unknown senders to a listen port
 )
 
-// firewall is a gateway's nftables table: what comes from the cluster and from the peer is checked and translated
-// before it is routed (translation.go), what is for the gateway itself by the chain input, what is for exposed hosts
-// (exposed.go) with the help of connection tracking.
+// firewall returns a gateway's nftables table. Packets from the cluster and from the peer are checked and translated
+// before they are routed (translation.go), packets for the gateway itself are checked in chain input, packets for
+// exposed hosts (exposed.go) with connection tracking.
 func (c GatewayConfig) firewall() nft.Table {
 	var sources []netip.Prefix
 	for _, n := range c.Nodes {
@@ -231,7 +231,7 @@ func (c GatewayConfig) firewall() nft.Table {
 			{Name: setAsking, Senders: sendersOfNodes, Timeout: time.Minute},
 			{Name: setMeasuring, Senders: sendersOfNodes, Timeout: time.Minute},
 			{Name: setMeasured, Senders: sendersOfNodes + sendersOfPeer, Timeout: time.Minute},
-		}, where(c.listens(),
+		}, onlyIf(c.listens(),
 			nft.Set{Name: setKnown, Senders: sendersOfPeer, Ports: true, Timeout: time.Minute},
 			nft.Set{Name: setPeer, Senders: sendersOfPeer, Timeout: 5 * time.Minute},
 			nft.Set{Name: setStrangers, Senders: strangersMost, Ports: true, Timeout: time.Minute},
@@ -241,8 +241,8 @@ func (c GatewayConfig) firewall() nft.Table {
 	}
 }
 
-// where returns the elements on a condition.
-func where[T any](is bool, elements ...T) []T {
+// onlyIf returns the elements if the condition is true.
+func onlyIf[T any](is bool, elements ...T) []T {
 	if is {
 		return elements
 	}
@@ -252,21 +252,21 @@ func where[T any](is bool, elements ...T) []T {
 // eachListenPort returns a rule for each tunnel that has a listen port.
 func (c GatewayConfig) eachListenPort(rule func(port uint16) nft.Rule) (rules []nft.Rule) {
 	for _, t := range c.Tunnels {
-		rules = append(rules, where(t.ListenPort != 0, rule(t.ListenPort))...)
+		rules = append(rules, onlyIf(t.ListenPort != 0, rule(t.ListenPort))...)
 	}
 	return rules
 }
 
-// listens reports whether any far end begins handshakes.
+// listens reports whether any remote end sends handshakes.
 func (c GatewayConfig) listens() bool {
 	return slices.ContainsFunc(c.Tunnels, func(t GatewayTunnel) bool { return t.ListenPort != 0 })
 }
 
-// forward lets pass what goes between cluster and peer, and nothing else.
+// forward accepts packets between cluster and peer, and drops all others.
 func (c GatewayConfig) forward() []nft.Chain {
 	return []nft.Chain{
 		{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Drop: true}, Rules: slices.Concat(
-			where(c.ClampMSS, nft.Rule{nft.TCPSyn(), nft.ClampMSS(uint16(c.MTU - 40))}), // 40 = IPv4 20 + TCP 20
+			onlyIf(c.ClampMSS, nft.Rule{nft.TCPSyn(), nft.ClampMSS(uint16(c.MTU - 40))}), // 40 = IPv4 20 + TCP 20
 			[]nft.Rule{
 				{nft.IIfGroup(GroupOverlay), nft.OIfGroup(GroupTunnel), nft.Accept()},
 				{nft.IIfGroup(GroupTunnel), nft.OIfGroup(GroupOverlay), nft.Accept()},
@@ -274,12 +274,12 @@ func (c GatewayConfig) forward() []nft.Chain {
 	}
 }
 
-// input lets through what is for the gateway itself: the overlay, the tunnel, echoes and health. Echoes come before
-// established connections: no peer that is asked may send without bounds.
+// input accepts packets for the gateway itself: overlay, tunnel, echoes and health checks. Echoes come before
+// established connections; otherwise a peer that receives echoes could send without a limit.
 //
-// What a node sends to the gateway itself has its limit before it is taken out of the overlay: by the outer source, as
-// any node could send as another one inside. A packet that only seems to hold another one has no mark, and is dropped
-// where it comes out.
+// Packets that a node sends to the gateway itself are limited before decapsulation, by outer source: the inner source
+// can be forged by any node. If the inner packet is not what the outer rules matched, it has no mark and is dropped
+// after decapsulation.
 func (c GatewayConfig) input() []nft.Chain {
 	fromNode := nft.SAddrIn(setNodes)
 	echoes := []nft.Rule{{nft.IIfGroup(GroupOverlay), nft.Limit(EchoesOfNodes, EchoesOfNodes), nft.Accept()}}
@@ -297,7 +297,7 @@ func (c GatewayConfig) input() []nft.Chain {
 		}},
 		{Name: "for-self", Rules: []nft.Rule{
 			{
-				// Pods of the node have no part in its limit.
+				// Pods of the node do not count against its limit.
 				nft.OverlayID(c.VNI), fromNode, nft.InnerSAddr(cidr.Lower(c.InternalCIDR)),
 				nft.Meter(setAsking, EchoesOfNode, EchoesOfNode), nft.SetMark(markForSelf), nft.Accept(),
 			},
@@ -320,24 +320,25 @@ func (c GatewayConfig) input() []nft.Chain {
 			return nft.Rule{nft.UDPDPort(port), nft.Goto("listen")}
 		}), []nft.Rule{
 			{nft.TCPDPort(HealthPort), nft.Accept()},
-			// Packets of overlay and tunnel are not tracked: no error is related to them.
+			// Packets of overlay and tunnel are not tracked, so that ICMP errors for them are not related.
 			{nft.ICMPType(icmpErrors...), nft.Accept()},
 			{nft.Counter(), nft.Drop()},
 		})},
 	})
 }
 
-// What messages of WireGuard begin with: a handshake's two, and data. The fourth kind asks anyone to prove an address.
+// First bytes of WireGuard messages: both handshake messages, and data. The fourth kind is the cookie reply, which is
+// sent to any address.
 const (
 	initiation = "\x01\x00\x00\x00"
 	response   = "\x02\x00\x00\x00"
 	data       = "\x04\x00\x00\x00"
 )
 
-// strangers are the chains of what WireGuard sends and receives at listen ports. It sends these only to those who have
-// the peer's key: from there anything is taken, and from others so much that a handshake gets through. kube-proxy hides
-// those who come by one node behind one address: ports tell them apart. A client that renews its tunnel has another
-// port.
+// strangers returns the chains for WireGuard messages at listen ports. WireGuard sends the messages of chain sent only
+// to holders of the peer's key: packets from these addresses are accepted without a limit, others at a rate that lets a
+// handshake pass. kube-proxy may masquerade all senders behind one node address; ports distinguish them. A client that
+// renews its tunnel has a new port.
 func (c GatewayConfig) strangers() []nft.Chain {
 	if !c.listens() {
 		return nil
@@ -357,7 +358,7 @@ func (c GatewayConfig) strangers() []nft.Chain {
 	}
 }
 
-// probes lets the peer measure its way to here by echoes that go where the tunnel's packets do.
+// probes lets the peer measure its path to this gateway by echoes to the tunnel's port.
 func (c GatewayConfig) probes() []nft.Chain {
 	rules := append(c.eachListenPort(func(port uint16) nft.Rule {
 		return nft.Rule{

@@ -6,8 +6,8 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// GuardState returns the state of the host namespace of a node that knows of peers nothing but the ranges by which they
-// are reached: packets for these are refused, and no link leads to any peer. Without ranges nothing is wanted.
+// GuardState returns the desired state of the host namespace of a node that knows only the ranges of peers: packets to
+// these ranges are blocked, and there is no link to any peer. Without ranges the state is empty.
 func GuardState(ranges []netip.Prefix) State {
 	if len(ranges) == 0 {
 		return State{}

@@ -9,10 +9,10 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// heldBack are ranges of peers of which nothing else is known.
+// heldBack are ranges of peers that have no other configuration.
 var heldBack = []netip.Prefix{netip.MustParsePrefix("10.11.0.0/16"), netip.MustParsePrefix("10.71.0.0/16")}
 
-// TestGuardAlone: a node that knows only the ranges of its peers refuses what is for them, by routes and by rules.
+// TestGuardAlone: a node that knows only the ranges of its peers drops packets to them, by routes and by rules.
 func TestGuardAlone(t *testing.T) {
 	t.Parallel()
 	if s := GuardState(nil); !Diff(s, State{}).Empty() {
@@ -28,7 +28,7 @@ func TestGuardAlone(t *testing.T) {
 		if out := ns.Run("sh", "-c", "ip route get "+target+" 2>&1 || true"); !strings.Contains(out, "unreachable") && !strings.Contains(out, "No route") {
 			t.Errorf("route to %s: %s", target, out)
 		}
-		ns.IP("route del unreachable " + cidr.String() + " table 7600") // the rules hold without the routes
+		ns.IP("route del unreachable " + cidr.String() + " table 7600") // the rules drop without the routes
 		ns.Run("sh", "-c", "ping -c 1 -W 1 "+target+" || true")
 	}
 	have, err := k.Observe()
@@ -45,7 +45,7 @@ func TestGuardAlone(t *testing.T) {
 	reach(t, k, GuardState(heldBack))
 }
 
-// TestHeldBackBesidePeers: ranges of a peer that is not served change nothing of the path to the others.
+// TestHeldBackBesidePeers: ranges of a peer without a gateway do not affect the paths to others.
 func TestHeldBackBesidePeers(t *testing.T) {
 	t.Parallel()
 	c := nodeOfTwoPeers()

@@ -13,25 +13,25 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// Kernel is the network configuration of one network namespace. It needs CAP_NET_ADMIN there and nothing else.
-// It is for one goroutine at a time; a Watch goes on by itself.
+// Kernel is the network configuration of one network namespace. It needs CAP_NET_ADMIN in that namespace, and no other
+// capability. It must be used by one goroutine at a time; a Watch runs independently.
 type Kernel struct {
-	netns   int // file descriptor of the namespace, -1: the one of the process
-	route   *routeSocket
-	nft     *nft.Conn
-	watched atomic.Bool
-	changes atomic.Uint64                  // that a Watch was notified of
-	asked   atomic.Pointer[[]netip.Prefix] // ranges of peers that Detours was asked for last
+	netns        int // file descriptor of the namespace, -1: that of the process
+	route        *routeSocket
+	nft          *nft.Conn
+	watched      atomic.Bool
+	changes      atomic.Uint64                  // reported to a Watch
+	detourRanges atomic.Pointer[[]netip.Prefix] // ranges of peers in the last call of Detours
 }
 
-// current stands for the namespace in which the calling thread is.
+// current means the namespace of the calling thread.
 const current = -1
 
-// Open returns the network namespace of the calling thread.
+// Open opens the network namespace of the calling thread.
 func Open() (*Kernel, error) { return OpenAt(current) }
 
-// OpenAt returns the network namespace of a file descriptor, which must stay open for as long as the Kernel is
-// used. To enter another namespace takes CAP_SYS_ADMIN.
+// OpenAt opens the network namespace of a file descriptor, which must stay open while the Kernel is used. Another
+// namespace than the caller's requires CAP_SYS_ADMIN.
 func OpenAt(netnsFD int) (*Kernel, error) {
 	route, err := dialRoute(netnsFD)
 	if err != nil {
@@ -44,7 +44,7 @@ func OpenAt(netnsFD int) (*Kernel, error) {
 	return &Kernel{netns: netnsFD, route: route, nft: tables}, nil
 }
 
-// Close ends the connections to the kernel. What is configured stays.
+// Close closes the netlink sockets. The configuration remains.
 func (k *Kernel) Close() error { return errors.Join(k.route.conn.Close(), k.nft.Close()) }
 
 // open returns a handle of the netlink library for one family of messages.
@@ -52,7 +52,7 @@ func (k *Kernel) open(family int) (*netlink.Handle, error) {
 	return netlink.NewHandleAt(netns.NsHandle(k.netns), family)
 }
 
-// Cleanup removes all that is ours from the namespace, BootTable too. Devices made elsewhere stay.
+// Cleanup removes all our state from the namespace, BootTable included. Devices of other programs remain.
 func (k *Kernel) Cleanup() error {
 	have, err := k.Observe()
 	if err != nil {
@@ -61,7 +61,7 @@ func (k *Kernel) Cleanup() error {
 	return errors.Join(k.Apply(Diff(have, State{})), k.LiftBootGuard())
 }
 
-// dial opens a netlink socket in a namespace, see Kernel.netns.
+// dial opens a netlink socket in a namespace; see Kernel.netns.
 func dial(family, netnsFD int, config raw.Config) (*raw.Conn, error) {
 	if netnsFD != current {
 		config.NetNS = netnsFD

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Settings of a link that are else in /proc/sys/net/ipv4/conf, numbered as in linux/ip.h. By rtnetlink they need
-// CAP_NET_ADMIN only: /proc/sys is read-only in an unprivileged container.
+// Settings of a link in /proc/sys/net/ipv4/conf, numbered as in linux/ip.h. rtnetlink requires only CAP_NET_ADMIN for
+// them; /proc/sys is read-only in an unprivileged container.
 const (
 	devconfForwarding         = 1
 	devconfRPFilter           = 8
@@ -18,11 +18,11 @@ const (
 	devconfSrcValidMark       = 24
 )
 
-// rpFilterLoose accepts a source to which any route leads. Of the settings of a link and of all links the larger
-// counts.
+// rpFilterLoose accepts a source to which there is any route. The kernel applies the larger of the settings of the link
+// and of all links.
 const rpFilterLoose = 2
 
-// fields are the attributes that every link has.
+// fields returns the attributes that all links have.
 func (l *Link) fields() []field {
 	return []field{
 		optional(unix.IFLA_IFNAME, &l.Name),
@@ -37,11 +37,11 @@ func (s *routeSocket) setLink(header unix.IfInfomsg, fields ...field) error {
 	return s.execute(message{kind: unix.RTM_SETLINK, header: header, fields: fields})
 }
 
-// configureLink brings an existing link into the wanted shape and sets it up. Up comes last: the kernel gives
-// a link its IPv6 address at that moment.
+// configureLink sets the desired attributes of an existing link and sets it up. It is set up last, because the kernel
+// then assigns an IPv6 address.
 //
-// A link of ours keeps an address when an older one of the same subnet goes (promote_secondaries), and gets no IPv6
-// address by itself: it would talk of it to every far end.
+// Our links keep an address when an older one of the same subnet is removed (promote_secondaries), and get no automatic
+// IPv6 address: the kernel would announce it to all remote ends.
 func (s *routeSocket) configureLink(l Link, linkIndex int) error {
 	link := unix.IfInfomsg{Index: int32(linkIndex)}
 	if l.Remote.IsValid() {
@@ -71,7 +71,7 @@ func (s *routeSocket) configureLink(l Link, linkIndex int) error {
 	if l.ours() {
 		none := uint8(nl.IN6_ADDR_GEN_MODE_NONE)
 		err := s.setLink(link, ofFamily(unix.AF_INET6, optional(unix.IFLA_INET6_ADDR_GEN_MODE, &none)))
-		if err != nil && !errors.Is(err, unix.EAFNOSUPPORT) { // neither kernel nor link has IPv6
+		if err != nil && !errors.Is(err, unix.EAFNOSUPPORT) { // no IPv6 in kernel or link
 			return fmt.Errorf("set settings of IPv6: %w", err)
 		}
 	}
@@ -83,14 +83,14 @@ func (s *routeSocket) configureLink(l Link, linkIndex int) error {
 	return s.setLink(link)
 }
 
-// ofFamily is IFLA_AF_SPEC with settings of one address family.
+// ofFamily returns IFLA_AF_SPEC with a setting of one address family.
 func ofFamily(family uint16, setting field) field {
 	return optional(unix.IFLA_AF_SPEC, []field{optional(family, []field{setting})})
 }
 
 // links reads all links of the namespace, by index.
 func (s *routeSocket) links() (map[int]Link, error) {
-	const skipStats = 1 << 3 // RTEXT_FILTER_SKIP_STATS of linux/rtnetlink.h: without their counters
+	const skipStats = 1 << 3 // RTEXT_FILTER_SKIP_STATS of linux/rtnetlink.h: without counters
 	mask := uint32(skipStats)
 	request := message{kind: unix.RTM_GETLINK, header: unix.IfInfomsg{}, fields: []field{optional(unix.IFLA_EXT_MASK, &mask)}}
 	all, err := collect(s, request, func(data []byte) (indexedLink, bool, error) {
@@ -125,7 +125,7 @@ type indexedLink struct {
 func decodeLink(data []byte) (l indexedLink, err error) {
 	var header unix.IfInfomsg
 	var overlay, settings []byte
-	mode := uint8(nl.IN6_ADDR_GEN_MODE_NONE) // where the link has no IPv6
+	mode := uint8(nl.IN6_ADDR_GEN_MODE_NONE) // if the link has no IPv6
 	err = unpack(data, &header, append(l.fields(),
 		optional(unix.IFLA_LINKINFO, []field{optional(unix.IFLA_INFO_KIND, (*string)(&l.Kind)), optional(unix.IFLA_INFO_DATA, &overlay)}),
 		optional(unix.IFLA_AF_SPEC, []field{
@@ -143,7 +143,7 @@ func decodeLink(data []byte) (l indexedLink, err error) {
 	return l, l.decodeOverlay(overlay)
 }
 
-// devconf returns a setting from the array of all that the kernel reports; they are numbered from 1.
+// devconf returns one setting of the array that the kernel reports. Settings are numbered from 1.
 func devconf(all []byte, setting int) uint32 {
 	const size = 4
 	if len(all) < setting*size {

@@ -5,15 +5,15 @@ import (
 	"net/netip"
 )
 
-// Packet is what rules and routes see of a packet.
+// Packet has the fields of a packet that rules and routes match.
 type Packet struct {
 	From, To netip.Addr
-	IIf      string // link by which it comes; "": this host sends it
+	IIf      string // incoming link; "": sent by this host
 	Mark     uint32
 }
 
-// Lookup returns the first rule of the state that leads a packet to a route, and this route; false: none does, and
-// rules and routes of others decide.
+// Lookup returns the first rule of the state that leads to a route for the packet, and that route. false: there is
+// none, and foreign rules and routes apply.
 func (s State) Lookup(p Packet) (rule Rule, route Route, ok bool) {
 	for _, r := range s.Rules {
 		if ok && r.Priority >= rule.Priority || !r.selects(p) {
@@ -31,7 +31,7 @@ func (r Rule) selects(p Packet) bool {
 	return in(r.From, p.From) && in(r.To, p.To) && (r.IIf == "" || r.IIf == cmp.Or(p.IIf, loopback)) && (r.Mark == 0 || r.Mark == p.Mark)
 }
 
-// longest is the route of a table that the kernel chooses for an address.
+// longest returns the route that the kernel selects for an address in a table.
 func (s State) longest(table int, to netip.Addr) (best Route, ok bool) {
 	for _, r := range s.Routes {
 		longer, same := r.Dst.Bits() > best.Dst.Bits(), r.Dst.Bits() == best.Dst.Bits()

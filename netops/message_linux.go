@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routeSocket speaks rtnetlink. The netlink library knows neither nexthop objects, nor the routes that use them, nor
-// what links tell of IFLA_AF_SPEC.
+// routeSocket is an rtnetlink socket. The netlink library does not support nexthop objects, the routes that use them,
+// and IFLA_AF_SPEC of links.
 type routeSocket struct {
 	conn *raw.Conn
 }
 
-// dialRoute opens the socket with strict checking, which makes the kernel filter dumps. It came with Linux 4.20,
-// nexthop objects with 5.3: there is nothing to fall back to.
+// dialRoute opens the socket with strict checking, which makes the kernel filter dumps. Strict checking came with Linux
+// 4.20, nexthop objects with 5.3, so there is no fallback.
 func dialRoute(netnsFD int) (*routeSocket, error) {
 	conn, err := dial(unix.NETLINK_ROUTE, netnsFD, raw.Config{Strict: true})
 	if err != nil {
@@ -33,8 +33,8 @@ type message struct {
 	fields []field
 }
 
-// changing is the message that adds an object, puts it in the place of another, or removes it. how is one of the flags
-// of netlink that say what becomes of an object that is there.
+// changing returns the message that adds, replaces or removes an object. how is one of the netlink flags for an object
+// that already exists.
 func changing(op Op, newKind uint16, how raw.HeaderFlags, header any, fields ...field) message {
 	if op == Remove {
 		return message{kind: newKind + 1, header: header, fields: fields} // RTM_DEL… follows RTM_NEW…
@@ -42,15 +42,15 @@ func changing(op Op, newKind uint16, how raw.HeaderFlags, header any, fields ...
 	return message{kind: newKind, flags: raw.Create | how, header: header, fields: fields}
 }
 
-// execute sends a request and waits until the kernel has done it.
+// execute sends a request and waits for the acknowledgement.
 func (s *routeSocket) execute(m message) error {
 	m.flags |= raw.Acknowledge
 	_, err := s.roundTrip(m)
 	return err
 }
 
-// collect asks for all objects of a kind and returns those that decode finds to be of interest. If the objects changed
-// meanwhile, it asks anew.
+// collect dumps all objects of a kind and returns those for which decode returns true. If the objects change during the
+// dump, it is repeated.
 func collect[T any](s *routeSocket, m message, decode func([]byte) (object T, of bool, err error)) ([]T, error) {
 	m.flags |= raw.Dump
 	var found []T
@@ -94,7 +94,7 @@ func (s *routeSocket) roundTrip(m message) ([]raw.Message, error) {
 	return replies, cause(err)
 }
 
-// cause is the kernel's error without the words that the library puts around it.
+// cause returns the kernel's error without the text that the library adds.
 func cause(err error) error {
 	var op *raw.OpError
 	if !errors.As(err, &op) {
@@ -106,7 +106,7 @@ func cause(err error) error {
 	return fmt.Errorf("%w (%s)", op.Err, op.Message)
 }
 
-// consistently repeats a dump that a change of the dumped objects interrupted. Both libraries tell that as EINTR.
+// consistently repeats a dump that was interrupted by a change of the dumped objects. Both libraries return EINTR then.
 func consistently(dump func() error) error {
 	const attempts = 20
 	var err error

@@ -8,34 +8,34 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// Kinds of nexthop ids, by their upper byte. The lower three are from an address, so that no two collide.
+// Kinds of nexthop ids, in the upper byte. The lower three bytes come from an address, so that ids are unique.
 const (
-	// A far end of the overlay: offset of its internal address in the internal CIDR.
+	// A remote end of the overlay: offset of its internal address in the internal CIDR.
 	nexthopEnd    = NexthopBase
-	nexthopTunnel = NexthopBase + 1<<24 // a tunnel: end of this side's address in it
-	// The gateways or tunnels that packets for a peer take: offset of a gateway's internal address.
+	nexthopTunnel = NexthopBase + 1<<24 // a tunnel: last bytes of its local address
+	// The gateways or tunnels to which packets for a peer are sent: offset of a gateway's internal address.
 	nexthopGroup   = NexthopBase + 2<<24
-	nexthopArrival = NexthopBase + 3<<24 // the gateways that packets of a peer may come from: likewise
+	nexthopArrival = NexthopBase + 3<<24 // the gateways from which packets of a peer may come: likewise
 
 	nexthopKind = 0xff << 24
 )
 
-// NexthopID returns the id of the nexthop object for a far end, from its internal address.
+// NexthopID returns the id of the nexthop object for a remote end, from its internal address.
 func NexthopID(internalCIDR netip.Prefix, internal netip.Addr) uint32 {
 	return nexthopEnd | cidr.Offset(internalCIDR, internal)&^nexthopKind
 }
 
-// tunnelNexthopID returns the id of the nexthop object for a tunnel, from this side's address in it.
+// tunnelNexthopID returns the id of the nexthop object for a tunnel, from its local address.
 func tunnelNexthopID(address netip.Addr) uint32 {
 	a := address.As4()
 	return nexthopTunnel | binary.BigEndian.Uint32(a[:])&^nexthopKind
 }
 
-// ofKind returns the id of the group that has the lower bytes of a nexthop's.
+// ofKind returns the id with its kind replaced.
 func ofKind(kind, id uint32) uint32 { return kind | id&^nexthopKind }
 
-// newGroup returns a group of those members of which used holds. A group never is without members: where used holds of
-// none, all are in it.
+// newGroup returns a group of the members for which used is true. A group must have members: if used is true for none,
+// all are in it.
 func newGroup[T any](id uint32, all []T, nexthop func(T) uint32, used func(T) bool) NexthopGroup {
 	members := only(all, used)
 	if len(members) == 0 {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// From linux/lwtunnel.h: a light-weight tunnel that gives each packet the far end of a collect-metadata device.
+// From linux/lwtunnel.h: a lightweight tunnel that sets the remote end of packets on a collect-metadata device.
 const (
 	lwtunnelEncapIP = 2 // LWTUNNEL_ENCAP_IP
 
@@ -16,17 +16,17 @@ const (
 	lwtunnelTTL = 4 // LWTUNNEL_IP_TTL
 )
 
-// outerTTL is what the overlay's packets begin with. Unset, Geneve would send them with 0, and no router would
-// pass them on (geneve_xmit_skb in drivers/net/geneve.c; VXLAN takes the route's).
+// outerTTL is the TTL of the overlay's packets. By default Geneve sends them with TTL 0, and routers drop them
+// (geneve_xmit_skb in drivers/net/geneve.c; VXLAN uses the route's).
 const outerTTL = 64
 
-// encapsulation is a nexthop's as the kernel has it. The zero value is none.
+// encapsulation is the encapsulation of a nexthop in the kernel's form. The zero value is none.
 type encapsulation struct {
 	kind, vni []byte
 	ttl       uint8
 }
 
-// fields are the attributes of a nexthop: link is the index of its link.
+// fields returns the attributes of a nexthop. link is the index of its link.
 func (n *Nexthop) fields(link *int, encap *encapsulation) []field {
 	return []field{
 		optional(unix.NHA_ID, &n.ID),
@@ -37,14 +37,14 @@ func (n *Nexthop) fields(link *int, encap *encapsulation) []field {
 	}
 }
 
-// changeNexthop creates a nexthop object, changes the one of that id in one step, or deletes it, and by that what uses
-// it.
+// changeNexthop creates a nexthop object, replaces the one of that id atomically, or deletes it together with its
+// users.
 func (s *routeSocket) changeNexthop(op Op, n Nexthop, link int) error {
 	header := unix.Nhmsg{Family: unix.AF_INET, Protocol: Protocol}
 	if n.Via.IsValid() {
 		header.Flags = unix.RTNH_F_ONLINK
 	}
-	if op == Remove { // names the object and nothing else
+	if op == Remove { // only the id
 		n, header, link = Nexthop{ID: n.ID}, unix.Nhmsg{}, 0
 	}
 	var encap encapsulation
@@ -55,8 +55,8 @@ func (s *routeSocket) changeNexthop(op Op, n Nexthop, link int) error {
 	return s.execute(changing(op, unix.RTM_NEWNEXTHOP, raw.Replace, header, n.fields(&link, &encap)...))
 }
 
-// nexthops reads the nexthop objects of our band that lead to our links. (One that others led elsewhere is missing,
-// and changeNexthop leads it back.)
+// nexthops reads the nexthop objects of our band on our links. (An object that another program moved to another link is
+// missing, so that changeNexthop restores it.)
 func (s *routeSocket) nexthops(links map[int]Link) ([]Nexthop, error) {
 	return ofLinks(links, Link.ours, func(index int, l Link) ([]Nexthop, error) {
 		request := message{kind: unix.RTM_GETNEXTHOP, header: unix.Nhmsg{}, fields: []field{optional(unix.NHA_OIF, &index)}}
@@ -68,10 +68,10 @@ func (s *routeSocket) nexthops(links map[int]Link) ([]Nexthop, error) {
 	})
 }
 
-// changeNexthopGroup creates a group, changes the members of the one of that id in one step, or deletes it, and by that
-// the routes that use it. A nexthop object of that id that is no group is an error.
+// changeNexthopGroup creates a group, replaces the members of the one of that id atomically, or deletes it together
+// with its routes. A nexthop object of that id that is no group is an error.
 func (s *routeSocket) changeNexthopGroup(op Op, g NexthopGroup) error {
-	header := unix.Nhmsg{Protocol: Protocol} // a group has no family of its own
+	header := unix.Nhmsg{Protocol: Protocol} // a group has no address family
 	if op == Remove {
 		g, header = NexthopGroup{ID: g.ID}, unix.Nhmsg{}
 	}
@@ -83,7 +83,7 @@ func (s *routeSocket) changeNexthopGroup(op Op, g NexthopGroup) error {
 	return s.execute(changing(op, unix.RTM_NEWNEXTHOP, raw.Replace, header, g.fields(&members)...))
 }
 
-// fields are the attributes of a group.
+// fields returns the attributes of a group.
 func (g *NexthopGroup) fields(members *[]byte) []field {
 	return []field{optional(unix.NHA_ID, &g.ID), optional(unix.NHA_GROUP, members)}
 }

@@ -13,76 +13,76 @@ import (
 // EchoPort is the UDP port at which nodes and gateways answer echoes, on internal and tunnel addresses only.
 const EchoPort = echo.Port
 
-// guardMetric makes the guard's unreachable routes lose against every other route to the same range.
+// guardMetric gives the guard's unreachable routes the lowest preference among routes to the same range.
 const guardMetric = 1 << 30
 
-// Rule priorities on a node: after Cilium's local rule (100), before its own (110) and AWS's (512 and up).
+// Rule priorities on a node: after Cilium's local rule (100), before Cilium's own (110) and those of AWS (from 512).
 const (
 	priorityExempt  = 103
 	priorityReverse = 103
 	priorityNode    = 104
 )
 
-// markArrival is on packets from gateways until they are routed, where a peer has several gateways, and on those by
-// which a node proves its path by each of them. Only the reverse path filter takes a decision by it, and the choice of
-// their route. Its bits are none of those that kube-proxy and network plugins use.
+// markArrival marks packets from gateways until they are routed, if a peer has several gateways, and packets with which
+// a node verifies its path by each gateway. Only the reverse path filter and the routes of these packets depend on it.
+// kube-proxy and network plugins do not use its bits.
 const markArrival = 0x4c
 
-// Numbers of the kernel.
+// Table numbers of the kernel.
 const (
 	mainTable  = 254
 	localTable = 255
 )
 
-// OverlayConfig is what the overlay links of nodes and gateways have in common.
+// OverlayConfig has the common settings of the overlay links of nodes and gateways.
 type OverlayConfig struct {
 	Kind LinkKind
 	Port uint16 // UDP
 	MTU  int    // bytes, of the inner packets
 }
 
-// NodeConfig is what a node must know to reach the peers of its cluster.
+// NodeConfig is the input for the state of a node.
 type NodeConfig struct {
 	Overlay      OverlayConfig
-	Internal     netip.Addr     // this node's end of the overlay
+	Internal     netip.Addr     // this node's overlay address
 	InternalCIDR netip.Prefix   // of the cluster
-	Pods         []netip.Prefix // ranges and single addresses of this node's own pods
+	Pods         []netip.Prefix // CIDRs and single addresses of this node's own pods
 	Peers        []NodePeer
-	HeldBack     []netip.Prefix // further ranges of peers, to which nothing leads: they are guarded alone
-	// Chains of others that drop forwarded packets get rules that let those of the overlay pass.
+	HeldBack     []netip.Prefix // further ranges of peers without a route: guard only
+	// PassForward adds rules that accept the overlay's packets to foreign chains that drop forwarded packets.
 	PassForward bool
 }
 
-// NodePeer is one peer as a node sees it.
+// NodePeer is a peer in the configuration of a node.
 type NodePeer struct {
-	Name     string         // of its chains: letters, digits and "-"
-	CIDRs    []netip.Prefix // by which the peer's pods, nodes and hosts are reached from here
-	Nodes    netip.Prefix   // of them, where its nodes are; they alone may send echoes
-	Gateways []NodeGateway  // of this cluster, to the peer; while the pod of none is known, traffic is held back
-	MTU      int            // bytes, of the largest packet that travels the whole path
+	Name     string         // in names of its chains: letters, digits and "-"
+	CIDRs    []netip.Prefix // by which this cluster reaches the peer's pods, nodes and hosts
+	Nodes    netip.Prefix   // part of CIDRs for the peer's nodes; echoes come from these only
+	Gateways []NodeGateway  // of this cluster, to the peer; without a known gateway pod, traffic is blocked
+	MTU      int            // bytes: largest packet that fits the whole path
 
-	// Endpoints are where the peer's gateway is heard on the underlay, and looked for; none: not known.
+	// Endpoints are the underlay addresses of the peer's gateway, both observed and configured; none: not known.
 	Endpoints []netip.Addr
 }
 
-// NodeGateway is a gateway of this cluster as a node sees it.
+// NodeGateway is a gateway of this cluster in the configuration of a node.
 type NodeGateway struct {
-	Internal netip.Addr // its end of the overlay
+	Internal netip.Addr // its overlay address
 	Pod      netip.Addr // address of its pod; the zero value: not known
 	VNI      uint32
 	Local    bool // its pod runs on this node
-	Used     bool // carries packets for the peer. Those of a peer share them evenly; where none is used, all do.
+	Used     bool // for packets to the peer, evenly distributed over all used gateways; if none is used, all are
 }
 
-// reached are the gateways whose pod is known. Nodes exchange packets with each, whether it is used or not.
-func (p NodePeer) reached() []NodeGateway {
+// reachable returns the gateways whose pod is known. Nodes exchange packets with all of them, used or not.
+func (p NodePeer) reachable() []NodeGateway {
 	return only(p.Gateways, func(g NodeGateway) bool { return g.Pod.IsValid() })
 }
 
-// NodeState returns the state of the host namespace of a node: an overlay link for each gateway, so that the link tells
-// which gateway sent a packet, and eBPF programs can look its routes up (bpf_fib_lookup follows no encapsulation of a
-// nexthop). The links have no address: Cilium takes every link with an address and a route for a network card of the
-// node and lowers the node's MTU to fit it. The node's internal address is on the loopback device.
+// NodeState returns the desired state of the host namespace of a node. It has an overlay link for each gateway, so that
+// the link identifies the gateway of a packet and eBPF programs can look up routes (bpf_fib_lookup does not support
+// nexthops with encapsulation). The links have no address: Cilium treats each link with an address and a route as a
+// network card of the node and lowers the node's MTU to its MTU. The node's internal address is on the loopback device.
 func NodeState(c NodeConfig) State {
 	s := State{
 		Addresses: []Address{{Link: loopback, Prefix: cidr.Single(c.Internal)}},
@@ -101,8 +101,8 @@ func NodeState(c NodeConfig) State {
 		for _, seen := range p.CIDRs {
 			s.Routes = append(s.Routes, guardRoute(RoutingTable, seen))
 		}
-		c.reach(&s, p)
-		for _, g := range p.reached() {
+		c.addPeer(&s, p)
+		for _, g := range p.reachable() {
 			for _, endpoint := range p.captured(taken) {
 				s.Rules = append(s.Rules, Rule{Priority: priorityExempt, From: cidr.Single(g.Pod), To: endpoint, Table: mainTable})
 			}
@@ -114,20 +114,20 @@ func NodeState(c NodeConfig) State {
 	return s
 }
 
-// reach adds what leads to a peer by its gateways, and to each of these.
+// addPeer adds links, nexthops and routes to a peer and to each of its gateways.
 //
-// A peer's packets come by any of them. The reverse path filter drops what comes by a link that no route back leads to,
-// if it is strict, and also if it is loose, because overlay links have no address (__fib_validate_source in
-// net/ipv4/fib_frontend.c). For the filter there are routes by all gateways, which it looks up by a mark of the packet.
-// Where net.ipv4.fwmark_reflect is set, the node's ICMP errors bear the mark as well and take these routes.
-func (c NodeConfig) reach(s *State, p NodePeer) {
-	gateways := p.reached()
+// Packets from a peer arrive from any of its gateways. The reverse path filter drops packets from a link without a
+// reverse route, in strict mode, and also in loose mode because overlay links have no address (__fib_validate_source in
+// net/ipv4/fib_frontend.c). It looks up the routes of ReverseTable, over all gateways, by a mark of the packet. If
+// net.ipv4.fwmark_reflect is set, ICMP errors of the node have the mark and these routes as well.
+func (c NodeConfig) addPeer(s *State, p NodePeer) {
+	gateways := p.reachable()
 	if len(gateways) == 0 {
 		return
 	}
 	several := len(gateways) > 1
 	nexthop := func(g NodeGateway) uint32 { return NexthopID(c.InternalCIDR, g.Internal) }
-	lead := func(table int, dst netip.Prefix, id uint32) {
+	addRoute := func(table int, dst netip.Prefix, id uint32) {
 		s.Routes = append(s.Routes, Route{Table: table, Dst: dst, Type: Unicast, Nexthop: id, Source: c.Internal, MTU: p.MTU})
 	}
 	for _, g := range gateways {
@@ -136,7 +136,7 @@ func (c NodeConfig) reach(s *State, p NodePeer) {
 		s.Links = append(s.Links, link)
 		s.Neighbours = append(s.Neighbours, Neighbour{Link: link.Name, IP: g.Internal, MAC: overlayMAC(g.Internal)})
 		s.Nexthops = append(s.Nexthops, Nexthop{ID: nexthop(g), Link: link.Name, Via: g.Internal})
-		lead(RoutingTable, cidr.Single(g.Internal), nexthop(g))
+		addRoute(RoutingTable, cidr.Single(g.Internal), nexthop(g))
 	}
 	first := nexthop(p.Gateways[0])
 	used := newGroup(ofKind(nexthopGroup, first), gateways, nexthop, func(g NodeGateway) bool { return g.Used })
@@ -146,22 +146,22 @@ func (c NodeConfig) reach(s *State, p NodePeer) {
 		s.Groups = append(s.Groups, all)
 	}
 	for _, seen := range p.CIDRs {
-		lead(RoutingTable, seen, used.ID)
+		addRoute(RoutingTable, seen, used.ID)
 		if several {
-			lead(ReverseTable, seen, all.ID)
+			addRoute(ReverseTable, seen, all.ID)
 		}
 	}
 }
 
 // several reports whether any peer has more than one gateway.
 func (c NodeConfig) several() bool {
-	return slices.ContainsFunc(c.Peers, func(p NodePeer) bool { return len(p.reached()) > 1 })
+	return slices.ContainsFunc(c.Peers, func(p NodePeer) bool { return len(p.reachable()) > 1 })
 }
 
-// captured are those of a peer's endpoints that are among all peers' ranges, so that packets to them would be taken for
-// traffic to a peer, as where pods and nodes share a network. The gateway's own packets must not be. It is the gateway
-// that says where it is and where it hears its peer: what it says exempts packets to these addresses, and never all
-// that a pod sends.
+// captured returns the endpoints of a peer that are in the ranges of any peer, for example if pods and nodes share a
+// network. Packets to them would be routed as traffic to a peer; packets of the gateway itself must not be. The gateway
+// reports its own address and the observed endpoint of its peer. Its report exempts only packets to these addresses,
+// not all packets of the pod.
 func (p NodePeer) captured(taken []netip.Prefix) []netip.Prefix {
 	var all []netip.Prefix
 	for _, endpoint := range p.Endpoints {
@@ -180,15 +180,15 @@ func (c NodeConfig) peerCIDRs() []netip.Prefix {
 	return cidr.Outermost(all)
 }
 
-// NodeLink is the name of a node's link to the gateway of a virtual network.
+// NodeLink returns the name of a node's link to the gateway with that VNI.
 func NodeLink(vni uint32) string { return fmt.Sprintf("%sgw%d", Prefix, vni) }
 
 func (o OverlayConfig) link(name string, internal netip.Addr) Link {
 	return Link{Name: name, Kind: o.Kind, MAC: overlayMAC(internal), MTU: o.MTU, Port: o.Port, Group: GroupOverlay, Forwarding: true}
 }
 
-// overlayMAC is the MAC address of an end of the overlay: locally administered, from its internal address.
-// Ends must differ: the drivers drop a frame that bears their own.
+// overlayMAC returns the MAC address of an overlay end: locally administered, from its internal address. Addresses must
+// be unique, because the drivers drop frames with their own address.
 func overlayMAC(internal netip.Addr) net.HardwareAddr {
 	a := internal.As4()
 	return net.HardwareAddr{0x02, 0x4c, a[0], a[1], a[2], a[3]}

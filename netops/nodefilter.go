@@ -11,34 +11,34 @@ import (
 
 // Priorities of a node's chains.
 const (
-	priorityPieces = -450 // before fragments are put together (-400)
+	priorityPieces = -450 // before fragments are reassembled (-400)
 	priorityRaw    = -300
-	// priorityArrival is after conntrack (-200), so that answers are known, and before all that may lead a packet
-	// elsewhere: mangle (-150), where packets are handed to proxies, and DNAT (-100).
+	// priorityArrival is after conntrack (-200), so that replies are known, and before the hooks that may divert a
+	// packet: mangle (-150), where packets are passed to proxies, and DNAT (-100).
 	priorityArrival = -190
 	priorityFilter  = -10
-	// Masquerading begins at 90 (kindnet), 100 elsewhere.
+	// Masquerading is at priority 90 (kindnet), or 100.
 	priorityGuard = 75
 	priorityKeep  = 80
 )
 
 // Names of the sets of a node's table.
 const (
-	setPeers     = "peers"     // every peer's ranges, as this cluster reaches them
+	setPeers     = "peers"     // ranges of all peers, as this cluster reaches them
 	setPods      = "pods"      // of this node
-	setGateways  = "gateways"  // pods of gateways: the far ends of the overlay
-	setLocal     = "local"     // those of them that run on this node
-	setEndpoints = "endpoints" // of peers' tunnels, where they are among setPeers
+	setGateways  = "gateways"  // gateway pods: the remote ends of the overlay
+	setLocal     = "local"     // gateway pods on this node
+	setEndpoints = "endpoints" // endpoints of peers' tunnels that are in setPeers
 )
 
-// firewall is a node's nftables table.
+// firewall returns a node's nftables table.
 func (c NodeConfig) firewall() nft.Table {
 	var gateways, local, captured []netip.Prefix
 	taken := c.peerCIDRs()
 	for _, p := range c.Peers {
-		for _, g := range p.reached() {
+		for _, g := range p.reachable() {
 			gateways = append(gateways, cidr.Single(g.Pod))
-			local = append(local, where(g.Local, cidr.Single(g.Pod))...)
+			local = append(local, onlyIf(g.Local, cidr.Single(g.Pod))...)
 			captured = append(captured, p.captured(taken)...)
 		}
 	}
@@ -49,9 +49,9 @@ func (c NodeConfig) firewall() nft.Table {
 		{Name: setLocal, Hosts: true, Elements: cidr.Outermost(local)},
 		{Name: setEndpoints, Hosts: true, Elements: cidr.Outermost(captured)},
 	}
-	for _, p := range c.Peers { // a set each, which a peer that forges addresses can fill
-		hears := len(p.reached()) > 0 && p.Nodes.IsValid()
-		sets = append(sets, where(hears, nft.Set{Name: echoChain + p.Name, Senders: peerNodesMost, Timeout: time.Minute})...)
+	for _, p := range c.Peers { // one set per peer, so that a peer with forged addresses can only fill its own
+		receivesEchoes := len(p.reachable()) > 0 && p.Nodes.IsValid()
+		sets = append(sets, onlyIf(receivesEchoes, nft.Set{Name: echoChain + p.Name, Senders: peerNodesMost, Timeout: time.Minute})...)
 	}
 	return nft.Table{
 		Name:   Table,
@@ -60,27 +60,27 @@ func (c NodeConfig) firewall() nft.Table {
 	}
 }
 
-// arrivals are the chains of what comes from gateways.
+// arrivals returns the chains for packets from gateways.
 //
-// The outer packet must come from the pod of the gateway whose network it names: VXLAN itself does not ask
-// (vxlan_rcv in drivers/net/vxlan/vxlan_core.c). By that the link tells which gateway sent the inner packet, and each
-// peer has a chain with its ranges, to which the links of its gateways lead, used or not. Links are known by name here,
-// whatever their group: a link out of its group is checked all the same.
+// The outer packet must come from the pod of the gateway that has its VNI: VXLAN itself does not check the source
+// (vxlan_rcv in drivers/net/vxlan/vxlan_core.c). The link therefore identifies the gateway of the inner packet. Each
+// peer has a chain with its ranges for the links of its gateways, used or not. Rules match links by name instead of
+// group here: a link outside its group is checked as well.
 //
-// What is for a pod or for the node is decided before anything translates a destination. A Service's NodePort, external
-// address or a hostPort would else lead a peer's packet past the rule that it may reach pods only, and past the network
-// policies of the pod behind. Answers are what goes the other way than the first packet of a connection: one that
-// somebody else began in the peer's name is established, too.
+// Packets for a pod or for the node are checked before DNAT. Otherwise a Service's NodePort, external IP or a hostPort
+// would let a peer's packet bypass the restriction to pods, and network policies of the pod behind it. Replies are
+// recognised by their direction in the connection: the state established alone also matches connections opened by
+// another host with a forged address of the peer.
 //
-// Fragments are judged by their addresses before they are put together: the kernel asks of none by which link it came
-// (ip_frag_queue in net/ipv4/ip_fragment.c), and takes the whole for what came by the link of the last.
+// Fragments are checked by address before they are reassembled: the kernel does not compare their links (ip_frag_queue
+// in net/ipv4/ip_fragment.c), and the reassembled packet has the link of the last fragment.
 func (c NodeConfig) arrivals() []nft.Chain {
 	overlay, self := nft.UDPDPort(c.Overlay.Port), nft.DAddr(cidr.Single(c.Internal))
 	var outer, forged, pieces []nft.Rule
-	// A source route, where this node obeys it, would lead a packet on that came for one of the node's own addresses.
+	// If this node accepts source routes, packets for its own addresses would be forwarded.
 	inner := []nft.Rule{{nft.Options(), nft.Counter(), nft.Drop()}}
-	// A mark of the outer packet survives decapsulation: by it Cilium would take the peer's packets for the gateway
-	// pod's.
+	// A mark of the outer packet is kept by decapsulation: Cilium would treat the peer's packets as those of the
+	// gateway pod.
 	mark := uint32(0)
 	if c.several() {
 		mark = markArrival
@@ -88,19 +88,19 @@ func (c NodeConfig) arrivals() []nft.Chain {
 	inner = append(inner, nft.Rule{nft.SetMark(mark)})
 	var chains []nft.Chain
 	for _, p := range c.Peers {
-		for _, g := range p.reached() {
+		for _, g := range p.reachable() {
 			outer = append(outer, nft.Rule{nft.SAddr(cidr.Single(g.Pod)), nft.OverlayID(g.VNI), nft.Accept()})
 			forged = append(forged, nft.Rule{nft.SAddrIn(setPods), nft.OverlayID(g.VNI), nft.Counter(), nft.Drop()})
 			inner = append(inner, nft.Rule{nft.IIf(NodeLink(g.VNI)), nft.Goto(arrivalChain + p.Name)})
 			pieces = append(pieces, nft.Rule{nft.IIf(NodeLink(g.VNI)), nft.Goto(pieceChain + p.Name)})
 		}
-		if len(p.reached()) > 0 {
+		if len(p.reachable()) > 0 {
 			chains = append(chains, p.arrivals(self)...)
 		}
 	}
 	return slices.Concat(chains, c.destinations(self), []nft.Chain{
-		// Pods of this node that are no gateways send nothing in a gateway's network. A node that is cut off from the
-		// API server takes it from the pod that has got the address of a gateway that was replaced.
+		// Other pods of this node must not send with a gateway's VNI. A node without connection to the API server still
+		// accepts packets from the address of a replaced gateway, which may belong to another pod now.
 		{Name: "untracked", Rules: append(append([]nft.Rule{
 			{nft.SAddrIn(setGateways), nft.NoTrack(), nft.Accept()},
 		}, forged...), nft.Rule{nft.DAddrIn(setGateways), nft.NoTrack()})},
@@ -114,9 +114,9 @@ func (c NodeConfig) arrivals() []nft.Chain {
 		{Name: "fragments", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityPieces}, Rules: []nft.Rule{
 			{nft.Fragment(), nft.Goto("pieces")},
 		}},
-		// No rule of a CNI or of kube-proxy translates the overlay's own packets.
+		// The overlay's own packets are not tracked, so that no CNI or kube-proxy rule translates them.
 		{Name: "overlay-in", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityRaw}, Rules: []nft.Rule{
-			{overlay, nft.Goto("untracked")}, // the one rule that all other packets meet here
+			{overlay, nft.Goto("untracked")}, // the only rule that all other packets traverse here
 		}},
 		{Name: "arrival", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityArrival}, Rules: []nft.Rule{
 			{nft.IIfPrefix(Prefix), nft.Goto("inner")},
@@ -124,7 +124,7 @@ func (c NodeConfig) arrivals() []nft.Chain {
 		{Name: "input", Hook: &nft.Hook{Type: "filter", Point: "input", Priority: priorityFilter}, Rules: []nft.Rule{
 			{overlay, nft.Goto("outer")},
 			{nft.IIfPrefix(Prefix), nft.Goto("into-node")},
-			// Who is no gateway has nothing to say to the node's end of the overlay, which answers echoes.
+			// Only gateways may send to the node's overlay address, which answers echoes.
 			{self, nft.IIfNot(loopback), nft.Counter(), nft.Drop()},
 		}},
 		{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Priority: priorityFilter}, Rules: []nft.Rule{
@@ -134,13 +134,13 @@ func (c NodeConfig) arrivals() []nft.Chain {
 	})
 }
 
-// destinations are the chains of what a peer sends to pods and to the node itself.
+// destinations returns the chains for packets from a peer to pods and to the node itself.
 func (c NodeConfig) destinations(self nft.Expr) []nft.Chain {
-	routed := where(c.several(), nft.Rule{nft.Mark(markArrival), nft.SetMark(0)})
+	routed := onlyIf(c.several(), nft.Rule{nft.Mark(markArrival), nft.SetMark(0)})
 	return []nft.Chain{
 		{Name: "to-pods", Rules: []nft.Rule{
-			// No peer reaches a gateway's pod. Only this node's: another node reports what it likes of its own, for
-			// instance an address of a pod that runs here.
+			// Peers do not reach gateway pods. This set has the gateways of this node only: reports of other nodes are
+			// not trusted, and could contain the address of a pod on this node.
 			{nft.DAddrIn(setLocal), nft.Counter(), nft.Drop()},
 			{nft.DAddrIn(setPods), nft.Accept()},
 			{nft.Goto("to-node")},
@@ -150,7 +150,7 @@ func (c NodeConfig) destinations(self nft.Expr) []nft.Chain {
 			{self, nft.ICMPType(icmpRequest), nft.Accept()},
 			refusal,
 		}},
-		// After all translation: addresses of the node are among its pods' ranges, too.
+		// After all translation: pod ranges can contain addresses of the node.
 		{Name: "into-node", Rules: append(slices.Clone(routed), []nft.Rule{
 			{nft.CTState(nft.Established, nft.Related), nft.CTDirection(nft.Reply), nft.Accept()},
 			{nft.CTTranslated(), nft.Counter(), nft.Drop()},
@@ -163,10 +163,10 @@ func (c NodeConfig) destinations(self nft.Expr) []nft.Chain {
 	}
 }
 
-// guardChain keeps what is for peers from leaving by anything but the overlay.
+// guardChain drops packets for peers that do not leave on the overlay.
 const guardChain = "guard"
 
-// Names of the chains of a peer, before its own.
+// Prefixes of the names of a peer's chains.
 const (
 	arrivalChain = "from-"
 	echoChain    = "echo-"
@@ -174,20 +174,21 @@ const (
 	quotedChain  = "quoted-"
 )
 
-// Echoes that a node takes of one peer's gateway, of each of the peer's nodes, and of all these, in a second and at
-// once. A peer of 1,000 nodes, which share eight of this cluster's, sends 60; each node sends four if the peer has
-// eight gateways.
+// Limits of echoes that a node accepts per second, and as a burst: from one gateway of a peer, from each of the peer's
+// nodes, and from all of these. A peer with 1,000 nodes, which share eight gateways of this cluster, sends 60; each
+// node sends four if the peer has eight gateways.
 const (
 	gatewayEchoRate = 200
 	peerNodeRate    = 10
 	peerNodeBurst   = 40
 	peerEchoRate    = 200
-	peerNodesMost   = 1 << 12 // that have a limit of their own
+	peerNodesMost   = 1 << 12 // nodes with a limit of their own
 )
 
-// arrivals are the chains of what comes from the peer's gateways: by its internal address from itself, else from the
-// peer. Echoes come before established connections: whom this node asks could else send without bounds. Errors are
-// about packets to the peer: its gateways could else end connections with others, or make their packets small.
+// arrivals returns the chains for packets from the peer's gateways: the gateway's own packets have its internal
+// address, all others an address of the peer. Echoes come before established connections; otherwise hosts that receive
+// echoes could send without a limit. ICMP errors must quote packets to the peer; otherwise its gateways could close
+// other connections, or reduce their path MTU.
 func (p NodePeer) arrivals(self nft.Expr) []nft.Chain {
 	echo, quoted := echoChain+p.Name, quotedChain+p.Name
 	rules := []nft.Rule{
@@ -201,7 +202,7 @@ func (p NodePeer) arrivals(self nft.Expr) []nft.Chain {
 		pieces = append(pieces, nft.Rule{nft.SAddr(seen), nft.Accept()})
 		errors = append(errors, nft.Rule{nft.QuotedDAddr(seen), nft.Return()})
 	}
-	for _, g := range p.reached() {
+	for _, g := range p.reachable() {
 		address, link := cidr.Single(g.Internal), nft.IIf(NodeLink(g.VNI))
 		rules = append(rules, nft.Rule{nft.SAddr(address), link, nft.Goto("to-node")})
 		pieces = append(pieces, nft.Rule{nft.SAddr(address), link, nft.Accept()})
@@ -221,11 +222,11 @@ func (p NodePeer) arrivals(self nft.Expr) []nft.Chain {
 	}
 }
 
-// tunnels let a gateway's packets pass to the captured endpoints of its own peering.
+// tunnels accept packets of a gateway to the captured endpoints of its own peering.
 func (c NodeConfig) tunnels() (rules []nft.Rule) {
 	taken := c.peerCIDRs()
 	for _, p := range c.Peers {
-		for _, g := range p.reached() {
+		for _, g := range p.reachable() {
 			for _, endpoint := range p.captured(taken) {
 				rules = append(rules, nft.Rule{nft.SAddr(cidr.Single(g.Pod)), nft.DAddr(endpoint), nft.Protocol(nft.UDP), nft.Accept()})
 			}
@@ -234,31 +235,33 @@ func (c NodeConfig) tunnels() (rules []nft.Rule) {
 	return rules
 }
 
-// departures are the chains of what goes to peers. Order on the postrouting hook: guard, then the mark is cleared, then
-// the source is bound before any CNI's masquerade: a binding ends the kernel's search for one, an accept does not.
+// departures returns the chains for packets to peers. Order on the postrouting hook: the guard, then the mark is
+// cleared, then the source is set before any CNI's masquerading. A NAT binding ends the kernel's evaluation of nat
+// chains, an accept verdict does not.
 func (c NodeConfig) departures() []nft.Chain {
 	return []nft.Chain{
 		{Name: "overlay-out", Hook: &nft.Hook{Type: "filter", Point: "output", Priority: priorityRaw}, Rules: []nft.Rule{
 			{nft.UDPDPort(c.Overlay.Port), nft.DAddrIn(setGateways), nft.NoTrack()},
 		}},
-		// Of what the node forwards, peers get what this node's pods send and what the node translated, as for a
-		// Service. For others the node is no router: they would get to the peer under the node's address.
+		// Of forwarded packets, only those from this node's pods and those that the node translated, as for a Service,
+		// are sent to peers. The node does not route packets of other hosts: they would reach the peer with the node's
+		// address.
 		{Name: "into-overlay", Rules: []nft.Rule{
 			{nft.SAddrIn(setPods), nft.Accept()},
 			{nft.CTTranslated(), nft.Accept()},
 			refusal,
 		}},
-		// Traffic for a peer leaves by the overlay or not at all; a gateway's own packets carry the tunnel, in UDP,
-		// whose other end may have an address of the peer's.
+		// Traffic to a peer leaves on the overlay or is dropped. A gateway's own UDP packets carry the tunnel, whose
+		// endpoint may be in the peer's ranges.
 		{Name: guardChain, Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityGuard}, Rules: []nft.Rule{
 			{nft.OIfGroup(GroupOverlay), nft.SetMark(0), nft.Accept()},
 			{nft.DAddrIn(setPeers), nft.Jump("past-overlay")},
 		}},
 		{Name: "past-overlay", Rules: append(c.tunnels(), refusal)},
 		{Name: "source", Hook: &nft.Hook{Type: "nat", Point: "postrouting", Priority: priorityKeep}, Rules: []nft.Rule{
-			// The overlay's own packets are not tracked and do not come by here. What does was led to a gateway by a
-			// Service, and would get there as the node's. Dropped, it leaves no connection: the next packet comes by
-			// here, too.
+			// The overlay's own packets are not tracked and do not reach this chain. Packets that do were translated to
+			// a gateway by a Service and would have the node's source address. Dropped packets create no connection, so
+			// that the next packet reaches this chain too.
 			{nft.UDPDPort(c.Overlay.Port), nft.DAddrIn(setGateways), nft.Counter(), nft.Drop()},
 			{nft.OIfGroup(GroupOverlay), nft.SAddrIn(setPods), nft.SNATKeep()},
 			{nft.OIfGroup(GroupOverlay), nft.SNAT(c.Internal)},

@@ -11,7 +11,7 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// Observe reads what of ours is in the kernel, and all links of the namespace (see Link).
+// Observe reads our state from the kernel, and all links of the namespace (see Link).
 func (k *Kernel) Observe() (State, error) {
 	links, err := k.route.links()
 	if err != nil {
@@ -41,15 +41,15 @@ func (k *Kernel) Observe() (State, error) {
 	return s, nil
 }
 
-// ofLinks reads what belongs to some links, each by itself: the kernel leaves out what belongs to others, however much
-// that is.
+// ofLinks reads objects of some links, with one request per link: the kernel filters the objects of other links, so
+// that their number does not matter.
 func ofLinks[T any](links map[int]Link, which func(Link) bool, read func(index int, l Link) ([]T, error)) (found []T, err error) {
 	for index, l := range links {
 		if !which(l) {
 			continue
 		}
 		some, err := read(index, l)
-		if err != nil && !errors.Is(err, unix.ENODEV) { // a link that went meanwhile has nothing any more
+		if err != nil && !errors.Is(err, unix.ENODEV) { // the link was removed in the meantime
 			return nil, err
 		}
 		found = append(found, some...)

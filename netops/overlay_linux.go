@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// overlayAttrs are the numbers of IFLA_INFO_DATA that each kind of overlay has for the same thing.
+// overlayAttrs are the attribute numbers in IFLA_INFO_DATA for each kind of overlay.
 var overlayAttrs = map[LinkKind]struct{ id, remote, port, metadata uint16 }{
 	KindVXLAN:  {nl.IFLA_VXLAN_ID, nl.IFLA_VXLAN_GROUP, nl.IFLA_VXLAN_PORT, nl.IFLA_VXLAN_FLOWBASED},
 	KindGeneve: {nl.IFLA_GENEVE_ID, nl.IFLA_GENEVE_REMOTE, nl.IFLA_GENEVE_PORT, nl.IFLA_GENEVE_COLLECT_METADATA},
 }
 
-// overlay are the fields of IFLA_INFO_DATA. metadata is that of collect-metadata mode: VXLAN has a byte, Geneve says it
-// by having the attribute.
+// overlay returns the fields of IFLA_INFO_DATA. metadata is the attribute of collect-metadata mode: a byte for VXLAN,
+// for Geneve an attribute without content.
 func (l *Link) overlay(metadata *[]byte) []field {
 	attrs := overlayAttrs[l.Kind]
 	all := []field{
@@ -25,18 +25,18 @@ func (l *Link) overlay(metadata *[]byte) []field {
 	if l.Kind == KindVXLAN {
 		off := uint8(0)
 		all = append(all,
-			required(nl.IFLA_VXLAN_LEARNING, &off), // the far end is known
+			required(nl.IFLA_VXLAN_LEARNING, &off), // the remote end is known
 			required(nl.IFLA_VXLAN_UDP_CSUM, &off)) // Geneve's default; the inner packets have checksums
 	}
 	return all
 }
 
-// info is IFLA_LINKINFO of an overlay.
+// info returns IFLA_LINKINFO of an overlay.
 func (l *Link) info(data ...field) field {
 	return optional(unix.IFLA_LINKINFO, []field{optional(unix.IFLA_INFO_KIND, (*string)(&l.Kind)), optional(unix.IFLA_INFO_DATA, data)})
 }
 
-// createOverlay makes an overlay link. It is not up yet, and in its group from the first moment.
+// createOverlay creates an overlay link. It is down, and in its group from the start.
 func (s *routeSocket) createOverlay(l Link) error {
 	if _, ok := overlayAttrs[l.Kind]; !ok {
 		return fmt.Errorf("no way to make a link of kind %q", l.Kind)
@@ -52,13 +52,13 @@ func (s *routeSocket) createOverlay(l Link) error {
 	return s.execute(changing(Add, unix.RTM_NEWLINK, raw.Excl, unix.IfInfomsg{}, fields...))
 }
 
-// setRemote leads the packets of an overlay with one far end to another underlay address, without a moment between.
+// setRemote changes the underlay address of the remote end of an overlay link, without interruption.
 func (s *routeSocket) setRemote(l Link, linkIndex int) error {
 	remote := l.info(optional(overlayAttrs[l.Kind].remote, &l.Remote))
 	return s.execute(message{kind: unix.RTM_NEWLINK, header: unix.IfInfomsg{Index: int32(linkIndex)}, fields: []field{remote}})
 }
 
-// decodeOverlay reads IFLA_INFO_DATA of a link whose kind is known. One that is no overlay of ours is a device.
+// decodeOverlay reads IFLA_INFO_DATA of a link with known kind. Links that are not our overlays are devices.
 func (l *Link) decodeOverlay(data []byte) error {
 	if _, ok := overlayAttrs[l.Kind]; !ok || !l.ours() {
 		l.Kind = KindDevice

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPodFloodsGatewaysEnd has a pod send, as fast as it can, to the gateway's end of the overlay, to which its node
-// has a route. The packets leave the node as the node's own, and its limit of packets for the gateway itself must not
-// be used up by them: the node's echoes are answered all the same.
-func TestPodFloodsGatewaysEnd(t *testing.T) {
+// TestPodFloodsGatewayAddress: a pod sends to the gateway's overlay address as fast as it can, over the route of its
+// node. The packets leave the node with the node's address, but do not count against the node's limit of packets for
+// the gateway itself: the node's echoes are still answered.
+func TestPodFloodsGatewayAddress(t *testing.T) {
 	for _, kind := range overlays() {
 		t.Run(string(kind), func(t *testing.T) {
 			a, b := equalRanges().build(t, nil)
@@ -34,9 +34,9 @@ func TestPodFloodsGatewaysEnd(t *testing.T) {
 	}
 }
 
-// TestFloodOfHandshakes has a neighbour send a server's gateway a recorded beginning of a handshake again and again: it
-// bears the right sums and key, so that it asks for more work than a stranger's. The client's echoes are answered, and
-// it gets a new session: at once, or where the neighbour shares its address, after the flood.
+// TestFloodOfHandshakes: a neighbour repeatedly sends a recorded handshake initiation to a server's gateway. It has
+// valid MACs and a valid key, and costs more work than random data. The client's echoes are answered, and it gets a new
+// session: immediately, or after the flood if the neighbour uses the client's address.
 func TestFloodOfHandshakes(t *testing.T) {
 	a, b := equalRanges().build(t, nil)
 	join(overlays()[0], a, b)
@@ -59,12 +59,12 @@ func TestFloodOfHandshakes(t *testing.T) {
 			flooding := packet{protocol: unix.IPPROTO_UDP, source: from, target: server.config.Pod}.
 				with(udp(4711, server.config.Tunnels[0].ListenPort, recorded))
 			f := startFlood(t, func(i int64) {
-				binary.BigEndian.PutUint16(flooding[20:], uint16(i)) // from another port: a limit of its own
+				binary.BigEndian.PutUint16(flooding[20:], uint16(i)) // a new source port has a limit of its own
 				_ = send(flooding)
 			})
 			share := client.answered(t, client.config.Tunnels[0].Address.Addr(), netip.AddrPortFrom(end, EchoPort), 50*time.Millisecond)
 			if from == stats.Endpoint.Addr() {
-				f.endShared() // by another port, the client itself is a stranger at that address
+				f.endShared() // on a new port the client itself is an unknown sender at that address
 			}
 			begin := time.Now()
 			client.Inside(func() error { return client.tunnels[0].device.RenewAt(nodePort) })
@@ -74,14 +74,14 @@ func TestFloodOfHandshakes(t *testing.T) {
 			if share < leastAnswered {
 				t.Errorf("%.0f %% of the client's echoes are answered", 100*share)
 			}
-			if took > 12*time.Second { // a handshake that is lost is repeated after five, at most twice
+			if took > 12*time.Second { // a lost handshake is repeated after five seconds, at most twice
 				t.Errorf("a new session took %s", took)
 			}
 		})
 	}
 }
 
-// recordInitiation returns the beginning of a handshake that arrives at a gateway.
+// recordInitiation returns a handshake initiation that arrives at a gateway.
 func recordInitiation(t *testing.T, at *testGateway, begin func()) []byte {
 	t.Helper()
 	const header, size = 8, 148

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestAddressOfGateway reaches a remote pod that bears the address of this side's gateway pod, both ways.
+// TestAddressOfGateway: a remote pod has the address of this cluster's gateway pod. Both reach each other.
 func TestAddressOfGateway(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
@@ -19,8 +19,8 @@ func TestAddressOfGateway(t *testing.T) {
 	}
 }
 
-// TestAddressOfNode reaches a remote pod that bears the address of a node of this side. B hears A's gateway by
-// another address: a translation stands between them, as always where their networks overlap.
+// TestAddressOfNode: a remote pod has the address of a node of this cluster. B receives the tunnel of A's gateway from
+// a translated address, as is always the case if the networks of their nodes overlap.
 func TestAddressOfNode(t *testing.T) {
 	t.Parallel()
 	l := layout{
@@ -40,7 +40,7 @@ func TestAddressOfNode(t *testing.T) {
 	}
 }
 
-// expectTwin makes a pod of B with an address that something of A bears, and exchanges with it.
+// expectTwin exchanges packets with a pod of B that has an address of a node or gateway of A.
 func expectTwin(t *testing.T, a, b side, address netip.Addr) {
 	t.Helper()
 	if !b.podCIDR(0).Contains(address) {
@@ -59,7 +59,7 @@ func expectTwin(t *testing.T, a, b side, address netip.Addr) {
 	}
 }
 
-// nodesAmongPods joins clusters where nodes of the server have addresses of its pod CIDR, as in flat networks.
+// nodesAmongPods joins clusters in which nodes of the server have addresses in its pod CIDR, as in flat networks.
 func nodesAmongPods(t *testing.T, kind LinkKind) (client, server side) {
 	t.Helper()
 	l := layout{
@@ -71,7 +71,7 @@ func nodesAmongPods(t *testing.T, kind LinkKind) (client, server side) {
 	return a, b
 }
 
-// TestEndpointAmongPods: the client's own tunnel packets are not taken for traffic to pods.
+// TestEndpointAmongPods: the client's own tunnel packets are not routed as traffic to pods.
 func TestEndpointAmongPods(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFailsClosed takes away one piece after another of what leads to the peer: packets are lost then, and go
-// nowhere else. Afterwards the piece is back.
+// TestFailsClosed removes the objects on the path to the peer one by one: packets are dropped, and do not leave
+// elsewhere. Afterwards the object is restored.
 func TestFailsClosed(t *testing.T) {
 	t.Parallel()
 	onNode := map[string]string{
@@ -30,7 +30,7 @@ func TestFailsClosed(t *testing.T) {
 	}
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)
-		elsewhere(a, b, "elsewhere")
+		serveElsewhere(a, b, "elsewhere")
 		join(kind, a, b)
 		watched := []namespace{a.nodes[0].namespace, a.nodes[1].namespace, a.gateways[0].namespace}
 		for _, ns := range watched {

@@ -15,16 +15,16 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// expectErrors has pods and nodes of one cluster told, by whoever is on the way to the other, what became of their
-// packets. An error that quoted the wrong addresses would find no socket.
+// expectErrors: pods and nodes of one cluster receive ICMP errors from all hops on the path to the other. An error that
+// quotes wrong addresses matches no socket.
 func expectErrors(t *testing.T, a, b side) {
-	for _, c := range []side{a, b} { // each makes as many errors as there is reason for
+	for _, c := range []side{a, b} { // sends errors without a rate limit
 		for _, ns := range []namespace{c.nodes[0].namespace, c.nodes[0].pod, c.nodes[1].namespace, c.nodes[1].pod, c.gateways[0].namespace} {
 			ns.Run("sysctl", "-qw", "net.ipv4.icmp_ratelimit=0")
 		}
 	}
 	absent := b.seen(numbered(b.pods[0], 0x3705)) // on no node
-	const hops = 10                               // more than there are
+	const hops = 10                               // more than the path has
 	for i, n := range a.nodes {
 		for who, from := range map[string]namespace{"pod": n.pod, "node": n.namespace} {
 			who = fmt.Sprintf("%s %d", who, i)
@@ -45,19 +45,19 @@ func expectErrors(t *testing.T, a, b side) {
 	expectError(t, "time over at the far node", a.nodes[0].pod, at(b.seenPod(1)), 4, unix.EHOSTUNREACH)
 }
 
-// expectError sends datagrams, which so many hops may pass on, until one is answered by an ICMP error.
+// expectError sends datagrams with that TTL until one causes an ICMP error.
 func expectError(t *testing.T, who string, from namespace, to netip.AddrPort, hops int, want error) {
 	t.Helper()
 	c := datagrams(t, from, to, unix.IP_PMTUDISC_DONT)
 	control(t, c, func(fd int) error {
 		return errors.Join(
 			unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_TTL, hops),
-			// Without it, the kernel keeps to itself that a host cannot be reached.
+			// Required for errors of unreachable hosts.
 			unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVERR, 1))
 	})
 	var got syscall.Errno
 	for end := time.Now().Add(answerWait); time.Now().Before(end) && got == 0; {
-		if answer, err := question(c, "anybody there?", silence); err == nil {
+		if answer, err := question(c, "?", silence); err == nil {
 			t.Fatalf("%s: answer %q, want %v", who, answer, want)
 		} else {
 			errors.As(err, &got)
@@ -68,20 +68,20 @@ func expectError(t *testing.T, who string, from namespace, to netip.AddrPort, ho
 	}
 }
 
-// testErrorsAboutOthers has the peer's gateway tell a pod of a about a packet that never went to that peer, and that
-// pod tell one of the peer's about a packet that never came from there. Neither crosses, nor does a redirect.
+// testErrorsAboutOthers: the peer's gateway sends a pod of a an error about a packet that was not sent to that peer,
+// and the pod sends the peer an error about a packet that did not come from there. Both are dropped, as are redirects.
 func testErrorsAboutOthers(t *testing.T, a, b side) {
-	g, heard := a.gateways[0], listenAll(t, a, b)
+	g, received := a.gateways[0], listenAll(t, a, b)
 	stranger := netip.MustParseAddr("198.51.100.1")
 	const unreachable, redirect = 3, 5
 	expect := func(chain string, more int, then func()) {
 		t.Helper()
-		wait.Succeeds(t, answerWait, func() error { // again, as a packet is lost while the tunnel is renewed
-			heard.forget()
+		wait.Succeeds(t, answerWait, func() error { // repeated: a packet is lost while the tunnel is renewed
+			received.forget()
 			before := g.drops(chain)
 			then()
-			if !heard.hear(good) {
-				return errors.New("the packet sent after it was not heard")
+			if !received.await(good) {
+				return errors.New("the packet sent after it was not received")
 			}
 			if n := g.drops(chain) - before; n != more {
 				return fmt.Errorf("%d packets dropped by %s, want %d", n, chain, more)
@@ -96,7 +96,7 @@ func testErrorsAboutOthers(t *testing.T, a, b side) {
 		}
 	}
 	expect("quoted-to-cluster", 0, fromPeer(unreachable, datagram(a.pod(1), b.pod(1), "to the peer")))
-	expect("quoted-to-cluster", 1, fromPeer(unreachable, datagram(a.pod(1), stranger, "to somebody else")))
+	expect("quoted-to-cluster", 1, fromPeer(unreachable, datagram(a.pod(1), stranger, "to another host")))
 	expect("quoted-to-cluster", 1, fromPeer(redirect, datagram(a.pod(1), b.pod(1), "to the peer")))
 	fromPod := func(about []byte) func() {
 		return func() {
@@ -115,12 +115,12 @@ func testErrorsAboutOthers(t *testing.T, a, b side) {
 		}
 	}
 	expect("quoted-to-peer", 0, fromPod(datagram(b.seenPod(1), a.pod(1), "from the peer")))
-	expect("quoted-to-peer", 1, fromPod(datagram(stranger, a.pod(1), "from somebody else")))
+	expect("quoted-to-peer", 1, fromPod(datagram(stranger, a.pod(1), "from another host")))
 }
 
-// icmpAbout is an IPv4 packet with an ICMP message of the type, code 1, about another packet.
+// icmpAbout returns an IPv4 packet with an ICMP message of the type, code 1, that quotes another packet.
 func icmpAbout(kind byte, source, target netip.Addr, about []byte) []byte {
-	const quoted = 20 + 8 // header, and what follows: RFC 792
+	const quoted = 20 + 8 // header and the following bytes: RFC 792
 	b := append([]byte{kind, 1, 0, 0, 0, 0, 0, 0}, about[:quoted]...)
 	binary.BigEndian.PutUint16(b[2:], checksum(b))
 	return packet{protocol: unix.IPPROTO_ICMP, source: source, target: target, id: 1}.with(b)

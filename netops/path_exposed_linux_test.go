@@ -14,13 +14,13 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// Hosts beyond the router. The second is not exposed, though it is as near as the first.
+// Hosts behind the router. The second is not exposed, although it is in the same network.
 var (
 	exposedHost = Exposed{Host: outsideAddress, Address: netip.MustParseAddr("10.70.128.1")}
 	hiddenHost  = netip.MustParseAddr("198.51.100.8")
 )
 
-// outsiders makes both hosts, in one namespace.
+// outsiders creates both hosts, in one namespace.
 func (w *world) outsiders() namespace {
 	w.t.Helper()
 	ns := w.outside()
@@ -31,7 +31,7 @@ func (w *world) outsiders() namespace {
 	return ns
 }
 
-// pourPort is where a host sends without end to who connects.
+// pourPort is the port at which a host sends endless data to clients.
 const pourPort = 7001
 
 func pour(ns namespace, on netip.Addr) {
@@ -60,7 +60,7 @@ func pour(ns namespace, on netip.Addr) {
 	})
 }
 
-// download takes some MiB from such a host and expects no pause.
+// download reads some MiB from such a host without pauses.
 func download(t *testing.T, from namespace, host netip.Addr) {
 	t.Helper()
 	const size, pause = 4 << 20, 20 * time.Second
@@ -83,7 +83,8 @@ func download(t *testing.T, from namespace, host netip.Addr) {
 	}
 }
 
-// expose has the gateway of a cluster offer these hosts, and no others. It forgets flows as its helper does.
+// expose changes the exposed hosts of a cluster's gateway. Like the helper, it deletes the connections of removed
+// hosts.
 func (g *testGateway) expose(hosts ...Exposed) {
 	g.t.Helper()
 	gone := make([]netip.Prefix, len(g.config.Exposed))
@@ -97,7 +98,7 @@ func (g *testGateway) expose(hosts ...Exposed) {
 	}
 }
 
-// TestExposedHosts reaches from B a host that belongs to no cluster and that A exposes, and no other.
+// TestExposedHosts: B reaches a host outside the clusters that A exposes, and no other host.
 func TestExposedHosts(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
@@ -124,8 +125,8 @@ func TestExposedHosts(t *testing.T) {
 	}
 }
 
-// testExposed asks from each pod and node of B, one of which bears the address of A's gateway: the host sees the
-// node on which A's gateway runs.
+// testExposed sends from each pod and node of B, one of which has the address of A's gateway. The source address at the
+// host is that of the node of A's gateway.
 func testExposed(t *testing.T, a, b side) {
 	target := swapped(exposedHost.Address, a.seenExternal)
 	twin := b.attach(0, a.inPods(0, a.gatewayNumber(0)))
@@ -137,7 +138,8 @@ func testExposed(t *testing.T, a, b side) {
 	expectAll(t, b, a)
 }
 
-// testExposedSizes sends much both ways with and without the clamp, and lets routers and the gateway refuse.
+// testExposedSizes sends much data in both directions with and without the clamp, and verifies ICMP errors of routers
+// and of the gateway.
 func testExposedSizes(t *testing.T, a, b side) {
 	target := at(swapped(exposedHost.Address, a.seenExternal))
 	for _, clamp := range []bool{true, false} {
@@ -156,21 +158,21 @@ func testExposedSizes(t *testing.T, a, b side) {
 		t.Errorf("path MTU %d, want that of the router before the host, 1300", got)
 	}
 	// Three hops: B's node, B's gateway, A's gateway.
-	said := b.nodes[1].pod.Run("sh", "-c", "ping -c1 -w20 -t3 "+target.Addr().String()+" || :")
-	if !strings.Contains(said, "Time to live exceeded") {
-		t.Errorf("A's gateway does not tell that a packet's time is over:\n%s", said)
+	shown := b.nodes[1].pod.Run("sh", "-c", "ping -c1 -w20 -t3 "+target.Addr().String()+" || :")
+	if !strings.Contains(shown, "Time to live exceeded") {
+		t.Errorf("A's gateway does not report an exceeded TTL:\n%s", shown)
 	}
 }
 
-// testNotExposed asks for hosts by whatever address B may try. A host cannot begin either.
+// testNotExposed sends to hosts with all addresses that B may try. A host cannot open connections to B either.
 func testNotExposed(t *testing.T, a, b side, outside namespace) {
 	silent(t, b.nodes[0].pod, at(swapped(netip.MustParseAddr("10.70.128.2"), a.seenExternal)))
 	for _, target := range []netip.Addr{exposedHost.Host, hiddenHost, a.node(1)} {
-		restore := b.claim(Mapping{Real: cidr.Single(target), Seen: cidr.Single(netip.MustParseAddr("10.99.0.1"))})
+		restore := b.addPeerRange(Mapping{Real: cidr.Single(target), Seen: cidr.Single(netip.MustParseAddr("10.99.0.1"))})
 		dropped(t, b.nodes[1].pod, at(netip.MustParseAddr("10.99.0.1")), func() int { return a.gateways[0].drops("to-cluster") })
 		restore()
 	}
-	// As if the host's router knew a way to the gateway's pod and took it for one to B.
+	// The host's router has a wrong route to B by the gateway pod.
 	gateway := a.inPods(0, a.gatewayNumber(0))
 	a.router.IP(fmt.Sprintf("route add %s via %s", b.pod(1), a.node(0)))
 	a.nodes[0].IP(fmt.Sprintf("route add %s via %s", b.pod(1), gateway))
@@ -179,8 +181,8 @@ func testNotExposed(t *testing.T, a, b side, outside namespace) {
 	a.router.IP(fmt.Sprintf("route del %s via %s", b.pod(1), a.node(0)))
 }
 
-// testExposedClosed takes one piece after another away: nothing leaves the gateway with an address of B, and
-// nothing answers in the host's place.
+// testExposedClosed removes objects one by one: no packet leaves the gateway with an address of B, and no other host
+// answers.
 func testExposedClosed(t *testing.T, a, b side) {
 	g, target := a.gateways[0], at(swapped(exposedHost.Address, a.seenExternal))
 	for name, command := range map[string][]string{
@@ -204,8 +206,8 @@ func testExposedClosed(t *testing.T, a, b side) {
 	}
 }
 
-// testWithdrawn keeps flows to the host: they end with its exposure, and another host under its address is
-// another one.
+// testWithdrawn keeps flows to the host open: they end when the exposure is removed. Another host with the same
+// external address gets new flows.
 func testWithdrawn(t *testing.T, a, b side) {
 	g, target := a.gateways[0], at(swapped(exposedHost.Address, a.seenExternal))
 	var open []net.Conn

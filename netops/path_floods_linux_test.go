@@ -18,8 +18,8 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// TestFloodOfEchoes has a neighbour of A's gateway send echoes as one of the nodes, as fast as it can: those of the
-// other node are answered all the same, and so are requests of the path MTU outside the overlay.
+// TestFloodOfEchoes: a neighbour of A's gateway sends echoes with the address of a node as fast as it can. Echoes of
+// the other node are still answered, and so are path MTU requests outside the overlay.
 func TestFloodOfEchoes(t *testing.T) {
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)
@@ -52,8 +52,8 @@ func TestFloodOfEchoes(t *testing.T) {
 	}
 }
 
-// TestFloodOfPeersNode has the gateway bring a node of A, as fast as it can, echoes of a node of B: those of B's other
-// node are answered.
+// TestFloodOfPeersNode: the gateway sends a node of A echoes of a node of B as fast as it can. Echoes of B's other node
+// are answered.
 func TestFloodOfPeersNode(t *testing.T) {
 	kind := overlays()[0]
 	a, b := equalRanges().build(t, nil)
@@ -73,14 +73,14 @@ func TestFloodOfPeersNode(t *testing.T) {
 	}
 }
 
-// TestHiddenEchoes has a node send its gateway overlay packets in which the packet inside is not where it is as a rule,
-// and what is there says that it is for a pod: the limit of echoes would not count them. None arrives.
+// TestHiddenEchoes: a node sends its gateway overlay packets with the inner packet at an unusual offset, and at the
+// usual offset a header with a pod's address, so that the echo limit would not count them. None is accepted.
 func TestHiddenEchoes(t *testing.T) {
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)
 		join(kind, a, b)
 		g := a.gateways[0]
-		heard := listenAll(t, a)
+		received := listenAll(t, a)
 		asking := func(payload string) []byte {
 			p := packet{protocol: unix.IPPROTO_UDP, source: a.internal(1), target: g.config.Internal}
 			return p.with(udp(EchoPort, EchoPort, []byte(payload)))
@@ -88,7 +88,7 @@ func TestHiddenEchoes(t *testing.T) {
 		inner := asking(bad)
 		f := frame{kind: kind, vni: g.config.VNI, end: g.config.Internal}
 		plain := f.around(unix.ETH_P_IP, asking(good))
-		priorityTag := []byte{0, 0, 8, 0} // of no VLAN, before IPv4
+		priorityTag := []byte{0, 0, 8, 0} // VLAN 0, before IPv4
 		hidden := map[string][]byte{"tag": f.around(unix.ETH_P_8021Q, append(priorityTag, inner...))}
 		if kind == KindGeneve {
 			option := []byte{0, 0, 0, 0}
@@ -97,13 +97,13 @@ func TestHiddenEchoes(t *testing.T) {
 		}
 		for name, packet := range hidden {
 			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
-				heard.forget()
+				received.forget()
 				before := g.drops("from-overlay")
 				toOverlay(t, a.nodes[1].namespace, g.config.Pod, packet)
 				toOverlay(t, a.nodes[1].namespace, g.config.Pod, plain)
 				wait.Until(t, "a drop in chain from-overlay", answerWait, func() bool { return g.drops("from-overlay") > before })
-				wait.Until(t, "the plain packet", answerWait, func() bool { return heard.has(good) })
-				if heard.has(bad) {
+				wait.Until(t, "the plain packet", answerWait, func() bool { return received.has(good) })
+				if received.has(bad) {
 					t.Error("it arrived")
 				}
 			})
@@ -111,8 +111,9 @@ func TestHiddenEchoes(t *testing.T) {
 	}
 }
 
-// TestFloodOfListenPort sends a server's gateway, as fast as one processor can, what strangers may send to its
-// NodePort: from one address and from many. The known client's packets still pass, and so does its next handshake.
+// TestFloodOfListenPort sends handshakes of unknown senders to the NodePort of a server's gateway, as fast as one
+// processor can, from one address and from many. Packets of the known client still pass, and so does its next
+// handshake.
 func TestFloodOfListenPort(t *testing.T) {
 	a, b := equalRanges().build(t, nil)
 	join(overlays()[0], a, b)
@@ -147,7 +148,7 @@ func TestFloodOfListenPort(t *testing.T) {
 			})
 			share := client.answered(t, client.config.Tunnels[0].Address.Addr(), netip.AddrPortFrom(end, EchoPort), 50*time.Millisecond)
 			if test.from == stats.Endpoint.Addr() {
-				f.endShared() // the client itself, by another port, is one of them
+				f.endShared() // on a new port the client itself is one of them
 			}
 			begin := time.Now()
 			client.Inside(func() error { return client.tunnels[0].device.RenewAt(nodePort) })
@@ -157,17 +158,17 @@ func TestFloodOfListenPort(t *testing.T) {
 			if share < leastAnswered || server.drops("listen") == 0 {
 				t.Errorf("%.0f %% of the client's echoes are answered, %d packets dropped", 100*share, server.drops("listen"))
 			}
-			if took > 4*time.Second { // a handshake that is lost is repeated after five
+			if took > 4*time.Second { // a lost handshake is repeated after five seconds
 				t.Errorf("a new session took %s", took)
 			}
 		})
 	}
 }
 
-// leastAnswered is the share of echoes that is answered under a flood: queues of the machine lose some.
+// leastAnswered is the share of echoes that must be answered during a flood. The machine's queues drop some.
 const leastAnswered = 0.9
 
-// echoRequest is an echo.
+// echoRequest returns an encoded echo request.
 func echoRequest(t *testing.T, sequence uint32) []byte {
 	t.Helper()
 	b, err := echo.Message{Kind: echo.Request, Session: 1, Sequence: sequence, Size: 100}.AppendTo(nil)
@@ -177,7 +178,7 @@ func echoRequest(t *testing.T, sequence uint32) []byte {
 	return b
 }
 
-// answerEchoes has a namespace answer echoes at an address, as many as a gateway's helper would.
+// answerEchoes answers echoes at an address of the namespace, with the limit of a gateway's helper.
 func (ns namespace) answerEchoes(t *testing.T, at netip.Addr) {
 	t.Helper()
 	ns.Inside(func() error {
@@ -191,7 +192,7 @@ func (ns namespace) answerEchoes(t *testing.T, at netip.Addr) {
 	})
 }
 
-// answered sends echoes and returns the share of those that are answered.
+// answered sends echoes and returns the share that is answered.
 func (ns namespace) answered(t *testing.T, from netip.Addr, to netip.AddrPort, every time.Duration) float64 {
 	t.Helper()
 	const echoes = 40
@@ -223,7 +224,7 @@ func (ns namespace) answered(t *testing.T, from netip.Addr, to netip.AddrPort, e
 	return float64(<-answered) / echoes
 }
 
-// flood is somebody who sends as fast as one processor can.
+// flood sends packets as fast as one processor can.
 type flood struct {
 	sent   atomic.Int64
 	begin  time.Time
@@ -232,7 +233,7 @@ type flood struct {
 	closed sync.Once
 }
 
-// startFlood sends until the test ends. It returns once the flood runs.
+// startFlood sends until the test ends. It returns when the flood has started.
 func startFlood(t *testing.T, send func(i int64)) *flood {
 	t.Helper()
 	f := &flood{stop: make(chan struct{}), begin: time.Now()}
@@ -251,18 +252,18 @@ func startFlood(t *testing.T, send func(i int64)) *flood {
 	return f
 }
 
-// end ends a flood and returns how many packets a second were sent.
+// end stops a flood and returns the number of packets per second.
 func (f *flood) end() int64 {
 	f.closed.Do(func() { close(f.stop) })
 	f.ended.Wait()
 	return f.sent.Load() * int64(time.Second) / int64(time.Since(f.begin))
 }
 
-// endShared ends a flood, and waits until a limit that it shared with others has room for them again.
+// endShared stops a flood, and waits until a limit that it shared with other senders has capacity again.
 func (f *flood) endShared() {
 	f.end()
 	<-time.After(time.Second)
 }
 
-// port is the link of a gateway's pod on its node.
+// port returns the link of a gateway pod on its node.
 func (g *testGateway) port() string { return fmt.Sprintf("v%d", g.config.Pod.As4()[3]) }

@@ -12,29 +12,29 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// frame is an overlay packet made by hand: a datagram to servicePort inside.
+// frame is a hand-made overlay packet with an inner datagram to servicePort.
 type frame struct {
 	kind   LinkKind
 	vni    uint32
-	end    netip.Addr // internal address of the overlay's end
+	end    netip.Addr // internal address of the overlay end
 	source netip.Addr
 	target netip.Addr
 
 	payload string
 }
 
-// What packets say that must not arrive, and those that must.
+// Payloads of packets that must be dropped, and of those that must arrive.
 const (
 	bad  = "a stray"
 	good = "a good one"
 )
 
-// bytes is the payload of the outer UDP packet: overlay header, Ethernet, IPv4, UDP.
+// bytes returns the payload of the outer UDP packet: overlay header, Ethernet, IPv4, UDP.
 func (f frame) bytes() []byte {
 	return f.around(unix.ETH_P_IP, datagram(f.source, f.target, f.payload))
 }
 
-// around is such a payload with something else inside: of what protocol, and what.
+// around returns such a payload with another inner protocol and packet.
 func (f frame) around(protocol uint16, inner []byte) []byte {
 	b := []byte{0x08, 0, 0, 0} // VXLAN (RFC 7348): a network identifier follows
 	if f.kind == KindGeneve {
@@ -46,16 +46,16 @@ func (f frame) around(protocol uint16, inner []byte) []byte {
 	return append(binary.BigEndian.AppendUint16(b, protocol), inner...)
 }
 
-// forgery is an overlay packet on its way.
+// forgery is an overlay packet with its sender and the expected result.
 type forgery struct {
 	from  namespace
-	to    netip.Addr // where the overlay's port is
+	to    netip.Addr // destination of the outer packet
 	frame frame
-	at    namespace // that drops it
-	chain string    // with a rule there; "": it arrives
+	at    namespace // namespace that drops it
+	chain string    // that drops it; "": it is accepted
 }
 
-// TestForgedOverlay sends overlay packets that no node or gateway would send. Only the right ones arrive.
+// TestForgedOverlay sends overlay packets that no node or gateway would send. Only valid ones are accepted.
 func TestForgedOverlay(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
@@ -63,36 +63,36 @@ func TestForgedOverlay(t *testing.T) {
 		join(kind, a, b)
 		outside := a.outside()
 		a.router.IP(fmt.Sprintf("route add %s via %s", a.nodes[0].config.Peers[0].Gateways[0].Pod, a.node(0)))
-		// The rules have to refuse what a strict reverse path filter would as well.
+		// A strict reverse path filter would drop these packets as well; here the rules must.
 		a.nodes[1].Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
-		heard := listenAll(t, a, b)
+		received := listenAll(t, a, b)
 		t.Run(fmt.Sprintf("%s/pods use that port, too", kind), func(t *testing.T) {
 			toOverlay(t, b.nodes[1].pod, a.seenPod(1), []byte(good))
-			wait.Until(t, "the packet", answerWait, func() bool { return heard.has(good) })
+			wait.Until(t, "the packet", answerWait, func() bool { return received.has(good) })
 		})
 		all := forgeries(kind, a, b, outside)
 		for name, f := range all {
-			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) { f.test(t, all, heard) })
+			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) { f.test(t, all, received) })
 		}
-		t.Run(fmt.Sprintf("%s/out of its group/gateway", kind), func(t *testing.T) { testUngrouped(t, a.gateways[0], all, heard) })
-		// Rules know the overlay by its group, and what is taken out of it is not let in for that.
+		t.Run(fmt.Sprintf("%s/out of its group/gateway", kind), func(t *testing.T) { testUngrouped(t, a.gateways[0], all, received) })
+		// Rules match the overlay by group or name: packets on a link outside the group are not accepted.
 		n := a.nodes[1]
 		n.IP("link set dev lqn-gw7 group 0")
 		for name, f := range all {
 			if f.at == n.namespace {
-				t.Run(fmt.Sprintf("%s/out of its group/%s", kind, name), func(t *testing.T) { f.test(t, all, heard) })
+				t.Run(fmt.Sprintf("%s/out of its group/%s", kind, name), func(t *testing.T) { f.test(t, all, received) })
 			}
 		}
 	}
 }
 
-// testUngrouped sends a gateway, whose overlay is not in its group, what should not come from there. What it lets
-// through would be heard before what comes after the link is back.
-func testUngrouped(t *testing.T, g *testGateway, all map[string]forgery, heard *ears) {
-	heard.forget()
+// testUngrouped sends packets to a gateway whose overlay link is not in its group. Packets that it accepted would be
+// captured before the last one, which is sent after the link is restored.
+func testUngrouped(t *testing.T, g *testGateway, all map[string]forgery, received *capture) {
+	received.forget()
 	g.IP("link set dev lqn-overlay group 0")
 	for _, f := range all {
-		if f.at == g.namespace && f.chain != "input" { // that chain filters what does not come by the overlay
+		if f.at == g.namespace && f.chain != "input" { // that chain is for packets outside the overlay
 			f.frame.payload = bad
 			f.send(t)
 		}
@@ -101,19 +101,19 @@ func testUngrouped(t *testing.T, g *testGateway, all map[string]forgery, heard *
 	after := all["node to gateway"]
 	after.frame.payload = good
 	after.send(t)
-	wait.Until(t, "the packet sent after them", answerWait, func() bool { return heard.has(good) })
-	if heard.has(bad) {
+	wait.Until(t, "the packet sent after them", answerWait, func() bool { return received.has(good) })
+	if received.has(bad) {
 		t.Error("one of them arrived")
 	}
 }
 
-// test sends the packet, and one of all that arrives, after it, if it should not.
-func (f forgery) test(t *testing.T, all map[string]forgery, heard *ears) {
-	heard.forget()
+// test sends the packet. If it must be dropped, a valid packet follows.
+func (f forgery) test(t *testing.T, all map[string]forgery, received *capture) {
+	received.forget()
 	if f.chain == "" {
 		f.frame.payload = good
 		f.send(t)
-		wait.Until(t, "the packet", answerWait, func() bool { return heard.has(good) })
+		wait.Until(t, "the packet", answerWait, func() bool { return received.has(good) })
 		return
 	}
 	before := f.at.drops(f.chain)
@@ -126,19 +126,19 @@ func (f forgery) test(t *testing.T, all map[string]forgery, heard *ears) {
 	}
 	after.frame.payload = good
 	after.send(t)
-	wait.Until(t, "the packet sent after it", answerWait, func() bool { return heard.has(good) })
-	if heard.has(bad) {
+	wait.Until(t, "the packet sent after it", answerWait, func() bool { return received.has(good) })
+	if received.has(bad) {
 		t.Error("it arrived")
 	}
 }
 
-// send puts the packet on its way.
 func (f forgery) send(t *testing.T) {
 	t.Helper()
 	toOverlay(t, f.from, f.to, f.frame.bytes())
 }
 
-// bridgesFilter reports whether nftables sees what a bridge forwards between its ports: where br_netfilter is loaded.
+// bridgesFilter reports whether br_netfilter is loaded, so that nftables processes packets that a bridge forwards
+// between its ports.
 func bridgesFilter() bool {
 	_, err := os.Stat("/proc/sys/net/bridge/bridge-nf-call-iptables")
 	return err == nil
@@ -157,8 +157,8 @@ func toOverlay(t *testing.T, from namespace, to netip.Addr, payload []byte) {
 	}
 }
 
-// forgeries are what A's gateway and second node are sent, by whom they may be and by all others, with right and
-// wrong networks, sources and targets.
+// forgeries returns packets to A's gateway and second node, from permitted and other senders, with valid and invalid
+// VNIs, sources and destinations.
 func forgeries(kind LinkKind, a, b side, outside namespace) map[string]forgery {
 	g, n := a.gateways[0], a.nodes[1]
 	gateway, node := n.config.Peers[0].Gateways[0].Pod, a.node(1)
@@ -195,8 +195,8 @@ func forgeries(kind LinkKind, a, b side, outside namespace) map[string]forgery {
 		"node, to its address for pods":  {g.namespace, node, to(toNode, a.inPods(1, bridgeNumber)), n.namespace, "into-node"},
 		"node, to all of its pods":       {g.namespace, node, to(toNode, a.inPods(1, 255)), n.namespace, "into-node"},
 		"node, to a group":               {g.namespace, node, to(toNode, netip.MustParseAddr("224.0.0.1")), n.namespace, "to-node"},
-		"node, to everybody":             {g.namespace, node, to(toNode, netip.MustParseAddr("255.255.255.255")), n.namespace, "to-node"},
-		"node, to this very host":        {g.namespace, node, to(toNode, netip.MustParseAddr("127.0.0.1")), n.namespace, "to-node"},
+		"node, to the broadcast address": {g.namespace, node, to(toNode, netip.MustParseAddr("255.255.255.255")), n.namespace, "to-node"},
+		"node, to the loopback address":  {g.namespace, node, to(toNode, netip.MustParseAddr("127.0.0.1")), n.namespace, "to-node"},
 		"pod of the peer, by the tunnel": {b.nodes[1].pod, a.seenNode(1), otherNetwork(toNode), n.namespace, "to-node"},
 		"the same, to the gateway":       {b.nodes[1].pod, a.seen(gateway), otherNetwork(toGateway), a.nodes[0].namespace, "to-pods"},
 	}

@@ -14,9 +14,8 @@ import (
 
 const overlayPort = 6091 // see newGateway
 
-// TestForgedProbe has a stranger forge the address and port of a peer's tunnel, and send in its name what looks like a
-// probe of sizes, to a gateway that has just begun and knows no flow yet. The tunnel's own packets still reach the
-// tunnel.
+// TestForgedProbe: a third host forges the address and port of a peer's tunnel, and sends a path MTU probe to a gateway
+// that has just started and has no flows yet. The tunnel's own packets still reach the tunnel.
 func TestForgedProbe(t *testing.T) {
 	t.Parallel()
 	a, b := equalRanges().build(t, nil)
@@ -26,7 +25,7 @@ func TestForgedProbe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard := listenAll(t, b)
+	received := listenAll(t, b)
 	client.IP("link set eth0 down")
 	if err := server.kernel.FlushConntrack([]netip.Prefix{cidr.Single(stats.Endpoint.Addr())}); err != nil {
 		t.Fatal(err)
@@ -35,29 +34,29 @@ func TestForgedProbe(t *testing.T) {
 	probe := echo.Magic + " and what follows"
 	forged := packet{protocol: unix.IPPROTO_UDP, source: stats.Endpoint.Addr(), target: b.node(0)}
 	b.router.emit("nodes-b", b.nodes[0].hardware("eth0"), forged.with(udp(stats.Endpoint.Port(), nodePort, []byte(probe))))
-	wait.Until(t, "the probe", answerWait, func() bool { return heard.has(probe) })
+	wait.Until(t, "the probe", answerWait, func() bool { return received.has(probe) })
 	client.IP("link set eth0 up")
 	client.IP(fmt.Sprintf("route add default via %s", a.inPods(0, bridgeNumber)))
 	client.awaitTunnels()
 	expectAll(t, a, b)
 }
 
-// TestGatewayEnds has a neighbour of a gateway's pod send to the gateway's ends of overlay and tunnel, as itself and as
-// those who may: by the pod's own link nothing gets there.
-func TestGatewayEnds(t *testing.T) {
+// TestGatewayAddresses: a neighbour of a gateway pod sends to the gateway's overlay and tunnel addresses, with its own
+// address and with those of permitted senders. The pod's own link accepts none of them.
+func TestGatewayAddresses(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)
 		join(kind, a, b)
 		g, neighbour := a.gateways[0], a.nodes[0]
-		// Neither reverse path filters nor rules for what a bridge passes are to do the gateway's work.
+		// Without reverse path filters and bridge filters, which would drop them as well.
 		g.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.eth0.rp_filter=0")
 		neighbour.Run("sysctl", "-qwe", "net.bridge.bridge-nf-call-iptables=0")
-		heard := listenAll(t, a)
+		received := listenAll(t, a)
 		for name, target := range map[string]netip.Addr{"overlay": g.config.Internal, "tunnel": g.config.Tunnels[0].Address.Addr()} {
 			for who, source := range map[string]netip.Addr{"itself": a.pod(0), "a node": a.internal(1), "the peer's gateway": g.config.Tunnels[0].Peer} {
 				t.Run(fmt.Sprintf("%s/%s as %s", kind, name, who), func(t *testing.T) {
-					heard.forget()
+					received.forget()
 					before := g.drops("uplink")
 					send := func(to netip.Addr, payload string) {
 						forged := packet{protocol: unix.IPPROTO_UDP, source: source, target: to}
@@ -65,9 +64,9 @@ func TestGatewayEnds(t *testing.T) {
 					}
 					send(target, bad)
 					send(g.config.Pod, good)
-					wait.Until(t, "the packet sent after it", answerWait, func() bool { return heard.has(good) })
-					if heard.has(bad) || g.drops("uplink") == before {
-						t.Errorf("heard: %v, drops: %d", heard.has(bad), g.drops("uplink")-before)
+					wait.Until(t, "the packet sent after it", answerWait, func() bool { return received.has(good) })
+					if received.has(bad) || g.drops("uplink") == before {
+						t.Errorf("received: %v, drops: %d", received.has(bad), g.drops("uplink")-before)
 					}
 				})
 			}
@@ -76,8 +75,7 @@ func TestGatewayEnds(t *testing.T) {
 	}
 }
 
-// TestPingOverlay: each end of the overlay answers pings of the other one, which troubleshooting needs, of any size
-// that it carries.
+// TestPingOverlay: both ends of the overlay answer pings of each other, up to the MTU, for troubleshooting.
 func TestPingOverlay(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
@@ -93,7 +91,7 @@ func TestPingOverlay(t *testing.T) {
 	}
 }
 
-// TestExtendedOverlayIPv6 sends a gateway overlay packets by IPv6 whose UDP header is not where it is as a rule.
+// TestExtendedOverlayIPv6 sends a gateway overlay packets by IPv6 with extension headers before UDP.
 func TestExtendedOverlayIPv6(t *testing.T) {
 	t.Parallel()
 	const hopByHop, routing, fragment, options = 0, 43, 44, 60
@@ -102,7 +100,7 @@ func TestExtendedOverlayIPv6(t *testing.T) {
 	a, b := equalRanges().build(t, nil)
 	join(overlays()[0], a, b)
 	g, pod := a.gateways[0], a.nodes[0].pod
-	heard := listenAll(t, a, b)
+	received := listenAll(t, a, b)
 	f := frame{kind: overlays()[0], vni: g.config.VNI, end: g.config.Internal, source: a.pod(0), target: b.seenPod(1), payload: bad}
 	source, target := netip.MustParseAddr(pod.linkLocal("eth0")).AsSlice(), netip.MustParseAddr(g.linkLocal("eth0")).AsSlice()
 	body := udp(overlayPort, overlayPort, f.bytes())
@@ -133,7 +131,7 @@ func TestExtendedOverlayIPv6(t *testing.T) {
 		})
 	}
 	expectAll(t, a, b)
-	if heard.has(bad) {
+	if received.has(bad) {
 		t.Error("one of them arrived")
 	}
 }

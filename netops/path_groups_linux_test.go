@@ -15,12 +15,12 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// TestGatewaysShareFlows counts the flows of many pairs of addresses in three gateways with a tunnel each, and in two
+// TestGatewaysShareFlows counts the flows of many address pairs in three gateways with one tunnel each, and in two
 // gateways with two tunnels each.
 //
-// The kernel's secret for multipath hashing is one for the whole machine. The gateways choose among tunnels by other
-// addresses than the node by translation: by the same ones each gateway would use one tunnel only. Real nodes are
-// machines of their own.
+// The kernel's secret for multipath hashing is the same in all namespaces. Gateways select tunnels by other addresses
+// than nodes select gateways, because of translation; otherwise each gateway would use only one tunnel. Real nodes are
+// separate machines.
 func TestGatewaysShareFlows(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ atClient, atServer int }{{3, 1}, {2, 2}} {
@@ -56,7 +56,7 @@ func TestGatewaysShareFlows(t *testing.T) {
 	}
 }
 
-// countFlows counts packets to servicePort by the links of overlay and tunnels.
+// countFlows counts packets to servicePort by overlay and tunnel link.
 func (g *testGateway) countFlows() {
 	lines := []string{"table ip flows {"}
 	chain := func(link, hook, match string) {
@@ -71,7 +71,7 @@ func (g *testGateway) countFlows() {
 
 func (g *testGateway) flows(link string) int { return g.counted("flows", link) }
 
-// expectEven expects a share that is within 20 % of an even one.
+// expectEven verifies that a share is within 20 % of an even one.
 func expectEven(t *testing.T, what string, got, want int) {
 	t.Helper()
 	t.Logf("%s: %d flows of %d", what, got, want)
@@ -80,7 +80,7 @@ func expectEven(t *testing.T, what string, got, want int) {
 	}
 }
 
-// flood sends a packet to each of the addresses of a range with these numbers.
+// flood sends a packet to the addresses of a range from index first to end.
 func (ns namespace) flood(t *testing.T, p netip.Prefix, first, end int) {
 	t.Helper()
 	var c net.PacketConn
@@ -96,15 +96,15 @@ func (ns namespace) flood(t *testing.T, p netip.Prefix, first, end int) {
 	}
 }
 
-// TestMembersComeAndGo takes gateways and tunnels out of their groups and puts them back while flows of many addresses
-// go on: no question stays without its answer.
-func TestMembersComeAndGo(t *testing.T) {
+// TestGroupChangesUnderTraffic removes gateways and tunnels from their groups and adds them again while flows to many
+// addresses are active: every request gets its answer.
+func TestGroupChangesUnderTraffic(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
 		t.Run(string(kind), func(t *testing.T) {
 			a, b := equalRanges().build(t, nil)
 			near, _ := joinAll(kind, a, b, 2, 2)
-			questions := ceaseless(t, a, b)
+			active := startTraffic(t, a, b)
 			n := a.nodes[1]
 			members := n.config.Peers[0].Gateways
 			for i := range 20 {
@@ -120,14 +120,14 @@ func TestMembersComeAndGo(t *testing.T) {
 					}
 					g.follow()
 				}
-				questions.more(t)
+				active.more(t)
 			}
 		})
 	}
 }
 
-// TestMembershipTakesNoTime prints how long the kernel takes to change a group.
-func TestMembershipTakesNoTime(t *testing.T) {
+// TestGroupChangeIsFast measures the time that the kernel takes to change a group.
+func TestGroupChangeIsFast(t *testing.T) {
 	t.Parallel()
 	k, c := newNamespace(t).kernel(), nodeOfThreeGateways()
 	c.Peers[0].CIDRs = nil
@@ -155,17 +155,18 @@ func TestMembershipTakesNoTime(t *testing.T) {
 	}
 }
 
-// conversation is flows between addresses of two clusters on which questions are asked without end.
-type conversation struct {
-	mu    sync.Mutex
-	asked []int // by flow
+// traffic is a number of flows between two clusters with continuous requests.
+type traffic struct {
+	mu      sync.Mutex
+	answers []int // number of answers, by flow
 }
 
-// ceaseless asks from a pod and a node of one cluster at several addresses of a pod of another, until the test ends.
-func ceaseless(t *testing.T, from, to side) *conversation {
+// startTraffic sends requests from a pod and a node of one cluster to several addresses of a pod of another, until the
+// test ends.
+func startTraffic(t *testing.T, from, to side) *traffic {
 	t.Helper()
 	const addresses = 8
-	c := &conversation{asked: make([]int, 2*addresses)}
+	c := &traffic{answers: make([]int, 2*addresses)}
 	ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
 	var all sync.WaitGroup
 	for i := range addresses {
@@ -185,11 +186,11 @@ func ceaseless(t *testing.T, from, to side) *conversation {
 				defer func() { _ = conn.Close() }()
 				for ctx.Err() == nil {
 					if _, err := question(conn, "?", answerWait); err != nil {
-						t.Errorf("a question to %s: %v", pod, err)
+						t.Errorf("a request to %s: %v", pod, err)
 						return
 					}
 					c.mu.Lock()
-					c.asked[2*i+j]++
+					c.answers[2*i+j]++
 					c.mu.Unlock()
 				}
 			})
@@ -198,13 +199,13 @@ func ceaseless(t *testing.T, from, to side) *conversation {
 	return c
 }
 
-// more waits until each flow has got some more answers.
-func (c *conversation) more(t *testing.T) {
+// more waits until each flow has some more answers.
+func (c *traffic) more(t *testing.T) {
 	t.Helper()
 	now := func() []int {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return slices.Clone(c.asked)
+		return slices.Clone(c.answers)
 	}
 	before := now()
 	wait.Until(t, "more answers on every flow", answerWait, func() bool {
@@ -217,11 +218,11 @@ func (c *conversation) more(t *testing.T) {
 	})
 }
 
-// TestOneWayEach has one cluster send by its first gateway only and the other by its second only, where reverse path
-// filters are strict: what comes by a gateway that is not used is from the peer all the same.
-func TestOneWayEach(t *testing.T) {
+// TestAsymmetricGateways: one cluster sends by its first gateway only and the other by its second only, with strict
+// reverse path filters. Packets from an unused gateway are accepted from the peer as well.
+func TestAsymmetricGateways(t *testing.T) {
 	t.Parallel()
-	settings := []string{"1", "2"} // a gateway's links drop with the first, a node's with either
+	settings := []string{"1", "2"} // gateway links drop with 1, node links with either
 	if testing.Short() {
 		settings = settings[:1]
 	}
@@ -263,8 +264,8 @@ func TestOneWayEach(t *testing.T) {
 	}
 }
 
-// TestReflectedMarks has nodes answer with the mark of what they answer, where peers have several gateways: ICMP errors
-// get to the peer by the routes of the reverse path filter.
+// TestReflectedMarks: nodes reply with the mark of the packet that they reply to. If peers have several gateways, their
+// ICMP errors are sent by the routes of the reverse path filter, and still reach the peer.
 func TestReflectedMarks(t *testing.T) {
 	t.Parallel()
 	a, b := equalRanges().build(t, nil)
@@ -276,9 +277,9 @@ func TestReflectedMarks(t *testing.T) {
 	expectErrors(t, a, b)
 }
 
-// TestMemberDeletedByOthers deletes nexthops and groups, and gives members weights: the kernel takes a nexthop out of
-// its groups, packets go by the others, with the last one they are refused, and everything comes back.
-func TestMemberDeletedByOthers(t *testing.T) {
+// TestForeignChangesOfGroups deletes nexthops and groups, and sets weights: the kernel removes a nexthop from its
+// groups, other members carry the packets, without members packets are rejected, and a pass restores the objects.
+func TestForeignChangesOfGroups(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -306,13 +307,13 @@ func TestMemberDeletedByOthers(t *testing.T) {
 				expectAll(t, a, b)
 			}
 			delete(n.namespace, second)
-			if way := n.IP("route get " + b.seenPod(1).String()); !strings.Contains(way, " dev "+NodeLink(7)) {
-				t.Errorf("without the second gateway: %s", way)
+			if shown := n.IP("route get " + b.seenPod(1).String()); !strings.Contains(shown, " dev "+NodeLink(7)) {
+				t.Errorf("without the second gateway: %s", shown)
 			}
 			restore(n.kernel, NodeState(n.config), "+nexthop ~nexthop-group +route")
 			delete(n.namespace, first, second)
-			if way := n.IP("route show table 7600 match " + b.seenPod(1).String()); strings.Contains(way, "nhid") || !strings.Contains(way, "unreachable") {
-				t.Errorf("without any gateway: %s", way)
+			if shown := n.IP("route show table 7600 match " + b.seenPod(1).String()); strings.Contains(shown, "nhid") || !strings.Contains(shown, "unreachable") {
+				t.Errorf("without any gateway: %s", shown)
 			}
 			restore(n.kernel, NodeState(n.config), "+nexthop +nexthop-group +route")
 			delete(n.namespace, group)
@@ -337,8 +338,9 @@ func TestMemberDeletedByOthers(t *testing.T) {
 	}
 }
 
-// TestOtherGatewayOfSamePeer has a gateway send to a node what is another's: as a pod of another peer, as another
-// gateway of its own peer. It may send as its own peer, also while no node uses it.
+// TestOtherGatewayOfSamePeer: a gateway sends packets of other gateways to a node: with the address of a pod of another
+// peer, and of another gateway of its own peer. Packets of its own peer are accepted, also while the node does not use
+// it.
 func TestOtherGatewayOfSamePeer(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
@@ -347,11 +349,11 @@ func TestOtherGatewayOfSamePeer(t *testing.T) {
 			toB, _ := joinAll(kind, a, b, 2, 1)
 			toC, _ := joinAll(kind, a, c, 2, 1)
 			n := a.nodes[1]
-			// The rules have to refuse what it would refuse as well.
+			// A strict reverse path filter would drop these packets as well; here the rules must.
 			n.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
 			n.config.Peers[0].Gateways[1].Used = false
 			n.follow()
-			heard, by := listenAll(t, a), toB[1]
+			received, by := listenAll(t, a), toB[1]
 			for name, f := range map[string]struct {
 				source netip.Addr
 				chain  string
@@ -363,15 +365,15 @@ func TestOtherGatewayOfSamePeer(t *testing.T) {
 				"as a pod of this cluster's nodes": {a.pod(0), "from-b"},
 			} {
 				t.Run(name, func(t *testing.T) {
-					heard.forget()
+					received.forget()
 					before := n.drops(f.chain)
 					forged := frame{kind: kind, vni: by.config.VNI, end: a.internal(1), source: f.source, target: a.pod(1), payload: bad}
 					toOverlay(t, by.namespace, a.node(1), forged.bytes())
 					wait.Until(t, "a drop in chain "+f.chain, answerWait, func() bool { return n.drops(f.chain) > before })
 					forged.source, forged.payload = b.seenPod(1), good
 					toOverlay(t, by.namespace, a.node(1), forged.bytes())
-					wait.Until(t, "the packet sent after it", answerWait, func() bool { return heard.has(good) })
-					if heard.has(bad) {
+					wait.Until(t, "the packet sent after it", answerWait, func() bool { return received.has(good) })
+					if received.has(bad) {
 						t.Error("it arrived")
 					}
 				})
@@ -381,16 +383,16 @@ func TestOtherGatewayOfSamePeer(t *testing.T) {
 	}
 }
 
-// testOtherTunnel has a far end send by its tunnel as the far end of another one.
+// testOtherTunnel sends by one tunnel with the address of the remote end of another one.
 func testOtherTunnel(t *testing.T, from, to *testGateway) {
 	other := to.config.Tunnels[1]
-	// WireGuard would refuse it, too.
+	// WireGuard would drop it as well.
 	for g, address := range map[*testGateway]netip.Addr{from: other.Address.Addr(), to: other.Peer} {
 		g.allow(append(slices.Clone(g.tunnels[0].config.Peer.AllowedIPs), cidr.Single(address)))
 	}
 	to.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
 	before := to.drops("from-tunnel")
-	// again, as one is lost while the tunnel is renewed.
+	// repeated, because a packet is lost while the tunnel is renewed.
 	wait.Until(t, "a drop in chain from-tunnel", answerWait, func() bool {
 		from.inject(t, datagram(other.Peer, other.Address.Addr(), bad))
 		return to.drops("from-tunnel") > before

@@ -16,15 +16,15 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// TestForgedOverlayIPv6 sends nodes and gateways overlay packets by IPv6, by which none is sent: from neighbours, which
-// need no more than a link-local address, in one piece and in fragments, to one address and to all of the link.
+// TestForgedOverlayIPv6 sends nodes and gateways overlay packets by IPv6, which they never use: from neighbours, for
+// which a link-local address is enough, whole and in fragments, to one address and to all nodes of the link.
 func TestForgedOverlayIPv6(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)
 		join(kind, a, b)
 		g, n := a.gateways[0], a.nodes[0]
-		heard := listenAll(t, a, b)
+		received := listenAll(t, a, b)
 		toGateway := frame{kind: kind, vni: g.config.VNI, end: g.config.Internal, source: a.pod(0), target: b.seenPod(1), payload: bad}
 		toNode := frame{kind: kind, vni: g.config.VNI, end: a.internal(0), source: b.seenPod(1), target: a.pod(0), payload: bad}
 		for name, f := range map[string]struct {
@@ -42,7 +42,7 @@ func TestForgedOverlayIPv6(t *testing.T) {
 		} {
 			for how, send := range map[string]struct {
 				to  string
-				end []byte // of the payload: what is too long for a packet goes in fragments
+				end []byte // of the payload: longer payloads are fragmented
 			}{
 				"":              {f.at.linkLocal(f.link), nil},
 				", fragments":   {f.at.linkLocal(f.link), make([]byte, 3000)},
@@ -50,12 +50,12 @@ func TestForgedOverlayIPv6(t *testing.T) {
 				", all, pieces": {"ff02::1", make([]byte, 3000)},
 			} {
 				t.Run(fmt.Sprintf("%s/%s%s", kind, name, how), func(t *testing.T) {
-					heard.forget()
+					received.forget()
 					before := f.at.drops6("ipv6-outer")
 					toLinkLocal(t, f.from, f.by, send.to, append(f.frame.bytes(), send.end...))
 					wait.Until(t, "a drop in chain ipv6-outer", answerWait, func() bool { return f.at.drops6("ipv6-outer") > before })
 					expect(t, n.pod, at(b.seenPod(1)), "b1", a.seenPod(0))
-					if heard.has(bad) {
+					if received.has(bad) {
 						t.Error("it arrived")
 					}
 				})
@@ -64,8 +64,8 @@ func TestForgedOverlayIPv6(t *testing.T) {
 	}
 }
 
-// TestInnerIPv6 has gateway and node send each other IPv6 packets in the overlay, where both forward IPv6: a cluster of
-// two families. Nor do they answer ARP there.
+// TestInnerIPv6: gateway and node send each other IPv6 packets in the overlay, with IPv6 forwarding as in a dual-stack
+// cluster. They do not answer ARP there either.
 func TestInnerIPv6(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
@@ -82,13 +82,13 @@ func TestInnerIPv6(t *testing.T) {
 			g.IP("route add fd00:1::/64 dev lqn-tunnel")
 			toNode := frame{kind: kind, vni: g.config.VNI, end: a.internal(1), source: b.seenPod(1), target: a.pod(1)}
 			toGateway := frame{kind: kind, vni: g.config.VNI, end: g.config.Internal, source: a.pod(1), target: b.seenPod(1)}
-			heard := watch6(t, n.pod)
+			received := watch6(t, n.pod)
 			toPod := func(payload string) {
 				toOverlay(t, g.namespace, a.node(1), toNode.around(unix.ETH_P_IPV6, datagram6("fd00:1::7", "fd00::5", payload)))
 			}
-			// That it would arrive is seen where nothing drops it.
+			// Without our table the packet arrives.
 			n.Run("nft", "delete", "table", "ip6", Table)
-			wait.Until(t, "the packet, without our table", answerWait, func() bool { toPod(good); return heard.has(good) })
+			wait.Until(t, "the packet, without our table", answerWait, func() bool { toPod(good); return received.has(good) })
 			n.follow()
 			before := n.drops6("ipv6-arrival")
 			toPod(bad)
@@ -97,7 +97,7 @@ func TestInnerIPv6(t *testing.T) {
 			toOverlay(t, n.namespace, n.config.Peers[0].Gateways[0].Pod, toGateway.around(unix.ETH_P_IPV6, datagram6("fd00::5", "fd00:1::7", bad)))
 			wait.Until(t, "a drop in the gateway", answerWait, func() bool { return g.drops6("ipv6-arrival") > before })
 			takeTurns(t, n.namespace)
-			if heard.has(bad) {
+			if received.has(bad) {
 				t.Error("the pod got an IPv6 packet of the gateway")
 			}
 			for ns, link := range map[namespace]string{g.namespace: Overlay, n.namespace: NodeLink(g.config.VNI)} {
@@ -109,13 +109,13 @@ func TestInnerIPv6(t *testing.T) {
 	}
 }
 
-// drops6 is how many packets the rules of a chain of our table for IPv6 have dropped.
+// drops6 returns the number of packets that the rules of a chain of our IPv6 table have dropped.
 func (ns namespace) drops6(chain string) int {
 	ns.t.Helper()
 	return ns.countedIn("ip6", Table, chain)
 }
 
-// linkLocal is the IPv6 address that the kernel gives a link, once it can be used.
+// linkLocal returns the link-local IPv6 address of a link when it is no longer tentative.
 func (ns namespace) linkLocal(link string) string {
 	ns.t.Helper()
 	var address string
@@ -130,7 +130,7 @@ func (ns namespace) linkLocal(link string) string {
 	return address
 }
 
-// toLinkLocal sends a datagram to the overlay's port by IPv6, by a link of the sender.
+// toLinkLocal sends a datagram to the overlay's port by IPv6, on a link of the sender.
 func toLinkLocal(t *testing.T, from namespace, link, to string, payload []byte) {
 	t.Helper()
 	from.linkLocal(link)
@@ -144,7 +144,7 @@ func toLinkLocal(t *testing.T, from namespace, link, to string, payload []byte) 
 	})
 }
 
-// datagram6 is an IPv6 packet to servicePort.
+// datagram6 returns an IPv6 packet to servicePort.
 func datagram6(source, target, payload string) []byte {
 	from, to := netip.MustParseAddr(source).As16(), netip.MustParseAddr(target).As16()
 	b := []byte{0x60, 0, 0, 0, 0, 8 + byte(len(payload)), unix.IPPROTO_UDP, 64}
@@ -155,10 +155,10 @@ func datagram6(source, target, payload string) []byte {
 	return append(b, payload...)
 }
 
-// watch6 hears every UDP packet that comes to a namespace by IPv6.
-func watch6(t *testing.T, ns namespace) *ears {
+// watch6 captures all UDP packets that a namespace receives by IPv6.
+func watch6(t *testing.T, ns namespace) *capture {
 	t.Helper()
-	e := &ears{}
+	e := &capture{}
 	ns.Inside(func() error {
 		c, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "ip6:udp", "::")
 		if err != nil {
@@ -172,7 +172,7 @@ func watch6(t *testing.T, ns namespace) *ears {
 					return
 				}
 				e.mu.Lock()
-				e.heard = append(e.heard, string(bytes.TrimSpace(buf[min(n, 8):n])))
+				e.received = append(e.received, string(bytes.TrimSpace(buf[min(n, 8):n])))
 				e.mu.Unlock()
 			}
 		}()

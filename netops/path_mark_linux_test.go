@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMarksOfOuterPackets has nodes mark what arrives in the overlay, as Cilium does with the identity of the gateway's
-// pod. The mark survives decapsulation, and is off the peer's packets before anything takes a decision by it.
+// TestMarksOfOuterPackets: nodes mark arriving overlay packets, as Cilium does with the identity of the gateway pod.
+// Decapsulation keeps the mark, and it is removed from the peer's packets before it has an effect.
 func TestMarksOfOuterPackets(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {

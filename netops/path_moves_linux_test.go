@@ -11,8 +11,8 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// route makes a pod whose address is not of its node's range, as Calico does: a route to it on each node, and a
-// neighbour that answers for everything.
+// route creates a pod with an address outside its node's range, as Calico does: with a route to it on each node, and
+// proxy ARP.
 func (c *testCluster) route(node int, address netip.Addr) namespace {
 	p, n := newNamespace(c.t), c.nodes[node]
 	n.script("ip", "-batch", "-")(
@@ -37,7 +37,7 @@ func (c *testCluster) unroute(node int, address netip.Addr) {
 	c.nodes[1-node].IP(fmt.Sprintf("route del %s", address))
 }
 
-// report tells the helpers of nodes and gateways that a pod runs on a node; -1: on none.
+// report updates nodes and gateways for a pod that runs on a node; -1: on none.
 func (c *testCluster) report(address netip.Addr, node int) {
 	for i, n := range c.nodes {
 		n.config.Pods = []netip.Prefix{c.podCIDR(i)}
@@ -54,8 +54,8 @@ func (c *testCluster) report(address netip.Addr, node int) {
 	}
 }
 
-// TestMovingPod follows a pod whose address is in another node's range, or in none: it appears, goes, and
-// comes back on another node.
+// TestMovingPod: a pod with an address in another node's range, or in none, appears, is deleted, and appears on another
+// node.
 func TestMovingPod(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
@@ -80,9 +80,9 @@ func TestMovingPod(t *testing.T) {
 					b.report(address, -1)
 				}
 				if b.podCIDR(0).Contains(address) {
-					return // the node of that range is asked, as for any address that no pod has
+					return // the packet is routed to that node, as for any unused address of its range
 				}
-				// Once only: the kernel limits how many errors it sends to one host.
+				// Once only: the kernel limits the rate of errors to one host.
 				if got, err := ask(t, a.nodes[1].pod, "tcp4", target); !errors.Is(err, unix.EHOSTUNREACH) {
 					t.Errorf("a pod that is gone: %q (%v), want no route to host", got, err)
 				}

@@ -11,8 +11,8 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// TestForgedFragments has others send the first fragment of a packet of which the peer sends the second. Fragments are
-// put together before rules and reverse path filters see them, whatever link they came by.
+// TestForgedFragments: another host sends the first fragment of a packet whose second fragment the peer sends. The
+// kernel reassembles fragments before rules and reverse path filters, regardless of their links.
 func TestForgedFragments(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
@@ -23,7 +23,7 @@ func TestForgedFragments(t *testing.T) {
 		for _, ns := range []namespace{a.nodes[0].namespace, n.namespace} {
 			ns.Run("sysctl", "-qwe", "net.bridge.bridge-nf-call-iptables=0")
 		}
-		heard := listenAll(t, a)
+		received := listenAll(t, a)
 		byLink := func(from namespace, link string, to net.HardwareAddr) func([]byte) {
 			return func(piece []byte) { from.emit(link, to, piece) }
 		}
@@ -35,7 +35,7 @@ func TestForgedFragments(t *testing.T) {
 		}
 		inTunnel := func(piece []byte) { c.gateways[0].inject(t, piece) }
 		for name, f := range map[string]struct {
-			source       netip.Addr // of a pod of C, by the name that is known at the place
+			source       netip.Addr // of a pod of C, as it is reached from the receiver
 			stranger, by func([]byte)
 			at           namespace
 			chain        string
@@ -46,20 +46,20 @@ func TestForgedFragments(t *testing.T) {
 			"node, by one of the nodes' links": {c.seenPod(1), byLink(a.router, "nodes-a", n.hardware("eth0")), inOverlay(toC), n.namespace, "pieces"},
 		} {
 			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
-				heard.forget()
+				received.forget()
 				const end = " of three pieces"
 				evil, _ := pieces(f.source, a.pod(1), 99, "a forged"+end)
 				first, second := pieces(f.source, a.pod(1), 99, "the true"+end)
 				before := f.at.drops(f.chain)
 				f.stranger(evil)
 				wait.Until(t, "a drop in chain "+f.chain, answerWait, func() bool { return f.at.drops(f.chain) > before })
-				// again, as one is lost while the tunnel is renewed.
+				// repeated, because a packet is lost while the tunnel is renewed.
 				wait.Until(t, "the packet of the peer", answerWait, func() bool {
 					f.by(second)
 					f.by(first)
-					return heard.has("the true" + end)
+					return received.has("the true" + end)
 				})
-				if heard.has("a forged" + end) {
+				if received.has("a forged" + end) {
 					t.Error("it is a part of the peer's packet")
 				}
 			})
@@ -68,9 +68,9 @@ func TestForgedFragments(t *testing.T) {
 	}
 }
 
-// TestEntryMadeElsewhere has somebody of the nodes' network begin a connection in a peer's name to a port of a node
-// that leads to a pod, where nothing filters reverse paths. The peer cannot go on with it.
-func TestEntryMadeElsewhere(t *testing.T) {
+// TestForgedConnection: a host of the nodes' network opens a connection with a forged address of a peer to a port of a
+// node that is translated to a pod, without reverse path filters. The peer cannot continue it.
+func TestForgedConnection(t *testing.T) {
 	t.Parallel()
 	const redirected = 30082
 	for _, kind := range overlays() {
@@ -85,7 +85,7 @@ func TestEntryMadeElsewhere(t *testing.T) {
 		)
 		serve(n.namespace, a.node(1), "node a1")
 		for name, f := range map[string]struct {
-			local, to netip.AddrPort // as the node, and as the peer calls it
+			local, to netip.AddrPort // as on the node, and as the peer reaches it
 			chain     string
 		}{
 			"to a pod":    {netip.AddrPortFrom(a.internal(1), nodePort), netip.AddrPortFrom(a.seenNode(1), nodePort), "to-node"},
@@ -100,7 +100,7 @@ func TestEntryMadeElsewhere(t *testing.T) {
 				port := netip.MustParseAddrPort(c.LocalAddr().String()).Port()
 				forged := packet{protocol: unix.IPPROTO_UDP, source: b.seenPod(1), target: f.local.Addr()}
 				a.router.emit("nodes-a", n.hardware("eth0"), forged.with(udp(port, f.local.Port(), []byte("?"))))
-				_, _ = answerOf(t, c, b.nodes[1].namespace) // the answer to what was forged, if the node sends it
+				_, _ = answerOf(t, c, b.nodes[1].namespace) // the reply to the forged packet, if the node sends one
 				before := n.drops(f.chain)
 				if got, answered := answerOf(t, c, b.nodes[1].namespace); answered {
 					t.Errorf("%q, want silence", got)
@@ -112,8 +112,8 @@ func TestEntryMadeElsewhere(t *testing.T) {
 	}
 }
 
-// TestTranslatedToGateway has a Service, as who may write EndpointSlices can make it, lead to the overlay's port of a
-// gateway: under the node's address nobody's overlay packets get there.
+// TestTranslatedToGateway: a Service, with EndpointSlices written by a user, leads to the overlay port of a gateway.
+// Overlay packets do not reach it with the node's address.
 func TestTranslatedToGateway(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
@@ -125,7 +125,7 @@ func TestTranslatedToGateway(t *testing.T) {
 			fmt.Sprintf("fib daddr type local udp dport %d dnat to %s:%d", nodePort, g.config.Pod, g.config.Overlay.Port), "}",
 			"chain post { type nat hook postrouting priority 100", "ct status dnat masquerade", "}", "}",
 		)
-		heard := listenAll(t, b)
+		received := listenAll(t, b)
 		f := frame{kind: kind, vni: g.config.VNI, end: g.config.Internal, source: a.pod(0), target: b.seenPod(1)}
 		for name, from := range map[string]namespace{"pod": n.pod, "host of the nodes' network": a.router} {
 			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestTranslatedToGateway(t *testing.T) {
 				}
 				defer func() { _ = c.Close() }()
 				before := n.drops("source")
-				for range 2 { // not the first packet of the flow alone
+				for range 2 { // also later packets of the flow
 					f.payload = bad
 					if _, err := c.Write(f.bytes()); err != nil {
 						t.Fatal(err)
@@ -144,21 +144,21 @@ func TestTranslatedToGateway(t *testing.T) {
 				wait.Until(t, "two drops in chain source", answerWait, func() bool { return n.drops("source") >= before+2 })
 				f.payload = good
 				toOverlay(t, n.namespace, g.config.Pod, f.bytes())
-				wait.Until(t, "the packet sent after it", answerWait, func() bool { return heard.has(good) })
-				if heard.has(bad) {
+				wait.Until(t, "the packet sent after it", answerWait, func() bool { return received.has(good) })
+				if received.has(bad) {
 					t.Error("it arrived")
 				}
-				heard.forget()
+				received.forget()
 			})
 		}
 	}
 }
 
-// TestOddFrames has a gateway send a node packets in wrappings that somebody might take off: each is judged by the
-// addresses that are in the end routed.
-func TestOddFrames(t *testing.T) {
+// TestEncapsulatedFrames: a gateway sends a node packets in nested encapsulations. Each is filtered by the addresses
+// that are routed in the end.
+func TestEncapsulatedFrames(t *testing.T) {
 	t.Parallel()
-	const inIP, everybody = 4, "\xff\xff\xff\xff\xff\xff"
+	const inIP, broadcast = 4, "\xff\xff\xff\xff\xff\xff"
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)
 		join(kind, a, b)
@@ -171,7 +171,7 @@ func TestOddFrames(t *testing.T) {
 			return f.around(unix.ETH_P_IP, outer.with(udp(overlayPort, overlayPort, f.bytes())))
 		}
 		toAll := f.around(unix.ETH_P_IP, toNode)
-		copy(toAll[8:], everybody)
+		copy(toAll[8:], broadcast)
 		for name, c := range map[string]struct {
 			payload []byte
 			chain   string
@@ -193,8 +193,8 @@ func TestOddFrames(t *testing.T) {
 	}
 }
 
-// TestSourceRoutes has a peer's pod send by way of addresses of a node that it may send to, where the node obeys source
-// routes: to a port of the node, and to another node.
+// TestSourceRoutes: a peer's pod sends with source routes over permitted addresses of a node that accepts source
+// routes, to a port of the node and to another node.
 func TestSourceRoutes(t *testing.T) {
 	t.Parallel()
 	const loose = 131 // LSRR, RFC 791
@@ -205,20 +205,20 @@ func TestSourceRoutes(t *testing.T) {
 		for _, ns := range []namespace{n.namespace, a.nodes[0].namespace, a.gateways[0].namespace} { // pods inherit it
 			ns.Run("sysctl", "-qw", "net.ipv4.conf.all.accept_source_route=1", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.eth0.rp_filter=0")
 		}
-		heard := listenAll(t, a)
+		received := listenAll(t, a)
 		by := a.inPods(1, bridgeNumber)
 		for name, target := range map[string]netip.Addr{"node": a.internal(1), "another node": a.node(0)} {
 			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
-				heard.forget()
+				received.forget()
 				next := target.As4()
 				p := packet{protocol: unix.IPPROTO_UDP, source: b.pod(1), target: by, options: append([]byte{loose, 7, 4}, append(next[:], 0)...)}
 				before := n.drops("inner")
 				wait.Until(t, "a drop in chain inner, and the packet sent after it", answerWait, func() bool {
 					b.gateways[0].inject(t, p.with(udp(servicePort, servicePort, []byte(bad))))
 					b.gateways[0].inject(t, datagram(b.pod(1), a.pod(1), good))
-					return n.drops("inner") > before && heard.has(good)
+					return n.drops("inner") > before && received.has(good)
 				})
-				if heard.has(bad) {
+				if received.has(bad) {
 					t.Error("it arrived")
 				}
 			})
@@ -226,8 +226,8 @@ func TestSourceRoutes(t *testing.T) {
 	}
 }
 
-// TestErrorsIntoOverlay has a host of the nodes' network, whose connection a node translates, send errors about it to
-// the peer: of what the node translated, only that goes into the overlay.
+// TestErrorsIntoOverlay: a host of the nodes' network, whose connection a node translates, sends ICMP errors about it
+// to the peer. Of translated packets, only those of the connection itself enter the overlay.
 func TestErrorsIntoOverlay(t *testing.T) {
 	t.Parallel()
 	const unreachable = 3

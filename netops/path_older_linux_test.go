@@ -7,23 +7,23 @@ import (
 	"testing"
 )
 
-// elsewhere has the router answer for the addresses by which A calls B's pods: where packets end up that are
-// not, or not yet, for the peer.
-func elsewhere(a, b side, name string) {
+// serveElsewhere lets the router answer for the addresses by which A reaches B's pods. It receives packets that are not
+// routed to the peer.
+func serveElsewhere(a, b side, name string) {
 	for i := range b.nodes {
 		a.router.IP(fmt.Sprintf("addr add %s/32 dev lo", b.seenPod(i)))
 		serve(a.router, b.seenPod(i), name)
 	}
 }
 
-// TestOlderFlows opens flows to addresses that come to belong to a peer, and then no longer do.
+// TestOlderFlows opens flows to addresses before they are routed to a peer, and keeps them until they no longer are.
 func TestOlderFlows(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
 		for _, network := range []string{"tcp4", "udp4"} {
 			t.Run(fmt.Sprintf("%s/%s", kind, network), func(t *testing.T) {
 				a, b := equalRanges().build(t, nil)
-				elsewhere(a, b, "elsewhere")
+				serveElsewhere(a, b, "elsewhere")
 				before := flows(t, a, b, network, "elsewhere")
 				join(kind, a, b)
 				a.forget()
@@ -40,7 +40,7 @@ func TestOlderFlows(t *testing.T) {
 				}
 				a.forget()
 				for who, c := range during {
-					// A node's socket is bound to its internal address, which is gone.
+					// A node's socket is bound to its internal address, which was removed.
 					if network == "tcp4" || strings.HasPrefix(who, "node") {
 						expectEnd(t, who, c, a.router)
 					} else {
@@ -52,7 +52,7 @@ func TestOlderFlows(t *testing.T) {
 	}
 }
 
-// flows opens one flow from each pod and node of A to each pod of B, and sees where it ends.
+// flows opens one flow from each pod and node of A to each pod of B, and verifies its server.
 func flows(t *testing.T, a, b side, network, server string) map[string]net.Conn {
 	t.Helper()
 	all := map[string]net.Conn{}
@@ -75,7 +75,7 @@ func flows(t *testing.T, a, b side, network, server string) map[string]net.Conn 
 	return all
 }
 
-// forget does what a node's helper does when ranges of peers come or go.
+// forget deletes connections as a node's helper does when ranges of peers are added or removed.
 func (s side) forget() {
 	for _, n := range s.nodes {
 		for _, p := range n.config.Peers {
@@ -86,7 +86,7 @@ func (s side) forget() {
 	}
 }
 
-// expectMoved sees that a datagram of a flow goes the new way.
+// expectMoved verifies that a datagram of a flow is routed to the new server.
 func expectMoved(t *testing.T, who string, c net.Conn, server string) {
 	t.Helper()
 	if got, err := question(c, "?", answerWait); err != nil || !strings.HasPrefix(got, server) {
@@ -94,7 +94,7 @@ func expectMoved(t *testing.T, who string, c net.Conn, server string) {
 	}
 }
 
-// expectEnd sees that a flow goes the old way no more, by the time that takes in a namespace.
+// expectEnd verifies that a flow no longer reaches its old server, after the time that a packet takes in a namespace.
 func expectEnd(t *testing.T, who string, c net.Conn, ns namespace) {
 	t.Helper()
 	if got, answered := answerOf(t, c, ns); answered {

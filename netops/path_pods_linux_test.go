@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPods sends from every pod and node of two clusters to every pod and node of the other, however their pod
-// CIDRs lie to each other, and has the errors of all on the way.
+// TestPods sends from every pod and node of two clusters to every pod and node of the other, for several relations of
+// their pod CIDRs, and verifies the ICMP errors of all hops.
 func TestPods(t *testing.T) {
 	t.Parallel()
 	layouts := map[string]layout{
@@ -19,7 +19,7 @@ func TestPods(t *testing.T) {
 			podsA: prefixes("10.244.0.0/16"), podsB: prefixes("10.244.64.0/18"),
 			seenA: prefixes("10.11.0.0/16"), seenB: prefixes("10.12.128.0/18"),
 		},
-		// The range of B's pods is taken in A, by services or nodes, and not the other way round.
+		// The range of B's pods is in use in A, by Services or nodes, and not the other way round.
 		"one side overlaps": {
 			podsA: prefixes("10.244.0.0/16"), podsB: prefixes("10.96.0.0/16"),
 			seenA: prefixes("10.244.0.0/16"), seenB: prefixes("10.12.0.0/16"),
@@ -53,7 +53,7 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// expectAll sends from all of a cluster's nodes and pods to all of another's.
+// expectAll sends from all nodes and pods of a cluster to those of another.
 func expectAll(t *testing.T, from, to side) {
 	for i, n := range from.nodes {
 		for j := range to.nodes {

@@ -7,14 +7,13 @@ import (
 	"testing"
 )
 
-// A service of cluster A whose one endpoint is a pod of cluster B.
+// A Service of cluster A whose only endpoint is a pod of cluster B.
 const (
 	clusterIP = "10.96.0.10"
 	nodePort  = 30080
 )
 
-// proxy makes the rules that kube-proxy makes for the service, with its mark and masquerade of what comes from
-// outside.
+// proxy creates the rules of kube-proxy for the Service, with its mark and masquerading of external traffic.
 func (n *testNode) proxy(endpoint netip.AddrPort) {
 	n.t.Helper()
 	protocols := []string{"tcp", "udp"}
@@ -36,9 +35,9 @@ func (n *testNode) proxy(endpoint netip.AddrPort) {
 	})...)
 }
 
-// TestServices reaches a remote endpoint by the addresses of a service, entering at the gateway's node and at
-// the other one. The far end sees the pod that asked, or the node at which others entered: answers come back
-// there, where their translation is remembered.
+// TestServices reaches a remote endpoint by the addresses of a Service, on the gateway's node and on the other node.
+// Its source at the endpoint is the client pod, or the node that received the packet if the client is external: replies
+// return to that node, which has the connection.
 func TestServices(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUnderlaySizes sends much by TCP over links of several sizes, with and without the clamp of its segments.
-// A packet that vanished for its size would stall the connection at once.
+// TestUnderlaySizes sends much data by TCP over links of several MTUs, with and without the MSS clamp. A packet that is
+// dropped for its size would stall the connection.
 func TestUnderlaySizes(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
@@ -39,7 +39,7 @@ func TestUnderlaySizes(t *testing.T) {
 	}
 }
 
-// upload sends some MiB to a server that answers every chunk, and expects no pause.
+// upload sends some MiB to a server that answers every chunk, without pauses.
 func upload(t *testing.T, from namespace, to netip.AddrPort) {
 	t.Helper()
 	const size, pause = 4 << 20, 20 * time.Second
@@ -58,16 +58,16 @@ func upload(t *testing.T, from namespace, to netip.AddrPort) {
 	}
 }
 
-// TestNarrowHops narrows one hop after another, unknown to those before it: a datagram that may not be fragmented
-// is told its size by that hop, one that may be arrives.
+// TestNarrowHops reduces the MTU of one hop after another, unknown to the hops before it. That hop reports its MTU for
+// a datagram with DF; without DF the datagram arrives.
 func TestNarrowHops(t *testing.T) {
 	t.Parallel()
 	hops := map[string]struct {
 		narrow func(a, b side)
 		want   int // bytes
 	}{
-		"first node":   {func(a, _ side) { a.promise(1400) }, 1400},
-		"near gateway": {func(a, _ side) { a.promise(1450) }, 1420},
+		"first node":   {func(a, _ side) { a.setMTU(1400) }, 1400},
+		"near gateway": {func(a, _ side) { a.setMTU(1450) }, 1420},
 		"far gateway": {func(_, b side) {
 			b.gateways[0].config.MTU = 1300
 			b.gateways[0].follow()
@@ -104,15 +104,15 @@ func TestNarrowHops(t *testing.T) {
 	}
 }
 
-// promise tells a cluster's nodes another size of packets than that of the tunnel.
-func (s side) promise(mtu int) {
+// setMTU configures the nodes of a cluster with another path MTU than that of the tunnel.
+func (s side) setMTU(mtu int) {
 	for _, n := range s.nodes {
 		n.config.Peers[0].MTU = mtu
 		n.follow()
 	}
 }
 
-// datagrams opens a UDP socket with a way of path MTU discovery.
+// datagrams opens a UDP socket with a mode of path MTU discovery.
 func datagrams(t *testing.T, from namespace, to netip.AddrPort, discovery int) *net.UDPConn {
 	t.Helper()
 	conn, err := dialFrom(t.Context(), from, "udp4", to)
@@ -137,7 +137,7 @@ func control(t *testing.T, c *net.UDPConn, do func(fd int) error) {
 	}
 }
 
-// pathMTU sends datagrams of the size that the kernel believes in, until one arrives, and returns that size.
+// pathMTU sends datagrams of the kernel's current path MTU, until one arrives, and returns that size.
 func pathMTU(t *testing.T, c *net.UDPConn) (mtu int) {
 	t.Helper()
 	const retry = time.Second
@@ -151,6 +151,6 @@ func pathMTU(t *testing.T, c *net.UDPConn) (mtu int) {
 			return mtu
 		}
 	}
-	t.Errorf("udp to %s: no datagram of %d bytes arrives and nobody tells why", c.RemoteAddr(), mtu)
+	t.Errorf("udp to %s: no datagram of %d bytes arrives and no error is returned", c.RemoteAddr(), mtu)
 	return mtu
 }

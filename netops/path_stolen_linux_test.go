@@ -11,8 +11,8 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// TestStolenGateway has a gateway tell the nodes that it is where a pod of theirs is, and that it hears its peer among
-// the peer's pods: nothing that the pod sends to the peer leaves in the clear, but datagrams to that one address.
+// TestStolenGateway: a gateway reports the address of a pod as its own, and an endpoint in the peer's pod CIDR. Of the
+// pod's packets to the peer only datagrams to that endpoint leave outside the tunnel.
 func TestStolenGateway(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
@@ -41,9 +41,9 @@ func TestStolenGateway(t *testing.T) {
 	}
 }
 
-// TestGatewayNamesPod has A's gateway for C report the address of a pod on another node as its own: the pod still
+// TestGatewayReportsPod: A's gateway for C reports the address of a pod on another node as its own. The pod still
 // exchanges packets with B.
-func TestGatewayNamesPod(t *testing.T) {
+func TestGatewayReportsPod(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -62,8 +62,8 @@ func TestGatewayNamesPod(t *testing.T) {
 	}
 }
 
-// TestEndpointOfAnotherPeering has a gateway of another peering send a datagram to the endpoint of B, which is in a
-// range of B, while the routing rule is absent: it does not leave in the clear. The same datagram of the gateway for B
+// TestEndpointOfAnotherPeering: a gateway of another peering sends a datagram to the endpoint of B, which is in a range
+// of B, while the routing rule is missing: it does not leave outside the tunnel. The same datagram of the gateway for B
 // does.
 func TestEndpointOfAnotherPeering(t *testing.T) {
 	t.Parallel()
@@ -77,7 +77,7 @@ func TestEndpointOfAnotherPeering(t *testing.T) {
 			})
 			n.follow()
 			n.IP(fmt.Sprintf("rule del priority %d", priorityNode))
-			heard := listenAll(t, b)
+			received := listenAll(t, b)
 			send := func(payload string) {
 				c, err := dialFrom(t.Context(), n.pod, "udp4", at(endpoint))
 				if err == nil {
@@ -91,15 +91,15 @@ func TestEndpointOfAnotherPeering(t *testing.T) {
 			before := n.drops("past-overlay")
 			send(bad)
 			wait.Until(t, "a drop of the guard, or the packet", answerWait, func() bool {
-				return n.drops("past-overlay") > before || heard.has(bad)
+				return n.drops("past-overlay") > before || received.has(bad)
 			})
-			if heard.has(bad) {
+			if received.has(bad) {
 				t.Error("the gateway for C sent to the endpoint of B in the clear")
 			}
 			n.config.Peers[1].Gateways[0].Pod, n.config.Peers[0].Gateways[0].Pod = a.pod(0), a.pod(1)
 			n.follow()
 			send(good)
-			wait.Until(t, "the packet of the gateway for B", answerWait, func() bool { return heard.has(good) })
+			wait.Until(t, "the packet of the gateway for B", answerWait, func() bool { return received.has(good) })
 		})
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// TestStrangersInTunnel has a gateway that does as it likes send by the tunnel from addresses that are not its
-// cluster's, and to what is no pod or node of the other.
-func TestStrangersInTunnel(t *testing.T) {
+// TestUnexpectedPacketsInTunnel: a compromised gateway sends packets by the tunnel with sources outside its cluster,
+// and to destinations that are no pods or nodes of the other cluster.
+func TestUnexpectedPacketsInTunnel(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -25,24 +25,24 @@ func TestStrangersInTunnel(t *testing.T) {
 			b.gateways[0].allowAll()
 			t.Run("probes are for the own cluster", func(t *testing.T) { testProbes(t, a, b) })
 			t.Run("WireGuard by itself", func(t *testing.T) { testAllowedIPs(t, a, b) })
-			// From here on WireGuard lets every source through: the rules have to refuse it by themselves.
+			// From here on WireGuard accepts every source, so that the rules must drop these packets.
 			a.gateways[0].allowAll()
 			t.Run("errors about others", func(t *testing.T) { testErrorsAboutOthers(t, a, b) })
-			t.Run("for everybody", func(t *testing.T) { testEverybody(t, a, b) })
-			heard := listenAll(t, a)
+			t.Run("to the broadcast address", func(t *testing.T) { testBroadcast(t, a, b) })
+			received := listenAll(t, a)
 			for name, s := range strays(a, b) {
-				t.Run(name, func(t *testing.T) { s.goesNowhere(t, a, b, heard) })
+				t.Run(name, func(t *testing.T) { s.expectDropped(t, a, b, received) })
 			}
 		})
 	}
 }
 
-// testEverybody sends an overlay packet by the tunnel, whose link is not in its group: what is for everybody is in need
-// of no route.
-func testEverybody(t *testing.T, a, b side) {
+// testBroadcast sends an overlay packet to the broadcast address by a tunnel link that is not in its group. It is
+// delivered without a route.
+func testBroadcast(t *testing.T, a, b side) {
 	g := a.gateways[0]
 	g.IP("link set dev lqn-tunnel group 0")
-	// The rules have to refuse what a strict reverse path filter would as well.
+	// A strict reverse path filter would drop these packets as well; here the rules must.
 	g.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.lqn-tunnel.rp_filter=0")
 	defer g.follow()
 	f := frame{
@@ -51,14 +51,14 @@ func testEverybody(t *testing.T, a, b side) {
 	outer := datagram(g.config.Nodes[1].Source, netip.MustParseAddr("255.255.255.255"), string(f.bytes()))
 	binary.BigEndian.PutUint16(outer[22:], g.config.Overlay.Port)
 	before := g.drops("uplink")
-	// again, as one is lost while the tunnel is renewed.
+	// repeated, because a packet is lost while the tunnel is renewed.
 	wait.Until(t, "a drop in chain uplink", answerWait, func() bool {
 		b.gateways[0].inject(t, outer)
 		return g.drops("uplink") > before
 	})
 }
 
-// testProbes asks for a gateway's health: a pod's address like any other to its cluster, none to the peer.
+// testProbes requests a gateway's health endpoint: its own cluster reaches the pod's address, the peer does not.
 func testProbes(t *testing.T, a, b side) {
 	g, pod := a.gateways[0], a.nodes[0].config.Peers[0].Gateways[0].Pod
 	g.Inside(func() error {
@@ -87,33 +87,33 @@ func testProbes(t *testing.T, a, b side) {
 	})
 }
 
-// allowAll has WireGuard send to, and accept from, any address.
+// allowAll sets AllowedIPs to all addresses.
 func (g *testGateway) allowAll() {
 	g.allow(prefixes("0.0.0.0/1", "128.0.0.0/1"))
 }
 
-// stray is a packet that B's gateway puts into the tunnel though A offers or expects nothing of the kind.
+// stray is a packet that B's gateway sends through the tunnel, but that A does not offer or expect.
 type stray struct {
 	source, target netip.Addr
-	at             namespace // that drops it
-	chain          string    // with a rule there; "": no route leads on
+	at             namespace // namespace that drops it
+	chain          string    // that drops it; "": there is no route
 }
 
-// strays are packets with a source that is not B's, or for what A does not offer.
+// strays returns packets with a source that is not B's, or to a destination that A does not offer.
 func strays(a, b side) map[string]stray {
 	g := a.gateways[0]
 	all := map[string]stray{}
 	for name, source := range map[string]netip.Addr{
-		"a stranger":            netip.MustParseAddr("10.99.0.1"),
-		"what A calls B's pods": b.seenPod(1),
-		"a node of B":           b.node(1),
-		"a node of A":           a.node(1),
-		"an overlay of A":       a.internal(0),
-		"A's gateway":           g.config.Internal,
-		"A's end of the tunnel": g.config.Tunnels[0].Address.Addr(),
-		"B's end of the tunnel": g.config.Tunnels[0].Peer, // that may talk to A's end, not to pods
-		"this very host":        netip.MustParseAddr("127.0.0.1"),
-		"nobody":                netip.IPv4Unspecified(),
+		"a stranger":                 netip.MustParseAddr("10.99.0.1"),
+		"B's pods as A reaches them": b.seenPod(1),
+		"a node of B":                b.node(1),
+		"a node of A":                a.node(1),
+		"an overlay of A":            a.internal(0),
+		"A's gateway":                g.config.Internal,
+		"A's end of the tunnel":      g.config.Tunnels[0].Address.Addr(),
+		"B's end of the tunnel":      g.config.Tunnels[0].Peer, // may reach A's end, but no pods
+		"the loopback address":       netip.MustParseAddr("127.0.0.1"),
+		"no address":                 netip.IPv4Unspecified(),
 	} {
 		all["from "+name] = stray{source, a.pod(1), g.namespace, "from-tunnel"}
 	}
@@ -127,11 +127,11 @@ func strays(a, b side) map[string]stray {
 		"A's end of the tunnel":        g.config.Tunnels[0].Address.Addr(),
 		"another peering":              netip.MustParseAddr("10.13.0.5"),
 		"another host":                 outsideAddress,
-		"this very host":               netip.MustParseAddr("127.0.0.1"),
-		"everybody":                    netip.MustParseAddr("255.255.255.255"),
+		"the loopback address":         netip.MustParseAddr("127.0.0.1"),
+		"broadcast":                    netip.MustParseAddr("255.255.255.255"),
 		"a group":                      netip.MustParseAddr("224.0.0.1"),
-		"a host that nobody exposed":   numbered(externalCIDR, 0x8005),
-		"what B calls A's pods":        a.seenPod(1),
+		"a host that is not exposed":   numbered(externalCIDR, 0x8005),
+		"A's pods as B reaches them":   a.seenPod(1),
 		"the internal range's last":    numbered(internalCIDR, 0xffff),
 		"the cloud's metadata service": netip.MustParseAddr("169.254.169.254"),
 	} {
@@ -139,61 +139,61 @@ func strays(a, b side) map[string]stray {
 	}
 	all["to the gateway's pod"] = stray{b.pod(1), a.nodes[0].config.Peers[0].Gateways[0].Pod, a.nodes[0].namespace, "to-pods"}
 	all["to a node's end of the overlay"] = stray{b.pod(1), numbered(externalCIDR, 1+1), a.nodes[1].namespace, "to-node"}
-	all["to a pod that is not"] = stray{b.pod(1), numbered(a.pods[0], 0x7705), g.namespace, ""}
-	all["to a node that is not"] = stray{b.pod(1), numbered(externalCIDR, 0x77), g.namespace, ""}
+	all["to a missing pod"] = stray{b.pod(1), numbered(a.pods[0], 0x7705), g.namespace, ""}
+	all["to a missing node"] = stray{b.pod(1), numbered(externalCIDR, 0x77), g.namespace, ""}
 	return all
 }
 
-// goesNowhere sends the packet and after it one that arrives: by then nobody in A has heard the first one. Both are
-// sent again until both are seen, as a packet is lost while the tunnel is renewed.
-func (s stray) goesNowhere(t *testing.T, a, b side, heard *ears) {
+// expectDropped sends the packet, followed by one that arrives; the first must not have arrived by then. Both are
+// repeated until both have an effect, because a packet is lost while the tunnel is renewed.
+func (s stray) expectDropped(t *testing.T, a, b side, received *capture) {
 	before := 0
 	if s.chain != "" {
 		before = s.at.drops(s.chain)
 	}
-	heard.forget()
+	received.forget()
 	wait.Until(t, "a packet sent after it, and a drop in chain "+s.chain, answerWait, func() bool {
 		b.gateways[0].inject(t, datagram(s.source, s.target, bad))
 		b.gateways[0].inject(t, datagram(b.pod(1), a.pod(1), good))
-		return heard.has(good) && (s.chain == "" || s.at.drops(s.chain) > before)
+		return received.has(good) && (s.chain == "" || s.at.drops(s.chain) > before)
 	})
-	if heard.has(bad) {
+	if received.has(bad) {
 		t.Errorf("from %s to %s: it arrived", s.source, s.target)
 	}
 }
 
-// testAllowedIPs sends from addresses that WireGuard has to refuse before any rule sees them.
+// testAllowedIPs sends from addresses that WireGuard must drop before any rule processes them.
 func testAllowedIPs(t *testing.T, a, b side) {
-	g, heard := a.gateways[0], listenAll(t, a)
+	g, received := a.gateways[0], listenAll(t, a)
 	for name, s := range strays(a, b) {
 		if !strings.HasPrefix(name, "from ") || s.source == g.config.Tunnels[0].Peer {
 			continue
 		}
 		before := g.drops("from-tunnel")
 		s.chain = ""
-		s.goesNowhere(t, a, b, heard)
+		s.expectDropped(t, a, b, received)
 		if g.drops("from-tunnel") != before {
 			t.Errorf("%s: came out of the tunnel", name)
 		}
 	}
 }
 
-// inject puts a packet into a gateway's tunnel, past its routes and rules.
+// inject sends a packet into a gateway's tunnel, without its routes and rules.
 func (g *testGateway) inject(t *testing.T, packet []byte) {
 	t.Helper()
 	g.emit(Tunnel, nil, packet)
 }
 
-// ears hear all UDP packets for pods, nodes and gateways of clusters.
-type ears struct {
-	mu    sync.Mutex
-	heard []string
+// capture has all UDP packets that pods, nodes and gateways of clusters receive.
+type capture struct {
+	mu       sync.Mutex
+	received []string
 }
 
-// listenAll opens the ears of clusters.
-func listenAll(t *testing.T, clusters ...side) *ears {
+// listenAll starts a capture of clusters.
+func listenAll(t *testing.T, clusters ...side) *capture {
 	const udpHeader = 8
-	e := &ears{}
+	e := &capture{}
 	var places []namespace
 	for _, c := range clusters {
 		places = append(places, c.gateways[0].namespace)
@@ -207,10 +207,10 @@ func listenAll(t *testing.T, clusters ...side) *ears {
 			for buf := make([]byte, 2000); ; {
 				n, _, err := conn.ReadFrom(buf)
 				if err != nil || n < udpHeader {
-					return // closed with the test
+					return // closed by the end of the test
 				}
 				e.mu.Lock()
-				e.heard = append(e.heard, string(buf[udpHeader:n]))
+				e.received = append(e.received, string(buf[udpHeader:n]))
 				e.mu.Unlock()
 			}
 		}()
@@ -218,14 +218,14 @@ func listenAll(t *testing.T, clusters ...side) *ears {
 	return e
 }
 
-func (e *ears) forget() {
+func (e *capture) forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.heard = nil
+	e.received = nil
 }
 
-// hear waits for a packet with that payload, for a second.
-func (e *ears) hear(payload string) bool {
+// await waits up to a second for a packet with that payload.
+func (e *capture) await(payload string) bool {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for range 100 {
@@ -237,9 +237,9 @@ func (e *ears) hear(payload string) bool {
 	return false
 }
 
-// has reports whether a packet with that payload was heard.
-func (e *ears) has(payload string) bool {
+// has reports whether a packet with that payload was captured.
+func (e *capture) has(payload string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return slices.Contains(e.heard, payload)
+	return slices.Contains(e.received, payload)
 }

@@ -32,7 +32,7 @@ func TestThreeClusters(t *testing.T) {
 	}
 }
 
-// threeSides makes three clusters of the same ranges that are not joined yet: B and C are called otherwise by A.
+// threeSides creates three clusters with the same ranges, without peerings. A reaches B and C by remapped ranges.
 func threeSides(t *testing.T) (a, b, c side) {
 	w, same := newWorld(t), prefixes("10.244.0.0/16")
 	a = w.side("a", 1, same, prefixes("10.11.0.0/16"))
@@ -45,40 +45,40 @@ func threeSides(t *testing.T) (a, b, c side) {
 	return a, b, c
 }
 
-// testOtherGateway has A's gateway for C send to a node as a pod of B: in its own network, in that of B's peering, and
-// as the other gateway itself.
+// testOtherGateway: A's gateway for C sends to a node with the address of a pod of B, with its own VNI and with that of
+// B's peering, and with the address of the other gateway.
 func testOtherGateway(t *testing.T, kind LinkKind, a, b, c side) {
 	n, toB, toC := a.nodes[1], a.gateways[0].config, a.gateways[1]
-	n.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0") // the rules have to refuse what it would refuse as well
-	heard := listenAll(t, a)
+	n.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0") // the rules must drop them without it
+	received := listenAll(t, a)
 	for name, f := range map[string]struct {
 		vni    uint32
 		source netip.Addr
 		chain  string
 	}{
-		"as another peer's pod":          {toC.config.VNI, b.seenPod(1), "from-c"},
-		"as another gateway":             {toC.config.VNI, toB.Internal, "from-c"},
-		"in another peering's network":   {toB.VNI, b.seenPod(1), "outer"},
-		"in a network that there is not": {toB.VNI + 100, c.seenPod(1), "outer"},
+		"as another peer's pod":        {toC.config.VNI, b.seenPod(1), "from-c"},
+		"as another gateway":           {toC.config.VNI, toB.Internal, "from-c"},
+		"in another peering's network": {toB.VNI, b.seenPod(1), "outer"},
+		"with an unknown VNI":          {toB.VNI + 100, c.seenPod(1), "outer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			heard.forget()
+			received.forget()
 			before := n.drops(f.chain)
 			forged := frame{kind: kind, vni: f.vni, end: a.internal(1), source: f.source, target: a.pod(1), payload: bad}
 			toOverlay(t, toC.namespace, a.node(1), forged.bytes())
 			wait.Until(t, "a drop in chain "+f.chain, answerWait, func() bool { return n.drops(f.chain) > before })
 			forged.vni, forged.source, forged.payload = toC.config.VNI, c.seenPod(1), good
 			toOverlay(t, toC.namespace, a.node(1), forged.bytes())
-			wait.Until(t, "the packet sent after it", answerWait, func() bool { return heard.has(good) })
-			if heard.has(bad) {
+			wait.Until(t, "the packet sent after it", answerWait, func() bool { return received.has(good) })
+			if received.has(bad) {
 				t.Error("it arrived")
 			}
 		})
 	}
 }
 
-// testOtherErrors has A's gateway for B tell a pod and a node about a packet to a pod of C, or of A itself,
-// and redirect what goes to B.
+// testOtherErrors: A's gateway for B sends a pod and a node errors about a packet to a pod of C, or of A itself, and
+// redirects for packets to B.
 func testOtherErrors(t *testing.T, kind LinkKind, a, b, c side) {
 	n, g := a.nodes[1], a.gateways[0]
 	const unreachable, redirect = 3, 5
@@ -99,13 +99,13 @@ func testOtherErrors(t *testing.T, kind LinkKind, a, b, c side) {
 			t.Run(who+", "+what, func(t *testing.T) {
 				conn := datagrams(t, to.namespace, at(e.about), unix.IP_PMTUDISC_DONT)
 				from := netip.MustParseAddrPort(conn.LocalAddr().String())
-				// A node knows then of a connection to which the error is related.
+				// The node then has a connection to which the error is related.
 				if _, err := conn.Write([]byte("?")); err != nil {
 					t.Fatal(err)
 				}
 				about := packet{protocol: unix.IPPROTO_UDP, source: to.address, target: e.about}.with(udp(from.Port(), servicePort, nil))
 				forged := icmpAbout(e.kind, b.seenPod(1), to.address, about)
-				heard, before := watchProtocol(t, to.namespace, "icmp"), n.drops("quoted-b")
+				received, before := watchProtocol(t, to.namespace, "icmp"), n.drops("quoted-b")
 				f := frame{kind: kind, vni: g.config.VNI, end: a.internal(1)}
 				send := func(inner []byte) { toOverlay(t, g.namespace, a.node(1), f.around(unix.ETH_P_IP, inner)) }
 				send(forged)
@@ -114,7 +114,7 @@ func testOtherErrors(t *testing.T, kind LinkKind, a, b, c side) {
 				want := []byte{e.kind, request}[min(e.drops, 1):]
 				for _, kind := range want {
 					got := make([]byte, 2000)
-					if size, _, err := heard.ReadFrom(got); err != nil || size < length || got[0] != kind {
+					if size, _, err := received.ReadFrom(got); err != nil || size < length || got[0] != kind {
 						t.Fatalf("%d bytes, ICMP type %d (%v), want type %d", size, got[0], err, kind)
 					}
 				}
@@ -126,7 +126,7 @@ func testOtherErrors(t *testing.T, kind LinkKind, a, b, c side) {
 	}
 }
 
-// testNoTransit has B, who does as it likes, send to what A has never offered: A's gateway drops it.
+// testNoTransit: a compromised B sends to destinations that A does not offer. A's gateway drops the packets.
 func testNoTransit(t *testing.T, a, b, c side) {
 	for name, target := range map[string]netip.Addr{
 		"pod of C":           c.seenPod(0),
@@ -139,15 +139,15 @@ func testNoTransit(t *testing.T, a, b, c side) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := netip.MustParseAddr("10.99.0.1")
-			restore := b.claim(Mapping{Real: cidr.Single(target), Seen: cidr.Single(seen)})
+			restore := b.addPeerRange(Mapping{Real: cidr.Single(target), Seen: cidr.Single(seen)})
 			defer restore()
 			dropped(t, b.nodes[1].pod, at(seen), func() int { return a.gateways[0].drops("to-cluster") })
 		})
 	}
 }
 
-// claim leads one more range to the peer, on the nodes and in the first gateway.
-func (c *testCluster) claim(m Mapping) (restore func()) {
+// addPeerRange adds a range of the peer, on the nodes and in the first gateway.
+func (c *testCluster) addPeerRange(m Mapping) (restore func()) {
 	g := c.gateways[0]
 	config, allowed := g.config, g.tunnels[0].config.Peer.AllowedIPs
 	apply := func(c GatewayConfig, allowed []netip.Prefix) {
@@ -155,9 +155,9 @@ func (c *testCluster) claim(m Mapping) (restore func()) {
 		g.config = c
 		g.follow()
 	}
-	claiming := config
-	claiming.Peer = append(slices.Clone(config.Peer), m)
-	apply(claiming, append(slices.Clone(allowed), m.Real))
+	extended := config
+	extended.Peer = append(slices.Clone(config.Peer), m)
+	apply(extended, append(slices.Clone(allowed), m.Real))
 	for _, n := range c.nodes {
 		peer := &n.config.Peers[0]
 		peer.CIDRs = append(slices.Clone(peer.CIDRs), m.Seen)

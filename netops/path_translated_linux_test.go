@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// TestTranslatedForPeer has rules on a node, as kube-proxy and CNIs make them, that translate what is for a port of the
-// node, or for an address of a Service, to one of its pods. A peer's packets get there by none of them.
+// TestTranslatedForPeer: rules on a node, as those of kube-proxy and CNIs, translate packets for a port of the node, or
+// for a Service address, to one of its pods. A peer's packets are not translated by them.
 func TestTranslatedForPeer(t *testing.T) {
 	t.Parallel()
 	const hostPort, redirected = 30081, 30082
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)
 		join(kind, a, b)
-		n, service := a.nodes[1], a.inPods(1, 77) // an external address of a Service, of which nobody asks where it is
+		n, service := a.nodes[1], a.inPods(1, 77) // an external address of a Service, without a neighbour entry
 		n.script("nft", "-f", "-")(
 			"table ip proxy {", "chain services {",
 			fmt.Sprintf("fib daddr type local meta l4proto { tcp, udp } th dport %d mark set mark or 0x4000 dnat to %s", nodePort, at(a.pod(1))),
@@ -45,13 +45,13 @@ func TestTranslatedForPeer(t *testing.T) {
 			}
 		}
 		expectAll(t, a, b)
-		// The cluster's own use them as before.
+		// Clients of the own cluster use them as before.
 		expect(t, a.nodes[0].pod, netip.AddrPortFrom(a.node(1), nodePort), "a1", a.inPods(1, bridgeNumber))
 		expect(t, a.nodes[0].pod, at(service), "a1", a.pod(0))
 	}
 }
 
-// TestInternalAddress has neighbours of a node ask at its end of the overlay, where echoes of gateways and peers are
+// TestInternalAddress: neighbours of a node send to its overlay address, at which echoes of gateways and peers are
 // answered at a limited rate.
 func TestInternalAddress(t *testing.T) {
 	t.Parallel()
@@ -71,18 +71,18 @@ func TestInternalAddress(t *testing.T) {
 	}
 }
 
-// TestForeignRouter has hosts that are no pods of a node use it as their way to the peer.
+// TestForeignRouter: hosts that are no pods of a node use it as a router to the peer.
 func TestForeignRouter(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, func(a, _ *side) { a.masquerades = false })
 		join(kind, a, b)
 		outside, n := a.outside(), a.nodes[1]
-		// One of the nodes' network, one behind a router, a pod of another node, and the other node itself.
+		// A host of the nodes' network, one behind a router, a pod of another node, and the other node itself.
 		a.router.IP(fmt.Sprintf("route add 10.12.0.0/16 via %s", a.node(1)))
 		a.nodes[0].IP("rule add priority 90 to 10.12.0.0/16 table 9")
 		a.nodes[0].IP(fmt.Sprintf("route add 10.12.0.0/16 via %s table 9", a.node(1)))
-		a.nodes[0].Run("nft", "delete", "table", "ip", Table) // whose guard would hold that back
+		a.nodes[0].Run("nft", "delete", "table", "ip", Table) // its guard would drop them
 		for name, from := range map[string]namespace{
 			"host of the nodes' network": a.router, "host behind a router": outside,
 			"pod of another node": a.nodes[0].pod, "another node": a.nodes[0].namespace,

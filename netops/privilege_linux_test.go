@@ -11,8 +11,8 @@ import (
 // unprivileged marks the process that TestNetAdminSuffices starts.
 const unprivileged = "LIQONET_TEST_UNPRIVILEGED"
 
-// TestNetAdminSuffices runs itself in a namespace with CAP_NET_ADMIN alone and a read-only /proc/sys, as a
-// gateway's container does.
+// TestNetAdminSuffices runs itself in a namespace with CAP_NET_ADMIN only and a read-only /proc/sys, like a gateway's
+// container.
 func TestNetAdminSuffices(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(unprivileged) != "" {

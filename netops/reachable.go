@@ -2,7 +2,7 @@ package netops
 
 import "slices"
 
-// Reachable returns s without what needs a link that others make and that is not there yet.
+// Reachable returns s without the objects that depend on a device that does not exist yet.
 func (s State) Reachable(have State) State {
 	for _, l := range s.Links {
 		if l.Kind != KindDevice || slices.ContainsFunc(have.Links, func(h Link) bool { return h.Name == l.Name }) {

@@ -10,7 +10,7 @@ import (
 // rtaNexthopID is RTA_NH_ID of linux/rtnetlink.h, the id of a nexthop object.
 const rtaNexthopID = 30
 
-// routeTypes are the numbers of the types.
+// routeTypes are the kernel's numbers of the route types.
 var routeTypes = map[RouteType]uint8{
 	Unicast:     unix.RTN_UNICAST,
 	Unreachable: unix.RTN_UNREACHABLE,
@@ -20,7 +20,7 @@ var routeTypes = map[RouteType]uint8{
 	Local:       unix.RTN_LOCAL,
 }
 
-// fields are the attributes of a route: dst is the address of its destination, link the index of its link.
+// fields returns the attributes of a route. dst is the address of its destination, link the index of its link.
 func (r *Route) fields(dst *netip.Addr, link *int) []field {
 	return []field{
 		optional(unix.RTA_TABLE, &r.Table),
@@ -30,14 +30,14 @@ func (r *Route) fields(dst *netip.Addr, link *int) []field {
 		optional(unix.RTA_GATEWAY, &r.Via),
 		optional(unix.RTA_PREFSRC, &r.Source),
 		optional(unix.RTA_OIF, link),
-		// Also without content: a route that has a nexthop object and no metrics shares those of any other route
-		// with that object, table and metric (fib_create_info in net/ipv4/fib_semantics.c).
+		// Sent also without content: routes with a nexthop object and without metrics share the metrics of other routes
+		// with the same object, table and metric (fib_create_info in net/ipv4/fib_semantics.c).
 		required(unix.RTA_METRICS, []field{optional(unix.RTAX_MTU, &r.MTU)}),
 	}
 }
 
-// changeRoute adds a route, puts it in the place of the one of the same table, destination and metric, or deletes ours
-// of these and the same type. To add one where there is one that is not ours is an error.
+// changeRoute adds a route, replaces the route of the same table, destination and metric, or deletes our route of these
+// and the same type. Adding is an error if a foreign route exists.
 func (s *routeSocket) changeRoute(op Op, r Route, link int) error {
 	header := unix.RtMsg{
 		Family: unix.AF_INET, Dst_len: uint8(r.Dst.Bits()), Protocol: Protocol, Scope: unix.RT_SCOPE_UNIVERSE, Type: routeTypes[r.Type],
@@ -53,8 +53,8 @@ func (s *routeSocket) changeRoute(op Op, r Route, link int) error {
 	case Replace:
 		how = raw.Replace
 	case Remove:
-		// A deletion matches any scope. That a nexthop object is gone, and the route with it, would be an error of its
-		// own kind: the kernel is not asked to compare it.
+		// RT_SCOPE_NOWHERE matches any scope. The nexthop object is not compared: if it is deleted, and the route with
+		// it, the kernel would return a different error.
 		header.Scope = unix.RT_SCOPE_NOWHERE
 		r.Nexthop, r.MTU, r.Source = 0, 0, netip.Addr{}
 	}
@@ -62,28 +62,28 @@ func (s *routeSocket) changeRoute(op Op, r Route, link int) error {
 	return s.execute(changing(op, unix.RTM_NEWROUTE, how, header, r.fields(&dst, &link)...))
 }
 
-// routes reads our routes of all tables, sorted: they are compared twice. The kernel leaves out those of other
-// protocols: ten thousand foreign routes cost nothing.
+// routes reads our routes of all tables, sorted, because they are compared twice. The kernel filters by protocol, so
+// that the number of foreign routes does not matter.
 func (s *routeSocket) routes(links map[int]Link) ([]Route, error) {
 	all, err := s.readRoutes(links, unix.RtMsg{Family: unix.AF_INET, Protocol: Protocol}, 0)
 	return inOrder(all), err
 }
 
-// readRoutes reads the routes that have what is set in a header, of one table or, with 0, of all.
+// readRoutes reads the routes that match the fields of a header, of one table or, with 0, of all.
 func (s *routeSocket) readRoutes(links map[int]Link, like unix.RtMsg, table int) ([]Route, error) {
 	request := message{kind: unix.RTM_GETROUTE, header: like, fields: []field{optional(unix.RTA_TABLE, &table)}}
 	return collect(s, request, func(data []byte) (Route, bool, error) {
 		r, _, err := decodeRoute(data, links)
-		if r.Nexthop != 0 { // the kernel adds what the nexthop object says
+		if r.Nexthop != 0 { // the kernel adds attributes of the nexthop object
 			r.Link, r.Via = "", netip.Addr{}
 		}
 		return r, true, err
 	})
 }
 
-// decodeRoute returns the header too; the type of a route that is not of our types is "".
+// decodeRoute returns a route and its header. The type of a route is "" if it is none of routeTypes.
 func decodeRoute(data []byte, links map[int]Link) (r Route, header unix.RtMsg, err error) {
-	dst, link := netip.IPv4Unspecified(), 0 // the default route comes without a destination
+	dst, link := netip.IPv4Unspecified(), 0 // the default route has no destination attribute
 	err = unpack(data, &header, r.fields(&dst, &link)...)
 	r.Dst = netip.PrefixFrom(dst, int(header.Dst_len))
 	r.Link = links[link].Name

@@ -8,19 +8,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// markedRule is a rule and who made it. What follows the protocol, only rules of others have.
+// markedRule is a rule with its protocol. Only foreign rules have the fields after the protocol.
 type markedRule struct {
 	Rule
 	protocol uint8
-	not      bool   // selects what the selectors do not
-	target   int    // priority of the rule at which the search goes on; 0: none
-	suppress uint32 // routes with prefixes that are shorter than this do not count; 0: all do
+	not      bool   // matches packets that the selectors do not match
+	target   int    // priority of the rule to which a goto leads; 0: none
+	suppress uint32 // ignores routes with shorter prefixes; 0: none
 }
 
-// kernelRule is the rule that the kernel makes in a new namespace.
+// kernelRule is the rule that the kernel creates in a new namespace.
 var kernelRule = markedRule{Rule: Rule{Table: localTable}, protocol: unix.RTPROT_KERNEL}
 
-// fields are the attributes of a rule: from and to are the addresses of its ranges, mask the bits of a mark that count.
+// fields returns the attributes of a rule. from and to are the addresses of its ranges, mask the significant bits of a
+// mark.
 func (r *markedRule) fields(from, to *netip.Addr, mask *uint32) []field {
 	return []field{
 		required(nl.FRA_PRIORITY, &r.Priority),
@@ -36,12 +37,12 @@ func (r *markedRule) fields(from, to *netip.Addr, mask *uint32) []field {
 	}
 }
 
-// ruleActions are those that lead to no table.
+// ruleActions are the actions without a table.
 var ruleActions = map[uint8]RouteType{nl.FR_ACT_BLACKHOLE: Blackhole, nl.FR_ACT_UNREACHABLE: Unreachable, nl.FR_ACT_PROHIBIT: Prohibit}
 
-// changeRule adds a rule after those of its priority, or deletes the first rule that has its selectors. The kernel is
-// not asked whether it has the rule already (NLM_F_EXCL, as the library does): to it, one with a selector more is the
-// same.
+// changeRule adds a rule after those of its priority, or deletes the first rule with its selectors. NLM_F_EXCL, which
+// the library uses, is not set: the kernel would reject a rule that differs from an existing one only by an additional
+// selector.
 func (s *routeSocket) changeRule(op Op, r markedRule) error {
 	// A fib_rule_hdr has the layout of a rtmsg; its type is the action.
 	header := unix.RtMsg{
@@ -49,12 +50,12 @@ func (s *routeSocket) changeRule(op Op, r markedRule) error {
 	}
 	from, to, mask := r.From.Addr(), r.To.Addr(), uint32(0)
 	if r.Mark != 0 {
-		mask = ^mask // every bit
+		mask = ^mask // all bits
 	}
 	return s.execute(changing(op, unix.RTM_NEWRULE, 0, header, r.fields(&from, &to, &mask)...))
 }
 
-// changeKernelRule makes the kernel's rule again, or deletes it, whoever made it: RTPROT_UNSPEC matches any protocol.
+// changeKernelRule adds the kernel's rule, or deletes it: RTPROT_UNSPEC in a deletion matches any protocol.
 func (s *routeSocket) changeKernelRule(op Op) error {
 	rule := kernelRule
 	if op == Remove {
@@ -63,8 +64,8 @@ func (s *routeSocket) changeKernelRule(op Op) error {
 	return s.changeRule(op, rule)
 }
 
-// rules reads our rules, and whether it was us who moved the kernel's rule for the local table: others do that
-// too, with a rule of theirs in its place.
+// rules reads our rules, and reports whether the kernel's rule for the local table was moved by us. Other programs also
+// move it and add their own rule.
 func (s *routeSocket) rules() (ours []Rule, localMoved bool, err error) {
 	all, err := s.allRules()
 	kernels := false
@@ -78,7 +79,7 @@ func (s *routeSocket) rules() (ours []Rule, localMoved bool, err error) {
 	return ours, localMoved && !kernels, err
 }
 
-// allRules reads the rules of all, in the order in which the kernel asks them.
+// allRules reads all rules, in the order in which the kernel evaluates them.
 func (s *routeSocket) allRules() ([]markedRule, error) {
 	request := message{kind: unix.RTM_GETRULE, header: unix.RtMsg{Family: unix.AF_INET}}
 	return collect(s, request, func(data []byte) (markedRule, bool, error) {
@@ -95,7 +96,7 @@ func decodeRule(data []byte) (r markedRule, err error) {
 	r.From, r.To = netip.PrefixFrom(from, int(header.Src_len)), netip.PrefixFrom(to, int(header.Dst_len))
 	const invert = 2 // FIB_RULE_INVERT of linux/fib_rules.h
 	r.not = header.Flags&invert != 0
-	r.suppress++ // the kernel says -1 where it is none, and the longest prefix that does not count
+	r.suppress++ // the kernel reports the longest ignored prefix, or -1 for none
 	r.Action = string(ruleActions[header.Type])
 	if r.target != 0 {
 		r.Action = fmt.Sprintf("goto %d", r.target)

@@ -1,14 +1,14 @@
-// Package netops brings the kernel of one network namespace into a wanted state: links, addresses, neighbours,
-// nexthops and groups of them, routes, rules, an nftables table for IPv4 and one for IPv6. It works as state in, plan,
-// apply:
+// Package netops brings the kernel state of one network namespace to a desired state: links, addresses, neighbours,
+// nexthops and nexthop groups, routes, rules, an nftables table for IPv4 and one for IPv6. It observes the state,
+// computes a plan and applies it:
 //
 //	want := netops.NodeState(cfg)   // or GatewayState: pure
 //	have, err := kernel.Observe()   // reads what is ours
 //	plan := netops.Diff(have, want) // pure, sorted
 //	err = kernel.Apply(plan)
 //
-// What is ours is marked so in the kernel (Prefix, Protocol, Table, the bands below): nothing is remembered.
-// The package knows no Kubernetes and no peering. It carries IPv4; what of IPv6 concerns our links is dropped.
+// Our objects are marked in the kernel (Prefix, Protocol, Table, the bands below), so that no state is kept elsewhere.
+// The package does not depend on Kubernetes or on peerings. It carries IPv4; IPv6 packets on our links are dropped.
 package netops
 
 import (
@@ -20,34 +20,34 @@ import (
 
 // Marks of ownership in the kernel.
 const (
-	Prefix   = "lqn-"        // of every interface name
+	Prefix   = "lqn-"        // of all interface names
 	Overlay  = "lqn-overlay" // of a gateway; a node has a link for each gateway, see NodeLink
 	Tunnel   = "lqn-tunnel"
 	Protocol = 76 // rtnetlink protocol number of routes, rules and nexthops
 	Table    = "liqonet"
 
-	// NexthopBase is the first nexthop id of our band, NexthopMask the bits that all its ids share. nexthop.go
-	// says which id is whose.
+	// NexthopBase is the first nexthop id of our band, NexthopMask the common bits of its ids. nexthop.go defines the
+	// ids.
 	NexthopBase = 0x4c000000
 	NexthopMask = 0xfc000000
 
-	// RoutingTable is a node's table; a gateway has the two after it, by direction. ReverseTable is for a node's
-	// reverse path filter.
+	// RoutingTable is the table of a node. A gateway has the next two tables, by direction. ReverseTable is for the
+	// reverse path filter of a node.
 	RoutingTable = 7600
 	ToPeer       = 7601
 	FromPeer     = 7602
 	ReverseTable = 7603
 
-	// GroupOverlay and GroupTunnel are the groups of our links, by which rules know them: a comparison of numbers,
-	// where names are 16 bytes that every packet would be asked for at every rule. No other link may be in them.
+	// GroupOverlay and GroupTunnel are the groups of our links. Firewall rules match the group number instead of the
+	// name, which would be a comparison of 16 bytes per packet and rule. No other link may be in these groups.
 	GroupOverlay = 0x4c01
 	GroupTunnel  = 0x4c02
 
-	// LocalPriority is that of the rule for the kernel's local table, where it is moved.
+	// LocalPriority is the priority of the rule for the kernel's local table after it was moved.
 	LocalPriority = 100
 )
 
-// State is what is, or is wanted, in a network namespace. The zero value is nothing of ours.
+// State is the observed or desired state of a network namespace. The zero value has no objects of ours.
 type State struct {
 	Links      []Link
 	Addresses  []Address
@@ -57,50 +57,51 @@ type State struct {
 	Routes     []Route
 	Rules      []Rule
 	Firewall   nft.Table
-	Firewall6  nft.Table // of family ip6: nothing passes
+	Firewall6  nft.Table // of family ip6: drops all packets
 
-	// ForwardChains are those of others that forwarded packets pass (observed only). PassForward wants rules in the
-	// ones that drop what they do not know, which let the overlay's packets through.
+	// ForwardChains are foreign chains that forwarded packets traverse (observed only). PassForward adds rules that
+	// accept the overlay's packets to those that drop by default.
 	ForwardChains []nft.ForwardChain
 	PassForward   bool
 
-	// LocalRuleMoved says that the rule "from all lookup local" is ours at LocalPriority, no longer the kernel's at
-	// priority 0, so that other rules see a packet first. It needs no mention in Rules.
+	// LocalRuleMoved means that the rule "from all lookup local" is ours at LocalPriority instead of the kernel's at
+	// priority 0, so that other rules precede it. Rules does not include it.
 	LocalRuleMoved bool
 }
 
-// Link is an interface. KindDevice stands for one that is made elsewhere (the tunnel, a pod's eth0): it is
-// waited for, configured, and never created or deleted here. An observed State has every foreign link of the
-// namespace as a device too: that is how Diff knows which wanted devices exist. A wanted link is set up.
+// Link is an interface. KindDevice is an interface that another program creates (the tunnel, a pod's eth0): it is
+// configured when it exists, and never created or deleted here. An observed State also has all foreign links of the
+// namespace as devices, from which Diff knows the existing devices. Desired links are set up.
 type Link struct {
 	Name       string
 	Kind       LinkKind
-	MAC        net.HardwareAddr // nil: leave alone
-	MTU        int              // bytes; 0: leave alone
+	MAC        net.HardwareAddr // nil: unchanged
+	MTU        int              // bytes; 0: unchanged
 	Port       uint16           // UDP port of the overlay
-	VNI        uint32           // virtual network of an overlay with one far end; 0: each packet bears its far end
-	Remote     netip.Addr       // underlay address of that far end
-	Group      uint32           // of links, of the whole namespace; 0: leave alone, but take the link out of ours
-	Forwarding bool             // forwards IPv4; false: leave alone
-	MarkedPath bool             // its reverse path filter looks at marks (src_valid_mark); false: leave alone
-	// Its reverse path filter is loose (rp_filter 2), even if that of all links is strict; false: leave alone.
+	VNI        uint32           // VNI of an overlay with one remote end; 0: set per packet
+	Remote     netip.Addr       // underlay address of the remote end
+	Group      uint32           // link group; 0: unchanged, but not one of ours
+	Forwarding bool             // forwards IPv4; false: unchanged
+	MarkedPath bool             // the reverse path filter uses marks (src_valid_mark); false: unchanged
+	// LoosePath sets the reverse path filter to loose (rp_filter 2), also if that of all links is strict; false:
+	// unchanged.
 	LoosePath bool
 
 	Down      bool // observed only: not set up
-	LinkLocal bool // observed only: the kernel gives the link an IPv6 address of its own accord
-	ARP       bool // observed only: it asks and answers ARP, which overlays need not
+	LinkLocal bool // observed only: the kernel assigns an IPv6 address to the link
+	ARP       bool // observed only: uses ARP, which overlays do not need
 }
 
-// Membership is that of a link in one of our groups in which it does not belong. It can only be removed.
-type Membership struct {
+// ForeignMember is a foreign link in one of our groups. It can only be removed.
+type ForeignMember struct {
 	Link  string
 	Group uint32
 }
 
-// LinkKind says what makes a link.
+// LinkKind is the kind of a link.
 type LinkKind string
 
-// The kinds of links. An overlay without a VNI is in collect-metadata mode, in which it opens an IPv6 socket as well
+// The kinds of links. An overlay without a VNI is in collect-metadata mode, and then also opens an IPv6 socket
 // (vxlan_sock_add in drivers/net/vxlan/vxlan_core.c, geneve_open in drivers/net/geneve.c).
 const (
 	KindVXLAN  LinkKind = "vxlan"
@@ -108,10 +109,10 @@ const (
 	KindDevice LinkKind = "device"
 )
 
-// Address is an address of a link. One of the loopback device has scope host and bears addressLabel.
+// Address is an address of a link. On the loopback device it has scope host and the label addressLabel.
 type Address struct {
 	Link   string
-	Prefix netip.Prefix // host bits are the address
+	Prefix netip.Prefix // with host bits
 }
 
 // Neighbour is a permanent neighbour entry.
@@ -122,34 +123,33 @@ type Neighbour struct {
 }
 
 // Nexthop is a nexthop object on an overlay link or a tunnel. On an overlay link in collect-metadata mode, VNI and Dst
-// say how its packets are encapsulated; else they are unset.
+// are the encapsulation of its packets; otherwise they are unset.
 type Nexthop struct {
 	ID   uint32
 	Link string
-	Via  netip.Addr // internal address of the far end, onlink; zero value: none, on a tunnel
+	Via  netip.Addr // internal address of the remote end, onlink; zero value: none, on a tunnel
 	VNI  uint32
-	Dst  netip.Addr // underlay address of the far end
+	Dst  netip.Addr // underlay address of the remote end
 }
 
-// NexthopGroup is a nexthop object that spreads flows evenly over its members. The kernel removes a nexthop that is
-// deleted from its groups, and a group with its last member.
+// NexthopGroup is a nexthop object that distributes flows evenly over its members. The kernel removes a deleted nexthop
+// from its groups, and a group with its last member.
 type NexthopGroup struct {
 	ID      uint32
 	Members []uint32 // ids of Nexthops, sorted; at least one
 	Uneven  bool     // observed only: members have weights
 }
 
-// RouteType says what a route does with a packet.
+// RouteType is the type of a route.
 type RouteType string
 
-// The route types.
 const (
 	Unicast     RouteType = "unicast"
 	Unreachable RouteType = "unreachable"
 
-	Blackhole RouteType = "blackhole" // observed only, as what follows
+	Blackhole RouteType = "blackhole" // this and the following types: observed only
 	Prohibit  RouteType = "prohibit"
-	Throw     RouteType = "throw" // the next rule decides
+	Throw     RouteType = "throw" // continues with the next rule
 	Local     RouteType = "local"
 )
 
@@ -161,13 +161,13 @@ type Route struct {
 	Nexthop uint32 // id of a Nexthop or NexthopGroup; 0: none
 	Link    string
 	Via     netip.Addr // zero value: none
-	Source  netip.Addr // of packets that this host itself sends; zero value: the kernel chooses
+	Source  netip.Addr // source address of packets from this host; zero value: the kernel chooses
 	MTU     int        // bytes; 0: the link's
 	Metric  int        // lower wins
 }
 
-// Rule is a routing policy rule. Among rules of one priority and table none may have all selectors of another
-// and more: the kernel deletes the first rule that has the selectors named, whatever else that rule has.
+// Rule is a routing policy rule. No rule may have all selectors of another rule of the same priority and table and
+// more: the kernel deletes the first rule that has the given selectors, even if it has others.
 type Rule struct {
 	Priority int
 	From, To netip.Prefix // zero value: any
@@ -175,5 +175,5 @@ type Rule struct {
 	Mark     uint32       // 0: any
 	Table    int
 
-	Action string // observed only: what a rule does that leads to no table, such as "blackhole"
+	Action string // observed only: action of a rule without a table, such as "blackhole"
 }

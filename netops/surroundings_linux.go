@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Surroundings are the IPv4 addresses that a namespace uses besides ours. They can repeat, and are in no order.
+// Surroundings are the IPv4 addresses in use in a namespace, without ours. They are unsorted and may repeat.
 type Surroundings struct {
-	Routes    []netip.Prefix // destinations of routes in all tables, but for default routes and those of our links
-	Addresses []netip.Addr   // of its own, also those that no link's range tells
+	Routes    []netip.Prefix // destinations of routes in all tables, without default routes and routes of our links
+	Addresses []netip.Addr   // local addresses, also those outside the links' ranges
 }
 
-// Surroundings reads what the namespace uses. It takes as long as to read all routes.
+// Surroundings reads the addresses in use. It reads all routes of the namespace.
 func (k *Kernel) Surroundings() (s Surroundings, err error) {
 	links, err := k.route.links()
 	if err != nil {

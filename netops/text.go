@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// words joins what an object's description says; "" says nothing.
+// words joins the non-empty parts of a description.
 func words(all ...string) string {
 	return strings.Join(slices.DeleteFunc(all, func(word string) bool { return word == "" }), " ")
 }
 
-// opt is a word and its value, "" for the zero value.
+// opt returns a word and its value, or "" for the zero value.
 func opt[T comparable](word string, value T) string {
 	var none T
 	if value == none {
@@ -21,7 +21,7 @@ func opt[T comparable](word string, value T) string {
 	return fmt.Sprintf("%s %v", word, value)
 }
 
-// when is a word that stands for something that is so.
+// when returns the word if the condition is true.
 func when(is bool, word string) string {
 	if is {
 		return word
@@ -29,30 +29,30 @@ func when(is bool, word string) string {
 	return ""
 }
 
-// String is the link as plans and errors show it.
+// String returns the link for plans and errors.
 func (l Link) String() string {
 	return words("link", l.Name, when(l.Kind != KindDevice, string(l.Kind)), opt("port", l.Port), opt("id", l.VNI),
 		opt("remote", l.Remote), opt("mac", l.MAC.String()), opt("mtu", l.MTU), opt("group", l.Group),
 		when(l.Forwarding, "forwarding"), when(l.MarkedPath, "marked-path"), when(l.LoosePath, "loose-path"))
 }
 
-// String is the membership as plans and errors show it.
-func (m Membership) String() string { return fmt.Sprintf("group %d dev %s", m.Group, m.Link) }
+// String returns the membership for plans and errors.
+func (m ForeignMember) String() string { return fmt.Sprintf("group %d dev %s", m.Group, m.Link) }
 
-// String is the address as plans and errors show it.
+// String returns the address for plans and errors.
 func (a Address) String() string { return fmt.Sprintf("address %s dev %s", a.Prefix, a.Link) }
 
-// String is the neighbour as plans and errors show it.
+// String returns the neighbour for plans and errors.
 func (n Neighbour) String() string {
 	return fmt.Sprintf("neighbour %s mac %s dev %s", n.IP, n.MAC, n.Link)
 }
 
-// String is the nexthop as plans and errors show it.
+// String returns the nexthop for plans and errors.
 func (n Nexthop) String() string {
 	return words("nexthop", number(n.ID).String(), opt("via", n.Via), opt("dev", n.Link), opt("id", n.VNI), opt("dst", n.Dst))
 }
 
-// String is the group as plans and errors show it.
+// String returns the group for plans and errors.
 func (g NexthopGroup) String() string {
 	text := "nexthop-group " + number(g.ID).String()
 	for _, id := range g.Members {
@@ -61,20 +61,20 @@ func (g NexthopGroup) String() string {
 	return text
 }
 
-// String is the route as plans and errors show it.
+// String returns the route for plans and errors.
 func (r Route) String() string {
 	return words("route", r.Dst.String(), when(r.Type != Unicast, string(r.Type)), fmt.Sprintf("table %d", r.Table),
 		opt("nexthop", number(r.Nexthop)), opt("via", r.Via), opt("dev", r.Link), opt("src", r.Source), opt("mtu", r.MTU),
 		opt("metric", r.Metric))
 }
 
-// String is the rule as plans and errors show it.
+// String returns the rule for plans and errors.
 func (r Rule) String() string {
 	return words("rule", fmt.Sprint(r.Priority), opt("from", r.From), opt("to", r.To), opt("iif", r.IIf),
 		opt("mark", number(r.Mark)), cmp.Or(r.Action, fmt.Sprintf("table %d", r.Table)))
 }
 
-// number is one that is written in hexadecimal.
+// number is formatted in hexadecimal.
 type number uint32
 
 func (n number) String() string { return fmt.Sprintf("%#x", uint32(n)) }

@@ -8,27 +8,27 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// A gateway translates by prefix, 1:1, each packet by itself: nothing is remembered of connections, so there is
-// nothing to lose with a gateway, to fill up, or to look up. Both addresses are rewritten before the packet is routed,
-// so that in between
+// A gateway translates addresses by prefix, 1:1 and per packet. It keeps no connection state, which could be lost with
+// a gateway, overflow, or cost lookups. Both addresses are rewritten before the packet is routed. After that, a packet
+// has these addresses:
 //
-//	from the cluster, for the peer: both addresses are as in the tunnel
-//	from the peer, for the cluster: the source is what this cluster calls it, the destination what it calls itself
+//	from the cluster to the peer: both addresses are those in the tunnel
+//	from the peer to the cluster: the source as this cluster reaches the peer, the destination this cluster's own
 //
-// and an ICMP error that the gateway makes of such a packet tells by its destination where it has to go.
+// An ICMP error that the gateway generates for such a packet therefore has a destination by which it can be routed.
 //
-// Fragments are put together before (nf_defrag_ipv4, priority -400, there as long as any rule asks for a connection):
-// only the first one has the ports and the checksum, or an ICMP type.
+// Fragments are reassembled before translation (nf_defrag_ipv4, priority -400, active while any rule uses connection
+// tracking), because only the first one has the ports and the checksum, or an ICMP type.
 
-// ingress is where packets begin: they are checked by the addresses on the wire. The overlay's own packets and the
-// tunnel's come last: pods may use these ports, too.
+// ingress returns the first chains, which match the addresses on the wire. The packets of overlay and tunnel come last,
+// because pods may use the same ports.
 //
-// By the pod's own link comes what is for the pod's address, and nothing for the gateway's ends of overlay and tunnel,
-// nor a fragment of what is inside these: that is decided before fragments are put together, for the kernel does not
-// ask by which link each came (ip_frag_queue in net/ipv4/ip_fragment.c).
+// The pod's own link only receives packets for the pod's address. Packets for the gateway's overlay and tunnel
+// addresses, and their fragments, are dropped. This is before fragments are reassembled, because the kernel does not
+// compare the links of fragments (ip_frag_queue in net/ipv4/ip_fragment.c).
 //
-// The tunnel's packets are not tracked. A stranger who forges the peer's address would else, by one probe of sizes,
-// make an entry by which all packets from there are translated to where probes go.
+// The tunnel's packets are not tracked. Otherwise a probe with the peer's address as forged source would create a
+// conntrack entry, by which all packets from that address are translated to the port for probes.
 func (c GatewayConfig) ingress() []nft.Chain {
 	probes := c.eachListenPort(func(port uint16) nft.Rule {
 		return nft.Rule{nft.UDPDPort(port), nft.UDPBegins(echo.Magic), nft.Accept()}
@@ -46,7 +46,7 @@ func (c GatewayConfig) ingress() []nft.Chain {
 	}
 }
 
-// fromCluster lets pods and nodes of this side send to the peer.
+// fromCluster accepts packets from pods and nodes of this cluster to the peer.
 func (c GatewayConfig) fromCluster() []nft.Chain {
 	internal, external := cidr.Lower(c.InternalCIDR), cidr.Lower(c.ExternalCIDR)
 	var arriving []nft.Rule
@@ -65,7 +65,7 @@ func (c GatewayConfig) fromCluster() []nft.Chain {
 	}
 }
 
-// fromPeer lets the peer send to pods, nodes and exposed hosts of this side.
+// fromPeer accepts packets from the peer to pods, nodes and exposed hosts of this cluster.
 func (c GatewayConfig) fromPeer() []nft.Chain {
 	internal, external := cidr.Lower(c.InternalCIDR), cidr.Lower(c.ExternalCIDR)
 	arriving := c.exposure().fromTunnel
@@ -87,14 +87,15 @@ func (c GatewayConfig) fromPeer() []nft.Chain {
 	}
 }
 
-// icmpQuoting are the ICMP messages that quote a packet: errors, and two that have no business between clusters.
+// icmpQuoting are the ICMP messages that quote a packet: errors, and two obsolete types that are dropped between
+// clusters.
 var (
 	icmpObsolete = []uint8{4, 5} // source quench (RFC 6633), redirect
 	icmpQuoting  = slices.Concat(icmpObsolete, icmpErrors)
 )
 
-// quoted translates the header that an ICMP error quotes, which is of a packet that went the other way. Errors about
-// packets that were not for this peer, or not from it, are dropped.
+// quoted translates the header that an ICMP error quotes, of a packet in the opposite direction. Errors for packets
+// that were not sent to or from this peer are dropped.
 func (c GatewayConfig) quoted() []nft.Chain {
 	internal, external := cidr.Lower(c.InternalCIDR), cidr.Lower(c.ExternalCIDR)
 	obsolete := nft.Rule{nft.ICMPType(icmpObsolete...), nft.Counter(), nft.Drop()}
@@ -110,9 +111,9 @@ func (c GatewayConfig) quoted() []nft.Chain {
 	}
 }
 
-// output translates and steers the ICMP errors that the gateway itself makes: they are output lookups, to which rules
-// by incoming interface do not apply, and would reach this cluster's pod of the same address. Each seems to come from
-// where the packet was going, an address that its receiver knows and its filters expect.
+// output translates and routes the ICMP errors that the gateway itself generates. Rules by incoming interface do not
+// apply to output lookups, so that the errors would reach this cluster's pod with the same address. Their source is the
+// destination of the quoted packet, an address that the receiver and its filters know.
 func (c GatewayConfig) output() []nft.Chain {
 	internal, external := cidr.Lower(c.InternalCIDR), cidr.Lower(c.ExternalCIDR)
 	errors := c.exposure().errors
@@ -137,7 +138,7 @@ func (c GatewayConfig) output() []nft.Chain {
 		}},
 		{Name: "error-to-cluster", Rules: []nft.Rule{
 			{nft.Jump("quoted-to-cluster")},
-			{nft.SetSAddrQuoted(), nft.Accept()}, // an address of the peer's: a rule knows the way
+			{nft.SetSAddrQuoted(), nft.Accept()}, // an address of the peer: a rule matches it
 		}},
 		{Name: "errors", Rules: append(errors, refusal)},
 		{Name: "output", Hook: &nft.Hook{Type: "route", Point: "output", Priority: priorityConnections}, Rules: []nft.Rule{
@@ -151,10 +152,11 @@ var icmpErrors = []uint8{3, 11, 12}
 
 const icmpRequest = 8 // echo request
 
-// refusal drops what no rule before it let pass.
+// refusal drops the packets that no preceding rule accepted.
 var refusal = nft.Rule{nft.Counter(), nft.Drop()}
 
-// translated is the rule of one range of the peer: a match, a translation where it is needed, and where to go.
+// translated returns the rule for one range of the peer: a match, a translation if the range is remapped, and a
+// verdict.
 func translated(m Mapping, match, translation, verdict nft.Expr) nft.Rule {
 	if m.Identity() {
 		return nft.Rule{match, verdict}

@@ -14,14 +14,14 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// Path is how packets leave this namespace for a destination.
+// Path is the path from this namespace to a destination.
 type Path struct {
-	Source netip.Addr // the address that they bear
+	Source netip.Addr // source address of packets
 	MTU    int        // bytes, of the link
 	Link   string     // its name
 }
 
-// PathTo asks the kernel how it would send to an address.
+// PathTo looks up the path to an address in the kernel.
 func PathTo(dst netip.Addr) (Path, error) {
 	routes, err := netlink.RouteGet(net.IP(dst.AsSlice()))
 	if err != nil {
@@ -41,7 +41,7 @@ func PathTo(dst netip.Addr) (Path, error) {
 	return Path{}, fmt.Errorf("look up route to %s: no unicast route", dst)
 }
 
-// WayBy is how packets of a node take one of several gateways, whether others do or not.
+// WayBy returns the path from a node over one gateway, whether it is used or not.
 func WayBy(vni uint32) (echo.Way, error) {
 	link, err := netlink.LinkByName(NodeLink(vni))
 	if err != nil {
@@ -50,8 +50,8 @@ func WayBy(vni uint32) (echo.Way, error) {
 	return echo.Way{Link: link.Attrs().Index, Mark: markArrival}, nil
 }
 
-// SmallestMTU returns the size in bytes of the largest packet that fits every route of the main table to something
-// within the ranges, such as to the pods of each node by the network plugin's own tunnel; 0: there is no such route.
+// SmallestMTU returns the size in bytes of the largest packet that fits all routes of the main table inside the ranges,
+// such as the routes to the pods of each node over the network plugin's own tunnel. 0: there is no such route.
 func (k *Kernel) SmallestMTU(within []netip.Prefix) (int, error) {
 	links, err := k.route.links()
 	if err != nil {
@@ -75,15 +75,15 @@ func (k *Kernel) SmallestMTU(within []netip.Prefix) (int, error) {
 	return smallest, nil
 }
 
-// probeName is the name of links made for a moment to ask whether the kernel has their kind.
+// probeName is the name of temporary links that test whether the kernel supports a kind.
 const probeName = Prefix + "probe"
 
-// Supports reports whether the kernel can make links of a kind: "vxlan", "geneve", "wireguard". It makes one
-// and removes it, which is the one answer that holds for built-in drivers and modules alike.
+// Supports reports whether the kernel supports links of a kind: "vxlan", "geneve", "wireguard". It creates a link and
+// removes it, which is the only test that works for both built-in drivers and modules.
 func Supports(kind string) (bool, error) {
 	err := netlink.LinkAdd(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Name: probeName}, LinkType: kind})
 	switch {
-	case err == nil, errors.Is(err, unix.EEXIST): // the latter: left by a helper that was killed in between
+	case err == nil, errors.Is(err, unix.EEXIST): // EEXIST: left behind by a helper that was killed
 		link, err := netlink.LinkByName(probeName)
 		if err == nil {
 			err = netlink.LinkDel(link)
@@ -92,7 +92,7 @@ func Supports(kind string) (bool, error) {
 			return false, fmt.Errorf("remove link %s: %w", probeName, err)
 		}
 		return true, nil
-	case errors.Is(err, unix.EINVAL): // the driver is there and wants parameters, as vxlan does
+	case errors.Is(err, unix.EINVAL): // the driver exists and requires parameters, as vxlan does
 		return true, nil
 	case errors.Is(err, unix.EOPNOTSUPP):
 		return false, nil

@@ -24,9 +24,9 @@ func TestSmallestMTU(t *testing.T) {
 		within string
 		want   int
 	}{
-		{"10.244.0.0/16", 1450}, // the narrower of two routes
+		{"10.244.0.0/16", 1450}, // the smaller of two routes
 		{"10.244.0.0/24", 1500},
-		{"10.245.0.0/16", 1400}, // the route's own, below its link's
+		{"10.245.0.0/16", 1400}, // of the route, smaller than its link's
 		{"10.246.1.0/24", 0},    // another table, and a route to more than the range
 		{"10.247.0.0/16", 0},
 	} {

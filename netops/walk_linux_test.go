@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestRandomWalk goes from one random state to the next and compares the kernel with what was wanted each time.
+// TestRandomWalk applies one random state after the other and compares the kernel with the desired state each time.
 func TestRandomWalk(t *testing.T) {
 	t.Parallel()
 	seeds, steps := uint64(3), 100
@@ -39,13 +39,13 @@ func TestRandomWalk(t *testing.T) {
 	})
 }
 
-// walk draws states out of a small world, so that successive ones have much in common.
+// walk generates states with few possible values, so that successive ones have much in common.
 type walk struct {
 	random *rand.Rand
 	kind   LinkKind
 }
 
-// often is true in three of four cases.
+// often returns true in three of four cases.
 func (w walk) often() bool { return w.random.IntN(4) > 0 }
 
 func (w walk) state() State {
@@ -67,7 +67,7 @@ func (w walk) state() State {
 	return s
 }
 
-// regroup puts some links into any groups, as others may do, one of theirs among them.
+// regroup moves some links, a foreign one among them, to random groups.
 func (w walk) regroup(ns namespace) {
 	groups := []uint32{0, 7, GroupOverlay, GroupTunnel}
 	for _, link := range []string{Overlay, Tunnel, "lo"} {
@@ -77,7 +77,7 @@ func (w walk) regroup(ns namespace) {
 	}
 }
 
-// overlay is a link that mostly differs in what can be changed.
+// overlay returns a link that mostly differs in attributes that can be changed.
 func (w walk) overlay() Link {
 	l := Link{Name: Overlay, Kind: w.kind, Port: 6091, MTU: 1400 + 10*w.random.IntN(3), Forwarding: w.often()}
 	if w.random.IntN(10) == 0 {
@@ -92,7 +92,7 @@ func (w walk) overlay() Link {
 	return l
 }
 
-// addressing draws addresses, two of them in one subnet, and neighbours.
+// addressing adds addresses, two of them in one subnet, and neighbours.
 func (w walk) addressing(s *State, link string) {
 	base := map[string]string{Tunnel: "169.254.18.", Overlay: "10.80.0."}[link]
 	for _, host := range []string{"1/30", "2/30", "9/32", "10/32"} {
@@ -108,7 +108,7 @@ func (w walk) addressing(s *State, link string) {
 	}
 }
 
-// nexthops draws some on each link.
+// nexthops adds some nexthops on each link.
 func (w walk) nexthops(s *State, links []string) {
 	for i := range uint32(2) {
 		if w.often() {
@@ -126,7 +126,7 @@ func (w walk) nexthops(s *State, links []string) {
 	}
 }
 
-// groups draws some that have members in common.
+// groups adds groups with common members.
 func (w walk) groups(s *State) {
 	for i := range uint32(2) {
 		var g NexthopGroup
@@ -142,7 +142,7 @@ func (w walk) groups(s *State) {
 	}
 }
 
-// routes draws routes of every type, with both metrics to most destinations.
+// routes adds routes of every type, with both metrics for most destinations.
 func (w walk) routes(s *State, links []string) {
 	for _, table := range []int{mainTable, RoutingTable, ToPeer} {
 		for _, dst := range []string{"10.11.0.0/16", "10.11.5.0/24", "10.12.0.9/32", "0.0.0.0/0"} {
@@ -175,7 +175,7 @@ func (w walk) routes(s *State, links []string) {
 	}
 }
 
-// rules draws rules of different priorities with all kinds of selectors.
+// rules adds rules of different priorities with all kinds of selectors.
 func (w walk) rules(s *State) {
 	for priority := 50; priority < 56; priority++ {
 		if !w.often() {

@@ -13,33 +13,33 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// watchBuffer is the size in bytes of the buffer for notifications: a nftables transaction of kube-proxy has
-// thousands. When it overflows, that counts as a change.
+// watchBuffer is the size in bytes of the buffer for notifications: an nftables transaction of kube-proxy has thousands
+// of them. An overflow counts as a change.
 const watchBuffer = 4 << 20
 
-// Watch tells of changes in the kernel until the context that it was made with ends.
+// Watch reports changes in the kernel until its context ends.
 type Watch struct {
 	kernel  *Kernel
-	self    uint32 // port of the socket that changes routes for us
+	self    uint32 // port of the socket by which Kernel changes routes
 	changed chan struct{}
 	ours    map[int32]bool // indexes of our links
 	wait    func() error
 }
 
-// Changed holds one element if something of ours changed, by whomever, also by Apply, however often: who takes it
-// observes everything anew. Routes that Apply changes are no such change: gateways have tens of thousands. It is never
-// closed.
+// Changed receives one element after any number of changes of our objects, by other programs or by Apply; receivers
+// observe the whole state again. Routes that Apply changes do not count: gateways have tens of thousands. The channel
+// is never closed.
 func (w *Watch) Changed() <-chan struct{} { return w.changed }
 
-// Wait returns when nothing is told any more: nil after the context's end, else why.
+// Wait returns when the watch has ended: nil after the end of the context, else an error.
 func (w *Watch) Wait() error { return w.wait() }
 
-// Watch begins to tell of changes of what is ours. Those from its return on are told.
+// Watch starts to report changes of our objects. It misses no change after it has returned.
 //
-// Routes of others to the ranges that Detours was asked for last count as ours.
+// Foreign routes to the ranges of the last call of Detours count as ours.
 //
-// What the kernel does not tell: routes that go with their link (but then the link changes), and settings of
-// foreign devices.
+// The kernel does not report routes that are deleted with their link (but it reports the link), and settings of foreign
+// devices.
 func (k *Kernel) Watch(ctx context.Context) (*Watch, error) {
 	links, err := k.subscribe(unix.NETLINK_ROUTE, routeGroups...)
 	if err != nil {
@@ -63,9 +63,9 @@ func (k *Kernel) Watch(ctx context.Context) (*Watch, error) {
 	both, either := errgroup.WithContext(ctx)
 	context.AfterFunc(either, func() { _, _ = links.Close(), firewall.Close() })
 	both.Go(func() error {
-		return fmt.Errorf("watch routes: %w", w.follow(links, func(m raw.Message) bool { return w.isOurRoute(m) && !w.madeRoute(m) }))
+		return fmt.Errorf("watch routes: %w", w.receive(links, func(m raw.Message) bool { return w.isOurRoute(m) && !w.isOwnChange(m) }))
 	})
-	both.Go(func() error { return fmt.Errorf("watch firewall: %w", w.follow(firewall, isOurFirewall)) })
+	both.Go(func() error { return fmt.Errorf("watch firewall: %w", w.receive(firewall, isOurFirewall)) })
 	w.wait = func() error {
 		if err := both.Wait(); ctx.Err() == nil {
 			return err
@@ -75,7 +75,7 @@ func (k *Kernel) Watch(ctx context.Context) (*Watch, error) {
 	return w, nil
 }
 
-// routeGroups are where rtnetlink tells of what can be ours.
+// routeGroups are the rtnetlink groups for our objects.
 var routeGroups = []uint32{
 	unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_NEIGH,
 	unix.RTNLGRP_NEXTHOP, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV4_NETCONF,
@@ -97,8 +97,8 @@ func (k *Kernel) subscribe(family int, groups ...uint32) (*raw.Conn, error) {
 	return conn, nil
 }
 
-// follow reads until the socket is closed or broken. Lost notifications (ENOBUFS) count as ours.
-func (w *Watch) follow(conn *raw.Conn, ours func(raw.Message) bool) error {
+// receive reads until the socket is closed or broken. Lost notifications (ENOBUFS) count as ours.
+func (w *Watch) receive(conn *raw.Conn, ours func(raw.Message) bool) error {
 	for {
 		messages, err := conn.Receive()
 		if err != nil && !errors.Is(err, unix.ENOBUFS) {
@@ -106,7 +106,7 @@ func (w *Watch) follow(conn *raw.Conn, ours func(raw.Message) bool) error {
 		}
 		wake := err != nil
 		for _, m := range messages {
-			wake = ours(m) || wake // every link notification must be seen
+			wake = ours(m) || wake // isOurLink must process every link notification
 		}
 		if wake {
 			w.wake()
@@ -114,10 +114,10 @@ func (w *Watch) follow(conn *raw.Conn, ours func(raw.Message) bool) error {
 	}
 }
 
-// Changes returns how many changes a Watch has been notified of. watched is false if there is no Watch.
+// Changes returns the number of changes that a Watch has reported. watched is false if there is no Watch.
 func (k *Kernel) Changes() (n uint64, watched bool) { return k.changes.Load(), k.watched.Load() }
 
-// wake leaves an element in the channel.
+// wake puts an element into the channel.
 func (w *Watch) wake() {
 	w.kernel.changes.Add(1)
 	select {
@@ -126,7 +126,7 @@ func (w *Watch) wake() {
 	}
 }
 
-// isOurRoute looks for our marks in a rtnetlink notification; one that cannot be read is none.
+// isOurRoute reports whether an rtnetlink notification has our marks. Undecodable ones do not.
 func (w *Watch) isOurRoute(m raw.Message) bool {
 	switch m.Header.Type {
 	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
@@ -143,8 +143,8 @@ func (w *Watch) isOurRoute(m raw.Message) bool {
 		return err == nil && isOurNexthop(n.ID)
 	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
 		r, header, err := decodeRoute(m.Data, nil)
-		return err == nil && (header.Protocol == Protocol || w.takesPeers(r))
-	case unix.RTM_NEWRULE, unix.RTM_DELRULE: // the kernel's rule for the local table too, and all that come before ours
+		return err == nil && (header.Protocol == Protocol || w.overlapsPeers(r))
+	case unix.RTM_NEWRULE, unix.RTM_DELRULE: // also the local rule, and all rules that precede ours
 		r, err := decodeRule(m.Data)
 		return err == nil && (r.protocol == Protocol || r.Priority <= priorityNode)
 	case unix.RTM_NEWNETCONF:
@@ -153,18 +153,19 @@ func (w *Watch) isOurRoute(m raw.Message) bool {
 	return false
 }
 
-// takesPeers reports whether a route of others is to what Detours asks for.
-func (w *Watch) takesPeers(r Route) bool {
-	ranges := w.kernel.asked.Load()
+// overlapsPeers reports whether a foreign route overlaps the ranges of the last call of Detours.
+func (w *Watch) overlapsPeers(r Route) bool {
+	ranges := w.kernel.detourRanges.Load()
 	return ranges != nil && cidr.Overlaps(r.Dst, *ranges)
 }
 
-// madeRoute reports whether the notification is of a route that this process changed. The kernel itself has the port 0.
-func (w *Watch) madeRoute(m raw.Message) bool {
+// isOwnChange reports whether a route was changed by this process. The kernel itself has port 0.
+func (w *Watch) isOwnChange(m raw.Message) bool {
 	return (m.Header.Type == unix.RTM_NEWROUTE || m.Header.Type == unix.RTM_DELROUTE) && m.Header.PID == w.self
 }
 
-// isOurLink tells by the name, and keeps the set of our links. One of others is told of while it is in a group of ours.
+// isOurLink compares the name, and updates the set of our links. Foreign links are reported while they are in a group
+// of ours.
 func (w *Watch) isOurLink(m raw.Message) bool {
 	var header unix.IfInfomsg
 	var l Link
@@ -174,20 +175,20 @@ func (w *Watch) isOurLink(m raw.Message) bool {
 	if l.ours() && m.Header.Type == unix.RTM_NEWLINK {
 		w.ours[header.Index] = true
 	} else {
-		delete(w.ours, header.Index) // each pod has a link, and a new one another number
+		delete(w.ours, header.Index) // link indexes are not reused, and each pod has a link
 	}
 	return l.ours() || isOurGroup(l.Group)
 }
 
-// isOurNeighbour tells of the neighbours of our links, but those of tunnels, which come and go with packets.
+// isOurNeighbour reports neighbours of our links, without those of tunnels, which change with traffic.
 func (w *Watch) isOurNeighbour(m raw.Message) bool {
 	var header unix.NdMsg
 	return unpack(m.Data, &header) == nil && w.ours[header.Ifindex] &&
 		(m.Header.Type == unix.RTM_NEWNEIGH || header.State != unix.NUD_NOARP)
 }
 
-// isOurSetting tells of forwarding, and what else is in /proc/sys/net/ipv4/conf, of our links. That of all links
-// comes for each of them too.
+// isOurSetting reports settings of our links in /proc/sys/net/ipv4/conf, such as forwarding. A change for all links is
+// also reported for each link.
 func (w *Watch) isOurSetting(data []byte) bool {
 	const ifindex = 1 // NETCONFA_IFINDEX of linux/netconf.h
 	var header netconfmsg
@@ -195,14 +196,14 @@ func (w *Watch) isOurSetting(data []byte) bool {
 	return unpack(data, &header, optional(ifindex, &link)) == nil && w.ours[int32(link)]
 }
 
-// netconfmsg is that of linux/netconf.h, with its padding.
+// netconfmsg is the struct of linux/netconf.h, with its padding.
 type netconfmsg struct {
 	Family uint8
 	_      [3]uint8
 }
 
-// isOurFirewall looks for our table in a notification of nf_tables: of all its messages but that of a new
-// generation (NFT_MSG_NEWGEN) the first attribute is the table's name.
+// isOurFirewall reports whether an nf_tables notification is for our table: the table's name is the first attribute of
+// all messages except that of a new generation (NFT_MSG_NEWGEN).
 func isOurFirewall(m raw.Message) bool {
 	const (
 		nfgenmsg  = 4 // bytes of header: family, version, resource
@@ -212,7 +213,7 @@ func isOurFirewall(m raw.Message) bool {
 	if m.Header.Type&typeMask == unix.NFT_MSG_NEWGEN {
 		return false
 	}
-	if bytes.Contains(m.Data, []byte(Table+": ")) { // the comment of a rule in a chain of another's
+	if bytes.Contains(m.Data, []byte(Table+": ")) { // the comment of our rule in a foreign chain
 		return true
 	}
 	var header [nfgenmsg]byte

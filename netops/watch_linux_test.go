@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const patience = 2 * time.Minute
+const watchTimeout = 2 * time.Minute
 
-// TestWatch changes something of every kind and expects to be woken by it.
+// TestWatch changes an object of every kind and expects a notification.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -38,8 +38,8 @@ func TestWatch(t *testing.T) {
 		ns.Run("sh", "-c", command)
 		select {
 		case <-watch.Changed():
-		case <-time.After(patience):
-			t.Fatalf("%s: not told", command)
+		case <-time.After(watchTimeout):
+			t.Fatalf("%s: not reported", command)
 		}
 		reach(t, k, state)
 	}
@@ -51,13 +51,13 @@ func TestWatch(t *testing.T) {
 		if err != nil {
 			t.Errorf("the watch ended with: %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(watchTimeout):
 		t.Error("the watch goes on after the context's end")
 	}
 }
 
-// TestWatchIgnoresCollectedNeighbours: a tunnel has neighbours that the kernel makes for packets that are sent, and
-// deletes a minute later (neigh_periodic_work of net/core/neighbour.c).
+// TestWatchIgnoresCollectedNeighbours: the kernel creates neighbours of a tunnel when packets are sent, and deletes
+// them a minute later (neigh_periodic_work of net/core/neighbour.c).
 func TestWatchIgnoresCollectedNeighbours(t *testing.T) {
 	const link = 7
 	w := Watch{kernel: &Kernel{}, ours: map[int32]bool{link: true}}
@@ -76,12 +76,12 @@ func TestWatchIgnoresCollectedNeighbours(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := w.isOurRoute(raw.Message{Header: raw.Header{Type: test.kind}, Data: data}); got != test.want {
-			t.Errorf("message %d of a neighbour in state %#x: told %t, want %t", test.kind, test.state, got, test.want)
+			t.Errorf("message %d of a neighbour in state %#x: reported %t, want %t", test.kind, test.state, got, test.want)
 		}
 	}
 }
 
-// TestWatchForgetsLinks: a node makes a link for each of its pods, and nothing is kept of them.
+// TestWatchForgetsLinks: a node creates a link for each of its pods. The watch does not keep them.
 func TestWatchForgetsLinks(t *testing.T) {
 	ns := newNamespace(t)
 	k := ns.kernel()
@@ -105,22 +105,22 @@ func TestWatchForgetsLinks(t *testing.T) {
 	}
 }
 
-// listener hears what a Watch hears.
+// listener receives the notifications of a Watch.
 type listener struct {
 	t        *testing.T
 	ns       namespace
 	conn     *raw.Conn
 	ours     func(raw.Message) bool
-	sentinel func() // makes a last notification
+	sentinel func() // causes a last notification
 	isLast   func(raw.Message) bool
 }
 
-// wakes runs a command in the namespace and reports whether one of the notifications of it is about ours.
+// wakes runs a command in the namespace and reports whether one of its notifications is about our objects.
 func (l listener) wakes(command string) bool {
 	l.t.Helper()
 	l.ns.Run("sh", "-c", command)
 	l.sentinel()
-	if err := l.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := l.conn.SetReadDeadline(time.Now().Add(watchTimeout)); err != nil {
 		l.t.Fatal(err)
 	}
 	woken := false
@@ -138,12 +138,12 @@ func (l listener) wakes(command string) bool {
 	}
 }
 
-// check runs commands of which each is, or is not, about ours.
+// check runs commands, each of which must, or must not, cause a notification about our objects.
 func (l listener) check(want bool, commands ...string) {
 	l.t.Helper()
 	for _, command := range commands {
 		if got := l.wakes(command); got != want {
-			l.t.Errorf("%s: told %v, want %v", command, got, want)
+			l.t.Errorf("%s: reported %v, want %v", command, got, want)
 		}
 	}
 }
@@ -174,11 +174,11 @@ func listen(t *testing.T, ns namespace) (links, firewall listener) {
 	return links, firewall
 }
 
-func TestWatchTellsOursFromForeign(t *testing.T) {
+func TestWatchReportsOursOnly(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	links, firewall := listen(t, ns)
-	// Before there is a link of ours: of its state the kernel tells up to a second later (net/core/link_watch.c).
+	// Before a link of ours exists: the kernel reports its state up to a second later (net/core/link_watch.c).
 	links.check(false,
 		"ip link add foreign type veth peer name remote && ip link set foreign up && ip link set remote up",
 		"ip addr add 192.168.7.1/24 dev foreign",
@@ -228,7 +228,7 @@ func TestWatchTellsOursFromForeign(t *testing.T) {
 	)
 }
 
-// TestWatchIgnoresOwnRoutes: routes that Apply changes are no news, those of others are.
+// TestWatchIgnoresOwnRoutes: routes that Apply changes are not reported, foreign changes are.
 func TestWatchIgnoresOwnRoutes(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -246,8 +246,8 @@ func TestWatchIgnoresOwnRoutes(t *testing.T) {
 	ns.Run("ip", "route", "del", "unreachable", "10.99.0.0/16", "table", strconv.Itoa(RoutingTable))
 	select {
 	case <-watch.Changed():
-	case <-time.After(patience):
-		t.Fatal("not told of a route that another program deleted")
+	case <-time.After(watchTimeout):
+		t.Fatal("not reported of a route that another program deleted")
 	}
 	if n, watched := k.Changes(); n != 1 || !watched {
 		t.Errorf("%d changes, watched: %t, want the one of the other program", n, watched)

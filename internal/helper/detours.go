@@ -20,10 +20,10 @@ import (
 // route calls for a pass.
 func (l *nodeLoop) detours(v nodeView, applied []string) (map[string]string, error) {
 	var names []string
-	var crossings []netops.Crossing
+	var crossings []netops.PeerTraffic
 	pods := l.podAddresses()
 	for _, p := range v.peerings {
-		c := netops.Crossing{Peer: p.Seen(), Pods: pods}
+		c := netops.PeerTraffic{Peer: p.Seen(), Pods: pods}
 		for i, g := range p.Gateways {
 			if v.located(records.GatewayID{Peering: p.Name, Number: i + 1}) {
 				c.Links = append(c.Links, netops.NodeLink(g.OverlayID))
