@@ -345,9 +345,9 @@ func (c GatewayConfig) strangers() []nft.Chain {
 	}
 	return []nft.Chain{
 		{Name: "sent", Rules: []nft.Rule{
-			{nft.UDPBegins(data), nft.NoteDFlow(setKnown), nft.Accept()},
-			{nft.UDPBegins(response), nft.NoteDAddr(setPeer), nft.NoteDFlow(setKnown)},
-			{nft.UDPBegins(initiation), nft.NoteDAddr(setPeer), nft.NoteDFlow(setKnown)},
+			{nft.UDPBegins(data), nft.UpdateDFlow(setKnown), nft.Accept()},
+			{nft.UDPBegins(response), nft.UpdateDAddr(setPeer), nft.UpdateDFlow(setKnown)},
+			{nft.UDPBegins(initiation), nft.UpdateDAddr(setPeer), nft.UpdateDFlow(setKnown)},
 		}},
 		{Name: "listen", Rules: []nft.Rule{
 			{nft.FlowIn(setKnown), nft.Accept()},

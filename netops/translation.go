@@ -129,7 +129,7 @@ func (c GatewayConfig) output() []nft.Chain {
 		leaving = append(leaving, nft.Rule{nft.DAddr(t.Address.Masked()), nft.OIfGroupNot(GroupTunnel), nft.Counter(), nft.Drop()})
 	}
 	leaving = append(leaving, c.eachListenPort(func(port uint16) nft.Rule { return nft.Rule{nft.UDPSPort(port), nft.NoTrack(), nft.Goto("sent")} })...)
-	leaving = append(leaving, nft.Rule{nft.UDPSPort(EchoPort), nft.OIfGroupNot(GroupOverlay), nft.OIfGroupNot(GroupTunnel), nft.NoteDAddr(setMeasured)})
+	leaving = append(leaving, nft.Rule{nft.UDPSPort(EchoPort), nft.OIfGroupNot(GroupOverlay), nft.OIfGroupNot(GroupTunnel), nft.UpdateDAddr(setMeasured)})
 	return []nft.Chain{
 		{Name: "overlay-out", Hook: &nft.Hook{Type: "filter", Point: "output", Priority: priorityRaw}, Rules: leaving},
 		{Name: "error-to-peer", Rules: []nft.Rule{

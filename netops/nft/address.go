@@ -26,10 +26,9 @@ func SAddrIn(set string) Expr { return source.in(set) }
 // DAddrIn matches destination addresses in the named set.
 func DAddrIn(set string) Expr { return destination.in(set) }
 
-// Fragment matches packets that are one of several fragments. Once connection tracking has put them together (priority
-// -400) there are none.
+// Fragment matches fragments. After connection tracking has reassembled packets (priority -400) there are none.
 func Fragment() Expr {
-	const offset, moreAndOffset = 6, 0x3fff // of the header; all of that word but "don't fragment"
+	const offset, moreAndOffset = 6, 0x3fff // of the header; the whole word except "don't fragment"
 	return Expr{text: fmt.Sprintf("ip frag-off & %d != 0", moreAndOffset), code: anyOf(network.load(offset, 2), binary.BigEndian.AppendUint16(nil, moreAndOffset))}
 }
 
@@ -42,15 +41,15 @@ func Options() Expr {
 // DAddrNot matches destination addresses outside the prefix.
 func DAddrNot(p netip.Prefix) Expr { return destination.match(expr.CmpOpNeq, p) }
 
-// Statements that rewrite addresses do so in this packet alone: no connection is remembered. Checksums stay right.
+// The following statements rewrite addresses per packet, without connection tracking, and update checksums.
 
-// SetSAddrPrefix rewrites the source's network bits to those of the prefix, host bits kept.
+// SetSAddrPrefix replaces the source's network bits by those of the prefix and keeps the host bits.
 func SetSAddrPrefix(p netip.Prefix) Expr { return source.setPrefix(p) }
 
-// SetDAddrPrefix rewrites the destination's network bits to those of the prefix, host bits kept.
+// SetDAddrPrefix replaces the destination's network bits by those of the prefix and keeps the host bits.
 func SetDAddrPrefix(p netip.Prefix) Expr { return destination.setPrefix(p) }
 
-// checkPrefix tells what is wrong with a prefix; host bits are not.
+// checkPrefix rejects invalid and IPv6 prefixes. Host bits are allowed.
 func checkPrefix(p netip.Prefix) error {
 	if !p.IsValid() || !p.Addr().Is4() {
 		return fmt.Errorf("%q is not an IPv4 prefix", p)
@@ -58,7 +57,7 @@ func checkPrefix(p netip.Prefix) error {
 	return nil
 }
 
-// prefixText is a prefix as nft(8) prints it: without host bits, a single address without a length.
+// prefixText returns a prefix as nft(8) prints it: without host bits, a single address without a length.
 func prefixText(p netip.Prefix) string {
 	if p.IsSingleIP() {
 		return p.Addr().String()
@@ -66,7 +65,7 @@ func prefixText(p netip.Prefix) string {
 	return p.Masked().String()
 }
 
-// prefixTexts are prefixes as nft(8) prints them, with something in between.
+// prefixTexts returns prefixes as nft(8) prints them, with a separator.
 func prefixTexts(prefixes []netip.Prefix, between string) string {
 	texts := make([]string, len(prefixes))
 	for i, p := range prefixes {
@@ -78,6 +77,6 @@ func prefixTexts(prefixes []netip.Prefix, between string) string {
 // netmask returns the mask of the prefix's network bits. (In Go a shift by 32 leaves 0.)
 func netmask(p netip.Prefix) uint32 { return ^uint32(0) << (32 - p.Bits()) }
 
-// first and last return the ends of the prefix's range.
+// first and last return the first and last address of the prefix.
 func first(p netip.Prefix) uint32 { return cidr.Number(p.Addr()) & netmask(p) }
 func last(p netip.Prefix) uint32  { return first(p) | ^netmask(p) }

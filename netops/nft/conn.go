@@ -11,27 +11,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Conn is a connection to nftables of one network namespace. It serves one goroutine at a time.
+// Conn is a connection to nftables of one network namespace. It must be used by one goroutine at a time.
 type Conn struct {
 	conn    *nftables.Conn
-	sock    *netlink.Conn                      // that of conn
+	sock    *netlink.Conn                      // the socket of conn
 	last    map[string]reading[Table]          // by the table's identity
 	forward map[string]reading[[]ForwardChain] // by the owner
 }
 
 const (
-	// bufferSize, in bytes, holds a transaction on the way to the kernel, which takes it as one message, and
-	// the kernel's answers, one for each command, all of which it gives before any is read. It has room for
-	// some 100,000 prefixes (48 bytes each) or 5,000 rules (some 500 bytes, and with what the kernel adds to
-	// each answer 2 KiB there).
+	// bufferSize, in bytes, is enough for a transaction, which the kernel receives as one message, and for the kernel's
+	// replies, one per command, all of which it sends before any is read. It has room for some 100,000 prefixes (48
+	// bytes each) or 5,000 rules (some 500 bytes each, and up to 2 KiB in the replies).
 	bufferSize = 16 << 20
-	// answerTime is how long the kernel may take for a transaction. It answers before the sending ends; what
-	// is missing then never comes.
+	// answerTime limits the kernel's time for a transaction. It replies before the send call returns; replies that are
+	// missing then will not arrive.
 	answerTime = 30 * time.Second
 )
 
-// Open connects to nftables in the network namespace of the file descriptor, which can be closed afterwards;
-// -1 is the namespace of the calling thread. Another namespace takes CAP_SYS_ADMIN, all else CAP_NET_ADMIN.
+// Open connects to nftables in the network namespace of the file descriptor, which can be closed afterwards; -1 is the
+// namespace of the calling thread. Another namespace requires CAP_SYS_ADMIN, all else CAP_NET_ADMIN.
 func Open(nsfd int) (*Conn, error) {
 	c := &Conn{last: make(map[string]reading[Table]), forward: make(map[string]reading[[]ForwardChain])}
 	opts := []nftables.ConnOption{nftables.AsLasting(), nftables.WithSockOptions(func(s *netlink.Conn) error {
@@ -51,11 +50,11 @@ func Open(nsfd int) (*Conn, error) {
 	return c, nil
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (c *Conn) Close() error { return c.conn.CloseLasting() }
 
-// Apply executes the plan in one transaction: all of it or, with an error, nothing. A plan that was made from
-// a table which another has changed since can fail; a plan from a new Observe will not.
+// Apply executes the plan in one transaction, completely or not at all. A plan for a table that another program has
+// changed since it was observed can fail; a plan for a newly observed table does not.
 func (c *Conn) Apply(p Plan) error {
 	if p.err != nil {
 		return fmt.Errorf("change table %s: %w", p.table.id(), p.err)
@@ -75,8 +74,8 @@ func (c *Conn) Apply(p Plan) error {
 	return nil
 }
 
-// flush sends the transaction and reads the answers. Where one is an error there can be fewer or more of them
-// than commands (nfnetlink_rcv_batch of nfnetlink.c), so that the rest is read off until none is left.
+// flush sends the transaction and reads the replies. After an error, the number of replies can differ from that of
+// commands (nfnetlink_rcv_batch of nfnetlink.c), so the remaining ones are read until the socket is empty.
 func (c *Conn) flush() error {
 	if err := c.sock.SetDeadline(time.Now().Add(answerTime)); err != nil {
 		return err

@@ -54,7 +54,7 @@ func CTMark(mark uint32) Expr {
 // Direction is a packet's direction within its connection.
 type Direction uint8
 
-// The directions: that of the connection's first packet, and the other.
+// The directions: that of the connection's first packet, and the opposite one.
 const (
 	Original Direction = iota
 	Reply
@@ -75,5 +75,5 @@ func SetCTMark(mark uint32) Expr {
 	}}
 }
 
-// NoTrack keeps the packet out of connection tracking, and so out of NAT.
+// NoTrack excludes the packet from connection tracking, and therefore from NAT.
 func NoTrack() Expr { return Expr{text: "notrack", code: []expr.Any{&expr.Notrack{}}} }

@@ -9,16 +9,16 @@ import (
 	"github.com/google/nftables"
 )
 
-// Diff returns what makes of the observed table the wanted one, which has the same name. A want without a name removes
-// the table. What is added goes in the order of want, what is removed by name.
+// Diff returns the changes from the observed table to the desired one, which has the same name. A want without a name
+// removes the table. Objects are added in the order of want and removed in the order of their names.
 //
-// Chains and sets that are as wanted are not touched: their counters go on. A chain whose rules differ keeps
-// its place at the hook and gets all its rules anew. A packet sees that as one change, chains reached by a jump
-// included: nft_do_chain of nf_tables_core.c decides once, where a packet comes from a hook, between the old
-// rules and the new. The table is never replaced as a whole, because nf_tables_api.c registers new hooks before
-// and unregisters old ones after the moment at which rules change: for some microseconds there are both, one of
-// them without rules, and a packet on its way from one to the other can meet none. So it is still for a chain
-// whose type, hook or priority differ, which has to be made anew.
+// Chains and sets that are as desired are not changed, so that their counters continue. A chain with different rules
+// remains at its hook and gets all its rules again. For packets that is one atomic change, also for chains reached by a
+// jump: nft_do_chain of nf_tables_core.c selects the old or the new rules once, when a packet enters from a hook. The
+// table is never replaced as a whole, because nf_tables_api.c registers new hooks before, and unregisters old ones
+// after the change of the rules: for some microseconds both exist, one of them without rules, and a packet that passes
+// from one to the other can meet none. This still applies to a chain whose type, hook or priority differ, which has to
+// be recreated.
 func Diff(have, want Table) Plan {
 	plan := Plan{table: Table{Family: want.Family, Name: want.Name}}
 	switch {
@@ -28,7 +28,7 @@ func Diff(have, want Table) Plan {
 		plan.table.Family, plan.table.Name = have.Family, have.Name
 		plan.ops = []op{deleteTable()}
 		return plan
-	case reflect.DeepEqual(have, want): // as of two wanted states; an observed table is written in another way
+	case reflect.DeepEqual(have, want): // two desired states; observed tables have another representation
 		return plan
 	}
 	if err := want.validate(); err != nil {
@@ -38,10 +38,10 @@ func Diff(have, want Table) Plan {
 		plan.ops = append(plan.ops, createTable())
 	}
 	if have.Dormant {
-		plan.ops = append(plan.ops, wakeTable())
+		plan.ops = append(plan.ops, enableTable())
 	}
 	sets := diffSets(have.Sets, want.Sets)
-	chains := diffChains(have.Chains, want.Chains, sets.remade)
+	chains := diffChains(have.Chains, want.Chains, sets.recreated)
 	for _, ops := range [][]op{
 		chains.flush, sets.remove, chains.remove, sets.add, chains.add, chains.fill,
 	} {
@@ -50,11 +50,11 @@ func Diff(have, want Table) Plan {
 	return plan
 }
 
-// setChanges are the steps of a transaction that concern sets.
+// setChanges are the changes of sets in a transaction.
 type setChanges struct {
 	remove, add []op
-	// remade are the sets that are deleted and added: the rules that look them up have to go in between.
-	remade []string
+	// recreated are the sets that are deleted and added. The rules that use them must be deleted in between.
+	recreated []string
 }
 
 func diffSets(have, want []Set) setChanges {
@@ -66,7 +66,7 @@ func diffSets(have, want []Set) setChanges {
 	for _, w := range want {
 		h, there := old[w.Name]
 		if there && !h.alike(w) {
-			c.remade = append(c.remade, w.Name)
+			c.recreated = append(c.recreated, w.Name)
 			c.remove = append(c.remove, deleteSet(w.Name))
 			there = false
 		}
@@ -83,13 +83,13 @@ func diffSets(have, want []Set) setChanges {
 	return c
 }
 
-// alike reports whether two sets differ in elements alone.
+// alike reports whether two sets differ only in their elements.
 func (s Set) alike(o Set) bool {
 	s.Elements, o.Elements = nil, nil
 	return reflect.DeepEqual(s, o)
 }
 
-// compareNames returns what there is by name, and which of the names are not wanted, sorted.
+// compareNames returns the existing objects by name, and the names that are not desired, sorted.
 func compareNames[T any](have, want []T, name func(T) string) (old map[string]T, gone []string) {
 	old = make(map[string]T, len(have))
 	for _, h := range have {
@@ -110,10 +110,10 @@ func without(a, b []netip.Prefix) []netip.Prefix {
 	})
 }
 
-// chainChanges are the steps of a transaction that concern chains, in the order in which they go.
+// chainChanges are the changes of chains in a transaction, in order of execution.
 type chainChanges struct{ flush, remove, add, fill []op }
 
-func diffChains(have, want []Chain, remade []string) chainChanges {
+func diffChains(have, want []Chain, recreated []string) chainChanges {
 	var c chainChanges
 	old, gone := compareNames(have, want, func(c Chain) string { return c.Name })
 	for _, name := range gone {
@@ -122,7 +122,7 @@ func diffChains(have, want []Chain, remade []string) chainChanges {
 	}
 	for _, w := range want {
 		h, there := old[w.Name]
-		why := differs(h.Rules, w.Rules, remade)
+		why := differs(h.Rules, w.Rules, recreated)
 		moved := there && !samePlace(h.Hook, w.Hook)
 		if moved {
 			why = "other hook"
@@ -143,7 +143,7 @@ func diffChains(have, want []Chain, remade []string) chainChanges {
 	return c
 }
 
-// samePlace reports whether both hooks differ in nothing but the policy, which can be changed in place.
+// samePlace reports whether the hooks differ only in the policy, which can be changed in place.
 func samePlace(a, b *Hook) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -151,8 +151,8 @@ func samePlace(a, b *Hook) bool {
 	return a.Type == b.Type && a.Point == b.Point && a.Priority == b.Priority
 }
 
-// differs says why a chain has to be filled anew, or "".
-func differs(have, want []Rule, remade []string) string {
+// differs returns the reason for which a chain must be refilled, or "".
+func differs(have, want []Rule, recreated []string) string {
 	for i := range min(len(have), len(want)) {
 		if !have[i].Equal(want[i]) {
 			return fmt.Sprintf("rule %d differs", i+1)
@@ -162,7 +162,7 @@ func differs(have, want []Rule, remade []string) string {
 		return fmt.Sprintf("rules: %d, wanted %d", len(have), len(want))
 	}
 	for _, e := range slices.Concat(want...) {
-		if slices.Contains(remade, e.set) {
+		if slices.Contains(recreated, e.set) {
 			return "set " + e.set + " is made anew"
 		}
 	}

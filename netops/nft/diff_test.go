@@ -12,7 +12,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/golden"
 )
 
-// TestPlans has the transaction for each kind of change as a golden text, which nft accepts too.
+// TestPlans compares the transaction for each kind of change with a golden file, and validates it with nft.
 func TestPlans(t *testing.T) {
 	tests := []struct {
 		name       string
@@ -43,7 +43,7 @@ func TestPlans(t *testing.T) {
 			text := Diff(test.have, test.want).String()
 			golden.Check(t, "plan-"+test.name+".golden", text)
 			have := test.have
-			for i, s := range have.Sets { // the text of a set says nothing of what is foreign
+			for i, s := range have.Sets { // the text of a set does not contain its foreign properties
 				have.Sets[i] = Set{Name: s.Name, Elements: s.Elements}
 			}
 			n.nft("flush ruleset\n" + have.String())
@@ -59,7 +59,7 @@ func changed(change func(*Table)) Table {
 	return t
 }
 
-// TestDiffOfEqual sees that order of chains and sets, which has no meaning, makes no plan.
+// TestDiffOfEqual: the order of chains and sets does not matter.
 func TestDiffOfEqual(t *testing.T) {
 	for _, table := range []Table{{}, small(), everything()} {
 		other := Table{Name: table.Name, Sets: slices.Clone(table.Sets), Chains: slices.Clone(table.Chains)}
@@ -71,7 +71,7 @@ func TestDiffOfEqual(t *testing.T) {
 	}
 }
 
-// TestRuleEqual sees that cmp.Equal takes rules by what they do: by Equal.
+// TestRuleEqual: cmp.Equal compares rules by their effect, with Equal.
 func TestRuleEqual(t *testing.T) {
 	a := Rule{SAddr(netip.MustParsePrefix("10.1.2.3/8")), Protocol(UDP), UDPDPort(1), Drop()}
 	b := Rule{SAddr(netip.MustParsePrefix("10.0.0.0/8")), UDPDPort(1), Drop()}
@@ -93,7 +93,7 @@ func TestNewSet(t *testing.T) {
 	}
 }
 
-// FuzzIntervals turns prefixes into the kernel's elements and back.
+// FuzzIntervals encodes prefixes to the kernel's elements and decodes them.
 func FuzzIntervals(f *testing.F) {
 	f.Add(uint64(1), uint(3))
 	f.Add(uint64(2), uint(200))

@@ -6,8 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dropped returns how many packets the rules of a table that count and drop have dropped, by chain. Chains without
-// such a rule, and those of a table that is not there, are missing. A counter begins anew when its rule is replaced.
+// Dropped returns the number of packets dropped by the rules of a table that have a counter and a drop verdict, by
+// chain. Chains without such a rule, and those of a missing table, are not included. A counter restarts when its rule
+// is replaced.
 func (c *Conn) Dropped(family Family, table string) (map[string]uint64, error) {
 	rules, err := c.rules(family, table, "")
 	if err != nil {
@@ -22,7 +23,7 @@ func (c *Conn) Dropped(family Family, table string) (map[string]uint64, error) {
 	return dropped, nil
 }
 
-// counted returns what a rule's counter says, and whether the rule has one and drops.
+// counted returns the value of a rule's counter, and whether the rule has a counter and drops.
 func counted(rule attributes, drop string) (packets uint64, drops bool) {
 	counts, ends := false, false
 	for _, elem := range rule.elements(unix.NFTA_RULE_EXPRESSIONS) {

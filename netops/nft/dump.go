@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attributes are those of one object, by type.
+// attributes are the attributes of one object, by type.
 type attributes map[uint16][]byte
 
-// decode reads attributes, flags (nested, byte order) aside. The kernel's own are well-formed; what is not has none,
-// and so is like nothing that is wanted.
+// decode reads attributes, without their flags (nested, byte order). The kernel's own are well-formed. Malformed ones
+// decode to none, which differs from all desired objects.
 func decode(b []byte) attributes {
 	const typeMask = 0x3fff
 	list, _ := netlink.UnmarshalAttributes(b)
@@ -26,7 +26,7 @@ func decode(b []byte) attributes {
 	return a
 }
 
-// number returns a number, 0 where there is none.
+// number returns a number, or 0 if it is missing.
 func (a attributes) number(typ uint16) uint32 {
 	if b := a[typ]; len(b) == 4 {
 		return binary.BigEndian.Uint32(b)
@@ -34,7 +34,7 @@ func (a attributes) number(typ uint16) uint32 {
 	return 0
 }
 
-// long returns a number of 64 bits, and whether there is one.
+// long returns a 64-bit number, and whether it exists.
 func (a attributes) long(typ uint16) (uint64, bool) {
 	b := a[typ]
 	if len(b) != 8 {
@@ -55,15 +55,15 @@ func (a attributes) elements(typ uint16) [][]byte {
 	return elements
 }
 
-// cString returns a string of the kernel's without its final NUL.
+// cString returns a string of the kernel without its terminating NUL.
 func cString(b []byte) string { return strings.TrimRight(string(b), "\x00") }
 
-// attr is a netlink attribute that names something.
+// attr returns a netlink attribute with a name.
 func attr(typ uint16, name string) netlink.Attribute {
 	return netlink.Attribute{Type: typ, Data: append([]byte(name), 0)}
 }
 
-// request sends a request about tables of a family and returns the attributes of the answer's messages.
+// request sends a request for tables of a family and returns the attributes of the replies.
 func (c *Conn) request(family Family, message uint16, flags netlink.HeaderFlags, attrs ...netlink.Attribute) ([]attributes, error) {
 	const headerLen = 4 // struct nfgenmsg of linux/netfilter/nfnetlink.h: family, version, resource
 	data, err := netlink.MarshalAttributes(attrs)
@@ -93,10 +93,10 @@ func (c *Conn) request(family Family, message uint16, flags netlink.HeaderFlags,
 	return all, nil
 }
 
-// errInterrupted is the answer to a dump during which something changed.
+// errInterrupted means that a table changed during a dump.
 var errInterrupted = errors.New("dump interrupted by a change")
 
-// rules returns the rules of a table, or of one of its chains, also where the kernel lists others as well.
+// rules returns the rules of a table, or of one of its chains, also if the kernel dumps others as well.
 func (c *Conn) rules(family Family, table, chain string) ([]attributes, error) {
 	filter := []netlink.Attribute{attr(unix.NFTA_RULE_TABLE, table)}
 	if chain != "" {
@@ -108,7 +108,7 @@ func (c *Conn) rules(family Family, table, chain string) ([]attributes, error) {
 	}), err
 }
 
-// generation returns the number of the kernel's current rule set: each transaction makes a new one.
+// generation returns the number of the kernel's current ruleset. Each transaction increments it.
 func (c *Conn) generation() (uint32, error) {
 	answers, err := c.request(IP, unix.NFT_MSG_GETGEN, 0)
 	if err != nil {
@@ -122,8 +122,8 @@ func (c *Conn) generation() (uint32, error) {
 	return 0, errors.New("generation missing in the kernel's answer")
 }
 
-// consistent calls read until no transaction came between its dumps, and returns the generation that was read.
-// With the error of a read it does the same: what was listed can be gone a moment later.
+// consistent repeats read until no transaction interfered with its dumps, and returns the generation that was read.
+// Errors of read are repeated as well, because a listed object may be deleted a moment later.
 func (c *Conn) consistent(read func() error) (uint32, error) {
 	const attempts = 20
 	for range attempts {
@@ -149,11 +149,10 @@ func (c *Conn) consistent(read func() error) (uint32, error) {
 	return 0, fmt.Errorf("tables changed during each of %d readings", attempts)
 }
 
-// settle waits for the end of a transaction that the kernel is committing, with an empty one, which has to wait
-// for its turn and changes nothing. Without it the generation's number says too little: nf_tables_commit of
-// nf_tables_api.c counts it up shortly before or after, by version, it makes the new rules visible, and dumps go
-// on meanwhile. Between two calls of settle no transaction becomes visible whose number does not come between
-// the readings of the number around them.
+// settle waits for a transaction that the kernel is committing, by an empty one, which waits for its turn and changes
+// nothing. The generation alone is not enough: nf_tables_commit of nf_tables_api.c increments it shortly before or
+// after it makes the new rules visible, depending on the version, while dumps continue. A transaction that becomes
+// visible between two calls of settle changes the generation between the reads around them.
 func (c *Conn) settle() error {
 	message := func(typ netlink.HeaderType) netlink.Message {
 		return netlink.Message{

@@ -8,25 +8,25 @@ import (
 	"github.com/google/nftables/expr"
 )
 
-// Expr is a match or a statement of a rule. It has two forms, made together: nft text, and the expressions of
-// the kernel's virtual machine. An Expr that Observe returns has the kernel's form alone, printed as a dump.
+// Expr is a match or a statement of a rule, in two forms: nft text, and the expressions of the kernel's virtual
+// machine. An Expr that Observe returns has the kernel's form only, printed as a dump.
 type Expr struct {
 	text string
 	code []expr.Any
-	// proto is the transport protocol that code presumes; 0 is any. Rule.explicit adds the match.
+	// proto is the transport protocol that code requires; 0: any. Rule.explicit adds the match.
 	proto Proto
-	// implies tells that text says proto by itself, as "udp dport" does.
+	// implies means that text already implies proto, as "udp dport" does.
 	implies bool
-	// members are the elements, one byte each, of the anonymous set to which the lookup in code refers.
+	// members are the elements, one byte each, of the anonymous set that the lookup in code refers to.
 	members []byte
 
-	chain, set string // names in the table that must exist
+	chain, set string // names that must exist in the table
 
-	observed string // canonical form of what the kernel has; excludes all but text
-	err      error  // an argument that makes no sense
+	observed string // canonical form from the kernel; only text is set besides it
+	err      error  // invalid argument
 }
 
-// unless is the expression, or, if its arguments make no sense, one that says why and cannot be written.
+// unless returns the expression or, for invalid arguments, an expression with an error that cannot be written.
 func (e Expr) unless(senseless bool, why string) Expr {
 	if senseless {
 		return Expr{err: fmt.Errorf("%s: %s", e.text, why)}
@@ -34,8 +34,8 @@ func (e Expr) unless(senseless bool, why string) Expr {
 	return e
 }
 
-// explicit is the rule with the matches of the protocols that its expressions presume. Each comes once, and where
-// nft(8) places it too: at a text that implies it, if there is one.
+// explicit returns the rule with matches of the protocols that its expressions require. Each is added once, where
+// nft(8) places it: at a text that implies it, if there is one.
 func (r Rule) explicit() Rule {
 	var all Rule
 	var proto Proto
@@ -54,7 +54,7 @@ func (r Rule) explicit() Rule {
 	return all
 }
 
-// canonical returns the rule in a form in which rules with the same effect, comments included, are the same.
+// canonical returns the rule in a form that is identical for rules with the same effect, including comments.
 func (r Rule) canonical() []string {
 	var lines []string
 	for _, e := range r.explicit() {
@@ -68,10 +68,10 @@ func (r Rule) canonical() []string {
 	return lines
 }
 
-// Equal reports whether both rules do the same, counter values aside.
+// Equal reports whether the rules have the same effect, without counter values.
 func (r Rule) Equal(o Rule) bool { return slices.Equal(r.canonical(), o.canonical()) }
 
-// String is the rule in the language of nft(8), as "nft list" prints it.
+// String returns the rule in the language of nft(8), as "nft list" prints it.
 func (r Rule) String() string {
 	var words []string
 	for _, e := range r.explicit() {
@@ -82,7 +82,7 @@ func (r Rule) String() string {
 	return strings.Join(words, " ")
 }
 
-// validate returns the first expression's error, or that of a rule that contradicts itself.
+// validate returns the first expression's error, or that of contradictory expressions.
 func (r Rule) validate() error {
 	var proto Proto
 	for _, e := range r {

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFamilies keeps two tables of one name apart: each is written, read and removed without the other.
+// TestFamilies: two tables with the same name and different families are independent.
 func TestFamilies(t *testing.T) {
 	n := newNamespace(t)
 	c := n.open()

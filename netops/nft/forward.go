@@ -13,45 +13,43 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ForwardChain is a base chain of another's at the hook of forwarded IPv4 packets. Where its policy is to drop, a
-// packet that no rule of that chain accepts is lost: an accept counts for its own chain alone, no other table can undo
-// a drop (nft(8), "verdict statements").
+// ForwardChain is a foreign base chain at the forward hook of IPv4 packets. If its policy is drop, packets that no rule
+// of that chain accepts are lost: an accept verdict applies to its own chain only, and no other table can undo a drop
+// (nft(8), "verdict statements").
 type ForwardChain struct {
 	Family Family
 	Table  string
 	Name   string
 	Drop   bool
-	Passes []Pass // rules of ours in it, sorted
+	Passes []Pass // our rules in it, sorted
 }
 
-// Way is how packets meet a link.
+// Way is the relation of packets to a link.
 type Way string
 
-// The ways.
 const (
-	From Way = "from" // packets came in by the link
-	To   Way = "to"   // packets leave by it
+	From Way = "from" // packets that arrive on the link
+	To   Way = "to"   // packets that leave on it
 )
 
-// Pass is a rule of ours, first in a chain of another's, that accepts packets from or to a link. Its comment
-// marks it as ours, in the kernel and for whoever lists the rules. iptables-nft shows it as one of its own: all of its
-// parts are such as iptables makes.
+// Pass is a rule of ours, first in a foreign chain, that accepts packets from or to a link. Its comment identifies it
+// as ours. iptables-nft shows it as one of its own rules: it has only expressions that iptables uses.
 type Pass struct {
 	Family Family
 	Table  string
 	Chain  string
 	Way    Way
-	Link   string // a name, or the beginning of names before a "*"
+	Link   string // a name, or a prefix of names followed by "*"
 }
 
-// String is the rule as plans and errors show it.
+// String returns the rule for plans and errors.
 func (p Pass) String() string {
 	return fmt.Sprintf("pass %s %s in chain %s %s %s", p.Way, p.Link, p.Family, p.Table, p.Chain)
 }
 
-// ForwardChains returns the chains of all tables but owner's own; passes are rules whose comment names owner.
+// ForwardChains returns the chains of all tables except that of owner. Passes are rules with owner in their comment.
 func (c *Conn) ForwardChains(owner string) ([]ForwardChain, error) {
-	all, err := again(c, c.forward, owner, func() (all []ForwardChain, err error) {
+	all, err := cached(c, c.forward, owner, func() (all []ForwardChain, err error) {
 		for _, family := range []Family{IP, Inet} {
 			some, err := c.readForward(family, owner)
 			if err != nil {
@@ -88,7 +86,7 @@ func (c *Conn) readForward(family Family, owner string) ([]ForwardChain, error) 
 	return found, nil
 }
 
-// passes returns the rules of a chain whose comment names the owner, and the handles of each.
+// passes returns the rules of a chain with owner in their comment, and the handles of each.
 func (c *Conn) passes(family Family, table, chain, owner string) (map[Pass][]uint64, error) {
 	rules, err := c.rules(family, table, chain)
 	if err != nil {
@@ -112,7 +110,7 @@ func (c *Conn) passes(family Family, table, chain, owner string) (map[Pass][]uin
 // ruleComment is NFTNL_UDATA_RULE_COMMENT of libnftnl.
 const ruleComment userdata.Type = 0
 
-// AddPass puts the rule first in its chain.
+// AddPass inserts the rule at the beginning of its chain.
 func (c *Conn) AddPass(owner string, p Pass) error {
 	rule := p.rule(0)
 	rule.Exprs = slices.Concat(p.match().code, Counter().code, Accept().code)
@@ -121,7 +119,7 @@ func (c *Conn) AddPass(owner string, p Pass) error {
 	return c.flush()
 }
 
-// match is the rule's condition.
+// match returns the rule's condition.
 func (p Pass) match() Expr {
 	begin, _ := strings.CutSuffix(p.Link, anyEnd)
 	end := p.Link[len(begin):]
@@ -131,7 +129,7 @@ func (p Pass) match() Expr {
 	return matchName("iifname", expr.MetaKeyIIFNAME, expr.CmpOpEq, begin, end)
 }
 
-// RemovePass removes the rule, as often as it is there.
+// RemovePass removes all copies of the rule.
 func (c *Conn) RemovePass(owner string, p Pass) error {
 	handles, err := c.passes(p.Family, p.Table, p.Chain, owner)
 	if err != nil {
@@ -144,7 +142,7 @@ func (c *Conn) RemovePass(owner string, p Pass) error {
 	return errors.Join(append(errs, c.flush())...)
 }
 
-// rule is the one of a handle in the chain.
+// rule returns the rule with that handle in the chain.
 func (p Pass) rule(handle uint64) *nftables.Rule {
 	table := &nftables.Table{Name: p.Table, Family: p.Family.number()}
 	return &nftables.Rule{Table: table, Chain: &nftables.Chain{Table: table, Name: p.Chain}, Handle: handle}

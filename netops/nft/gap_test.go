@@ -11,8 +11,8 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// TestNoGap changes the table 200 times, and until enough was sent, while packets flow: one flow that every version
-// lets pass, one that every version drops, and one of ever new connections that every version translates.
+// TestNoGap changes the table 200 times, or until enough was sent, while packets flow: a flow that all versions accept,
+// one that all versions drop, and new connections that all versions translate.
 func TestNoGap(t *testing.T) {
 	const changes = 200
 	top := newTopology(t)
@@ -75,21 +75,21 @@ func TestNoGap(t *testing.T) {
 	}
 }
 
-// flow is datagrams from left to a port of right.
+// flow sends datagrams from left to a port of right.
 type flow struct {
 	t        *testing.T
-	sockets  []*net.UDPConn // of left, taken in turn
+	sockets  []*net.UDPConn // of left, used in turn
 	at       *net.UDPConn
 	done     chan struct{}
-	window   chan struct{} // has an entry for each datagram that is on its way
+	window   chan struct{} // one entry for each datagram in flight
 	sent     atomic.Int64
 	received atomic.Int64
 	sources  map[netip.Addr]int
 }
 
-// newFlow begins to receive. Each of the sources is a connection of its own.
+// newFlow starts to receive. Each source is a separate connection.
 func newFlow(t *testing.T, top topology, port uint16, sources int) *flow {
-	const onTheWay = 64 // no buffer is too small for so many
+	const onTheWay = 64 // fits all buffers
 	f := &flow{
 		t: t, at: top.right.listenUDP(rightIP, port),
 		done: make(chan struct{}), window: make(chan struct{}, onTheWay), sources: make(map[netip.Addr]int),
@@ -115,7 +115,7 @@ func newFlow(t *testing.T, top topology, port uint16, sources int) *flow {
 	return f
 }
 
-// send sends as fast as datagrams arrive, and at each tick whether they do or not, until it is stopped.
+// send sends when a datagram arrives, and additionally at each tick, until it is stopped.
 func (f *flow) send(stop chan struct{}, tick <-chan time.Time) {
 	for {
 		select {
@@ -133,8 +133,8 @@ func (f *flow) send(stop chan struct{}, tick <-chan time.Time) {
 	}
 }
 
-// finish ends the receiver when as many as should have arrived, and then when nothing more can be on the way: a veth
-// pair delivers within the sender's call or soon after, in a softirq.
+// finish stops the receiver after the expected number of arrivals and a delay for datagrams in flight: a veth pair
+// delivers within the sender's call or soon after, in a softirq.
 func (f *flow) finish(arrivals int64) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

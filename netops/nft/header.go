@@ -23,11 +23,11 @@ type header struct {
 	base     expr.PayloadBase
 	offset   uint32 // bytes from the base
 	proto    Proto  // of packets that have it; 0: all
-	checksum uint32 // flags: which others depend on it
+	checksum uint32 // flags of other checksums that depend on it
 	number   func(uint32) string
 }
 
-// network is the packet's own header. Checksums of TCP and UDP cover its addresses.
+// network is the packet's own header. Checksums of TCP and UDP include its addresses.
 var network = header{
 	base: expr.PayloadBaseNetworkHeader, checksum: l4PseudoHeader,
 	number: func(n uint32) string { return cidr.Address(n).String() },
@@ -47,7 +47,7 @@ type address struct {
 	word string
 }
 
-// The addresses of the packet itself, and of the one that an ICMP error quotes.
+// The addresses of the packet itself, and of the packet that an ICMP error quotes.
 var (
 	source            = address{network, saddrOffset, "ip saddr"}
 	destination       = address{network, daddrOffset, "ip daddr"}
@@ -57,7 +57,7 @@ var (
 
 func (a address) read() expr.Any { return a.load(a.at, addressLen) }
 
-// write puts an address into the header and mends the header's checksum.
+// write writes an address to the header and updates the header's checksum.
 func (a address) write() expr.Any {
 	return &expr.Payload{
 		OperationType: expr.PayloadWrite, SourceRegister: matchReg,
@@ -66,7 +66,7 @@ func (a address) write() expr.Any {
 	}
 }
 
-// match compares the address's network bits. Whole bytes are loaded and compared as they are, as nft(8) does it, other
+// match compares the address's network bits. Whole bytes are loaded and compared directly, as nft(8) does; other
 // lengths need a mask.
 func (a address) match(op expr.CmpOp, p netip.Prefix) Expr {
 	if err := checkPrefix(p); err != nil {
@@ -89,7 +89,7 @@ func (a address) match(op expr.CmpOp, p netip.Prefix) Expr {
 	return e
 }
 
-// in looks the address up in a named set.
+// in matches addresses in a named set.
 func (a address) in(set string) Expr {
 	return Expr{text: fmt.Sprintf("%s @%s", a.word, set), set: set, code: []expr.Any{
 		a.read(),
@@ -97,14 +97,14 @@ func (a address) in(set string) Expr {
 	}}
 }
 
-// setPrefix rewrites the address's network bits.
+// setPrefix replaces the address's network bits.
 func (a address) setPrefix(p netip.Prefix) Expr {
 	if err := checkPrefix(p); err != nil {
 		return Expr{err: fmt.Errorf("%s set %s: %w", a.word, p, err)}
 	}
 	host, bits := ^netmask(p), first(p)
 	return Expr{
-		// nft(8) writes the pair (mask, xor) of the kernel's bitwise as "& (mask|xor) | xor".
+		// nft(8) prints the pair (mask, xor) of the kernel's bitwise as "& (mask|xor) | xor".
 		text:  fmt.Sprintf("%s set %s & %s | %s", a.word, a.word, a.number(host|bits), a.number(bits)),
 		proto: a.proto,
 		code: []expr.Any{

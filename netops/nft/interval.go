@@ -14,9 +14,8 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// A set of hosts has, for the kernel, an element for each address. A set with intervals has two for each interval: its
-// first address, and, marked as an end, the first address behind it. The interval that reaches 255.255.255.255 has no
-// end.
+// In the kernel, a set of hosts has one element per address. A set with intervals has two elements per interval: its
+// first address, and, flagged as end, the first address after it. An interval up to 255.255.255.255 has no end element.
 
 // encode returns the kernel's elements for prefixes of the set.
 func (s Set) encode(prefixes []netip.Prefix) []nftables.SetElement {
@@ -36,7 +35,7 @@ type bound struct {
 	end bool
 }
 
-// hosts returns the addresses for which the kernel's elements stand.
+// hosts decodes the kernel's elements to addresses.
 func hosts(bounds []bound) []netip.Prefix {
 	all := make([]netip.Prefix, len(bounds))
 	for i, b := range bounds {
@@ -46,8 +45,7 @@ func hosts(bounds []bound) []netip.Prefix {
 	return all
 }
 
-// prefixes returns what the kernel's elements, in any order, stand for. Bounds that are not those of prefixes
-// are an error.
+// prefixes decodes the kernel's elements, in any order. Bounds that do not form prefixes are an error.
 func prefixes(bounds []bound) ([]netip.Prefix, error) {
 	order := func(b bound) uint64 {
 		if b.end { // an interval ends before the next begins
@@ -57,7 +55,7 @@ func prefixes(bounds []bound) ([]netip.Prefix, error) {
 	}
 	bounds = slices.SortedFunc(slices.Values(bounds), func(a, b bound) int { return cmp.Compare(order(a), order(b)) })
 	if len(bounds) > 0 && bounds[0] == (bound{at: 0, end: true}) {
-		bounds = bounds[1:] // nft(8) marks so that a set begins with a gap
+		bounds = bounds[1:] // added by nft(8) to sets that begin with a gap
 	}
 	var out []netip.Prefix
 	for pair := range slices.Chunk(bounds, 2) {

@@ -11,8 +11,8 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// TestEveryExpression compares, for each expression alone, its two forms with each other: what was written by
-// netlink is read back as written, nft prints it as its text, and nft makes the same of its text.
+// TestEveryExpression compares the two forms of each expression: the rule written by netlink is observed unchanged, nft
+// prints it as its text, and nft compiles its text to the same rule.
 func TestEveryExpression(t *testing.T) {
 	n := newNamespace(t)
 	c := n.open()
@@ -64,7 +64,7 @@ func TestWholeTable(t *testing.T) {
 	}
 }
 
-// TestElementsKeepCounters sees that a change of elements touches no rule.
+// TestElementsKeepCounters: a change of elements does not change rules.
 func TestElementsKeepCounters(t *testing.T) {
 	n := newNamespace(t)
 	c := n.open()
@@ -87,7 +87,7 @@ add element ip small nodes { 10.0.0.0/25, 10.0.2.0/24 }
 	}
 }
 
-// TestChangedChainAlone sees that a change of one chain leaves the counters of the others.
+// TestChangedChainAlone: a change of one chain keeps the counters of the others.
 func TestChangedChainAlone(t *testing.T) {
 	n := newNamespace(t)
 	c := n.open()
@@ -101,7 +101,7 @@ func TestChangedChainAlone(t *testing.T) {
 	}
 }
 
-// TestLargeSet has more elements and rules than one netlink attribute, or a socket's usual buffer, can hold.
+// TestLargeSet has more elements and rules than one netlink attribute, or a socket's default buffer, can hold.
 func TestLargeSet(t *testing.T) {
 	n := newNamespace(t)
 	c := n.open()
@@ -122,8 +122,7 @@ func TestLargeSet(t *testing.T) {
 	n.apply(c, small())
 }
 
-// TestRejectedPlan sees that a transaction which the kernel rejects changes nothing, and that the connection
-// goes on.
+// TestRejectedPlan: a transaction that the kernel rejects changes nothing, and the connection can still be used.
 func TestRejectedPlan(t *testing.T) {
 	n := newNamespace(t)
 	c := n.open()
@@ -133,8 +132,8 @@ func TestRejectedPlan(t *testing.T) {
 	want := small()
 	want.Chains = want.Chains[:2]
 	plans := map[string]Plan{
-		"element that is not there": Diff(stale, want),
-		"table that is there":       Diff(Table{}, want),
+		"missing element": Diff(stale, want),
+		"existing table":  Diff(Table{}, want),
 		"nat in a filter chain": Diff(small(), Table{Name: "small", Chains: []Chain{{
 			Name: "guard", Hook: &Hook{Type: "filter", Point: "forward"}, Rules: []Rule{{Counter()}, {SNATKeep()}},
 		}}}),
@@ -153,7 +152,7 @@ func TestRejectedPlan(t *testing.T) {
 	n.apply(c, want)
 }
 
-// small is a table with one of everything that can be changed by hand.
+// small returns a table with an object of each kind.
 func small() Table {
 	return Table{
 		Name: "small",

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// manualChange is what somebody changes in the table of small, as commands of nft. H1, H2 … are the handles of the
-// rules of chain guard.
+// manualChange is a change of the table of small by another program, as commands of nft. H1, H2 … are the handles of
+// the rules of chain guard.
 type manualChange struct{ name, commands string }
 
-// changedRules are changes of rules.
+// changedRules returns changes of rules.
 func changedRules() []manualChange {
 	return []manualChange{
 		{"rule deleted", "delete rule ip small guard handle H1"},
@@ -35,7 +35,7 @@ func changedRules() []manualChange {
 	}
 }
 
-// changedSets are changes of sets and of what is in them.
+// changedSets returns changes of sets and their elements.
 func changedSets() []manualChange {
 	return []manualChange{
 		{"element added", "add element ip small nodes { 10.9.0.0/16 }"},
@@ -70,7 +70,7 @@ func changedSets() []manualChange {
 	}
 }
 
-// changedChains are changes of chains, of their NAT, and of the whole table.
+// changedChains returns changes of chains, of their NAT, and of the whole table.
 func changedChains() []manualChange {
 	return []manualChange{
 		{"policy", "add chain ip small guard { policy drop; }"},
@@ -90,7 +90,7 @@ func changedChains() []manualChange {
 	}
 }
 
-// TestManualChanges makes changes as someone with nft would, and sees each found and undone.
+// TestManualChanges: changes made with nft are detected and reverted.
 func TestManualChanges(t *testing.T) {
 	n := newNamespace(t)
 	c := n.open()
@@ -115,7 +115,7 @@ func TestManualChanges(t *testing.T) {
 	}
 }
 
-// withHandles puts for H1, H2 … the kernel's handles of the rules of chain guard, and a line for each command.
+// withHandles replaces H1, H2 … by the kernel's handles of the rules of chain guard, and puts each command on a line.
 func withHandles(n namespace, commands string) string {
 	n.t.Helper()
 	chain := n.Feed("", "nft", "-a", "list", "chain", "ip", "small", "guard")

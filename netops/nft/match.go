@@ -18,20 +18,20 @@ import (
 // Proto is an IP protocol number.
 type Proto uint8
 
-// The protocols that rules speak of.
+// The protocols that rules can match.
 const (
 	ICMP Proto = unix.IPPROTO_ICMP
 	TCP  Proto = unix.IPPROTO_TCP
 	UDP  Proto = unix.IPPROTO_UDP
 )
 
-// String is the protocol's name in nft, or its number.
+// String returns the protocol's name in nft, or its number.
 func (p Proto) String() string {
 	return cmp.Or(map[Proto]string{ICMP: "icmp", TCP: "tcp", UDP: "udp"}[p], fmt.Sprint(uint8(p)))
 }
 
-// IIf matches packets that came in through the named interface. To compare names costs each packet more than to
-// compare groups, see IIfGroup.
+// IIf matches packets that came in through the named interface. Comparing names costs more per packet than comparing
+// groups; see IIfGroup.
 func IIf(name string) Expr { return matchName("iifname", expr.MetaKeyIIFNAME, expr.CmpOpEq, name, "") }
 
 // OIf matches packets that leave through the named interface.
@@ -42,21 +42,21 @@ func IIfNot(name string) Expr {
 	return matchName("iifname", expr.MetaKeyIIFNAME, expr.CmpOpNeq, name, "")
 }
 
-// IIfPrefix matches packets that came in through an interface whose name begins so.
+// IIfPrefix matches packets that came in through an interface with that name prefix.
 func IIfPrefix(prefix string) Expr {
 	return matchName("iifname", expr.MetaKeyIIFNAME, expr.CmpOpEq, prefix, anyEnd)
 }
 
-// OIfPrefix matches packets that leave through an interface whose name begins so.
+// OIfPrefix matches packets that leave through an interface with that name prefix.
 func OIfPrefix(prefix string) Expr {
 	return matchName("oifname", expr.MetaKeyOIFNAME, expr.CmpOpEq, prefix, anyEnd)
 }
 
-// anyEnd stands, in nft text, for the rest of a name.
+// anyEnd is the wildcard at the end of a name in nft text.
 const anyEnd = "*"
 
-// matchName compares an interface's name, or, with anyEnd, its beginning. A name that the kernel would not take, or
-// nft(8) would print otherwise, is none.
+// matchName compares an interface's name or, with anyEnd, its prefix. Names that the kernel rejects, or that nft(8)
+// prints differently, are invalid.
 func matchName(word string, key expr.MetaKey, op expr.CmpOp, name, end string) Expr {
 	bytes := []byte(name)
 	if end != anyEnd {
@@ -76,18 +76,18 @@ func OIfGroup(group uint32) Expr {
 	return matchGroup("oifgroup", expr.MetaKeyOIFGROUP, expr.CmpOpEq, group)
 }
 
-// IIfGroupNot matches packets that came in through an interface that is not of the group.
+// IIfGroupNot matches packets that came in through an interface outside the group.
 func IIfGroupNot(group uint32) Expr {
 	return matchGroup("iifgroup", expr.MetaKeyIIFGROUP, expr.CmpOpNeq, group)
 }
 
-// OIfGroupNot matches packets that leave through an interface that is not of the group.
+// OIfGroupNot matches packets that leave through an interface outside the group.
 func OIfGroupNot(group uint32) Expr {
 	return matchGroup("oifgroup", expr.MetaKeyOIFGROUP, expr.CmpOpNeq, group)
 }
 
-// matchGroup compares the number of a group of interfaces. Group 0 has a name, and all interfaces that nobody put into
-// another: no rule can mean it.
+// matchGroup compares the number of an interface group. Group 0 is rejected: it has a name in nft, and contains all
+// interfaces by default.
 func matchGroup(word string, key expr.MetaKey, op expr.CmpOp, group uint32) Expr {
 	return Expr{text: fmt.Sprintf("%s %s%d", word, opText(op), group), code: compare(meta(key), op, native(group))}.
 		unless(group == 0, "every interface is of this group by default")
@@ -129,7 +129,7 @@ func loadTransport(offset, length uint32) expr.Any {
 	return &expr.Payload{DestRegister: matchReg, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: length}
 }
 
-// TCPSyn matches TCP packets with SYN and without RST: the two that negotiate a connection's options.
+// TCPSyn matches TCP packets with SYN and without RST: the two packets that negotiate a connection's options.
 func TCPSyn() Expr {
 	const syn, rst = 0x02, 0x04
 	return Expr{text: "tcp flags syn / syn,rst", proto: TCP, implies: true, code: compareBits(
@@ -153,7 +153,7 @@ func ICMPType(types ...uint8) Expr {
 	}.unless(len(types) == 0, "no type given")
 }
 
-// icmpName is what nft(8) calls an ICMP type: a name, or the number where it has none.
+// icmpName returns the name of an ICMP type in nft(8), or its number if it has none.
 func icmpName(t uint8) string {
 	names := map[uint8]string{
 		0: "echo-reply", 3: "destination-unreachable", 4: "source-quench", 5: "redirect", 8: "echo-request",
@@ -164,8 +164,8 @@ func icmpName(t uint8) string {
 	return cmp.Or(names[t], fmt.Sprint(t))
 }
 
-// OverlayID matches UDP packets whose payload is VXLAN or Geneve of that virtual network (24 bits): both have
-// the identifier in bytes 4 to 6 of their header (RFC 7348, RFC 8926).
+// OverlayID matches UDP packets with a VXLAN or Geneve payload and that VNI (24 bits). Both have the identifier in
+// bytes 4 to 6 of their header (RFC 7348, RFC 8926).
 func OverlayID(vni uint32) Expr {
 	const offset, length = udpHeaderLen + 4, 3
 	id := []byte{byte(vni >> 16), byte(vni >> 8), byte(vni)}
@@ -175,8 +175,8 @@ func OverlayID(vni uint32) Expr {
 	}.unless(vni >= 1<<(length*8), "a virtual network has 24 bits")
 }
 
-// InnerDAddr matches VXLAN or Geneve packets, these without options, with an IPv4 packet to that address inside: behind
-// UDP 8, the overlay's header 8 and Ethernet 14.
+// InnerDAddr matches VXLAN packets, and Geneve packets without options, with an inner IPv4 packet to that address: its
+// header follows UDP 8, the overlay's header 8 and Ethernet 14.
 func InnerDAddr(a netip.Addr) Expr {
 	const offset = udpHeaderLen + 8 + 14 + daddrOffset
 	if !a.Is4() {
@@ -188,7 +188,7 @@ func InnerDAddr(a netip.Addr) Expr {
 	}
 }
 
-// InnerSAddr matches such packets with a source of that range inside.
+// InnerSAddr matches such packets with an inner source in that range.
 func InnerSAddr(p netip.Prefix) Expr {
 	const offset = udpHeaderLen + 8 + 14 + saddrOffset
 	if err := checkPrefix(p); err != nil {

@@ -20,13 +20,13 @@ func natAddress(word string, kind expr.NATType, a netip.Addr) Expr {
 		unless(!a.Is4(), "not an IPv4 address")
 }
 
-// toAddress translates to the address in the register. The kernel would fill in the end of the range by itself
-// (nft_nat_init of nft_nat.c), and dump it then.
+// toAddress translates to the address in the register. The end of the range is set as well: otherwise the kernel sets
+// it (nft_nat_init of nft_nat.c) and its dump differs.
 func toAddress(kind expr.NATType) expr.Any {
 	return &expr.NAT{Type: kind, Family: unix.NFPROTO_IPV4, RegAddrMin: matchReg, RegAddrMax: matchReg}
 }
 
-// DNATPort translates the destination's port and leaves its address. The rule has to match TCP or UDP.
+// DNATPort translates the destination's port and keeps its address. The rule must match TCP or UDP.
 func DNATPort(port uint16) Expr {
 	return Expr{text: fmt.Sprintf("dnat to :%d", port), code: []expr.Any{
 		value(binary.BigEndian.AppendUint16(nil, port)),
@@ -34,8 +34,8 @@ func DNATPort(port uint16) Expr {
 	}}.unless(port == 0, "not a port")
 }
 
-// SNATKeep binds the source to itself. Unlike Accept, which ends only its own chain, a binding keeps the nat
-// chains that come later from translating the source.
+// SNATKeep binds the source to itself. Unlike Accept, which ends only its own chain, a binding prevents later nat
+// chains from translating the source.
 func SNATKeep() Expr {
 	return Expr{text: "snat to ip saddr", code: []expr.Any{source.read(), toAddress(expr.NATTypeSourceNAT)}}
 }

@@ -10,29 +10,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Observe reads a table: the zero Table if there is none of that name. What this package does not make is in
-// the result as well, so that Diff finds it; stateful objects and flowtables alone are not looked for.
+// Observe reads a table, or returns the zero Table if it does not exist. Foreign objects in the table are included, so
+// that Diff finds them, except for stateful objects and flowtables.
 //
-// The kernel lists the chains of all tables together. So as not to read thousands of foreign ones for nothing, a
-// table is read again only after a transaction, by whomever: anything else than its counters is as it was.
+// The kernel lists the chains of all tables together. To avoid reading thousands of foreign ones, a table is read again
+// only after a transaction of any program; without one, only counters change.
 func (c *Conn) Observe(family Family, table string) (Table, error) {
 	key := Table{Family: family, Name: table}.id()
-	t, err := again(c, c.last, key, func() (Table, error) { return c.readTable(family, table) })
+	t, err := cached(c, c.last, key, func() (Table, error) { return c.readTable(family, table) })
 	if err != nil {
 		return Table{}, fmt.Errorf("read table %s: %w", key, err)
 	}
-	t.Sets, t.Chains = slices.Clone(t.Sets), slices.Clone(t.Chains) // a caller may sort them or append to them
+	t.Sets, t.Chains = slices.Clone(t.Sets), slices.Clone(t.Chains) // callers may sort them or append to them
 	return t, nil
 }
 
-// reading is what was read last, and at which generation.
+// reading is the last value that was read, with its generation.
 type reading[T any] struct {
 	generation uint32
 	value      T
 }
 
-// again returns what was read last, or reads anew after a transaction, by whomever.
-func again[T any](c *Conn, last map[string]reading[T], key string, read func() (T, error)) (T, error) {
+// cached returns the last value, or reads it again if there was a transaction since.
+func cached[T any](c *Conn, last map[string]reading[T], key string, read func() (T, error)) (T, error) {
 	if known, ok := last[key]; ok && c.current(known.generation) {
 		return known.value, nil
 	}
@@ -47,7 +47,7 @@ func again[T any](c *Conn, last map[string]reading[T], key string, read func() (
 	return value, err
 }
 
-// current reports whether there was no transaction since the one that made a generation.
+// current reports whether there was no transaction after that generation.
 func (c *Conn) current(generation uint32) bool {
 	if c.settle() != nil {
 		return false
@@ -56,7 +56,7 @@ func (c *Conn) current(generation uint32) bool {
 	return err == nil && now == generation
 }
 
-// Has reports whether there is a table of that name.
+// Has reports whether a table exists.
 func (c *Conn) Has(family Family, table string) (bool, error) {
 	found, err := c.find(family, table)
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *Conn) Has(family Family, table string) (bool, error) {
 	return len(found) > 0, nil
 }
 
-// find returns the table of that name, if there is one.
+// find returns the table if it exists.
 func (c *Conn) find(family Family, table string) ([]attributes, error) {
 	found, err := c.request(family, unix.NFT_MSG_GETTABLE, 0, attr(unix.NFTA_TABLE_NAME, table))
 	if errors.Is(err, unix.ENOENT) {
@@ -89,7 +89,7 @@ func (c *Conn) readTable(family Family, name string) (Table, error) {
 	return t, err
 }
 
-// readChains returns the chains of the table with their rules, in the order in which they were made.
+// readChains returns the chains of the table with their rules, in order of creation.
 func (c *Conn) readChains(family Family, table string, anonymous map[string]string) ([]Chain, error) {
 	rules, err := c.rules(family, table, "")
 	if err != nil {
@@ -129,13 +129,13 @@ func readHook(chain *nftables.Chain) *Hook {
 	return h
 }
 
-// readRule returns a rule of expressions in canonical form.
+// readRule returns a rule with expressions in canonical form.
 func readRule(a attributes, anonymous map[string]string) Rule {
 	var lines []string
 	for _, elem := range a.elements(unix.NFTA_RULE_EXPRESSIONS) {
 		lines = append(lines, canonicalElem(elem, func(set string) string { return cmp.Or(anonymous[set], set) }))
 	}
-	if u := a[unix.NFTA_RULE_USERDATA]; len(u) > 0 { // such as a comment, which no rule of ours has
+	if u := a[unix.NFTA_RULE_USERDATA]; len(u) > 0 { // such as a comment; our rules have none
 		lines = append(lines, fmt.Sprintf("userdata %x", u))
 	}
 	rule := make(Rule, len(lines))

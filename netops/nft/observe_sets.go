@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readSets returns the named sets of the table, and for each anonymous one what stands for it in rules.
+// readSets returns the named sets of the table, and the replacement of each anonymous one in canonical rules.
 func (c *Conn) readSets(family Family, table string) ([]Set, map[string]string, error) {
 	answers, err := c.request(family, unix.NFT_MSG_GETSET, netlink.Dump, attr(unix.NFTA_SET_TABLE, table))
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *Conn) readSets(family Family, table string) ([]Set, map[string]string, 
 	return sets, anonymous, nil
 }
 
-// senders is a set of senders; the zero value: it is none.
+// senders decodes a set of senders; the zero value: it is another kind.
 func (a attributes) senders() Set {
 	timeout, _ := a.long(unix.NFTA_SET_TIMEOUT) // milliseconds
 	kind := a.number(unix.NFTA_SET_KEY_TYPE)
@@ -56,7 +56,7 @@ func (a attributes) senders() Set {
 type element struct {
 	key   []byte
 	end   bool // of an interval
-	other bool // there is more to it, such as a timeout
+	other bool // has other attributes, such as a timeout
 }
 
 func (c *Conn) readElements(family Family, table, set string) ([]element, error) {
@@ -81,7 +81,7 @@ func readElement(a attributes) element {
 	for typ := range a {
 		switch typ {
 		case unix.NFTA_SET_ELEM_KEY, unix.NFTA_SET_ELEM_FLAGS:
-		case unix.NFTA_SET_ELEM_USERDATA: // nft's own: comments, and whether an interval is open at its end
+		case unix.NFTA_SET_ELEM_USERDATA: // of nft: comments, and the flag of open intervals
 		default:
 			e.other = true
 		}
@@ -89,7 +89,7 @@ func readElement(a attributes) element {
 	return e
 }
 
-// readAnonymous returns what stands for an anonymous set in canonical rules.
+// readAnonymous returns the replacement of an anonymous set in canonical rules.
 func readAnonymous(flags uint32, elements []element) string {
 	var members []byte
 	words := make([]string, 0, len(elements))
@@ -105,7 +105,7 @@ func readAnonymous(flags uint32, elements []element) string {
 	return anonymousText(members)
 }
 
-// readSet returns a named set; Foreign where it is not one of prefixes.
+// readSet returns a named set. Foreign is set if it is not a set of prefixes.
 func readSet(name string, flags, kind uint32, elements []element) Set {
 	s := Set{Name: name, Hosts: flags == 0}
 	if !s.Hosts && flags != unix.NFT_SET_INTERVAL || kind != nftables.TypeIPAddr.GetNFTMagic() {

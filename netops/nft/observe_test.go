@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOtherTables sees that what is not in the table is neither read nor touched.
+// TestOtherTables: other tables are neither read nor changed.
 func TestOtherTables(t *testing.T) {
 	n := newNamespace(t)
 	c := n.open()
@@ -30,7 +30,8 @@ func TestOtherTables(t *testing.T) {
 	}
 }
 
-// TestObserveWhileChanging reads while another changes the table: what is read is always one of the states.
+// TestObserveWhileChanging observes the table while another connection changes it: the result is always one of the
+// states.
 func TestObserveWhileChanging(t *testing.T) {
 	n := newNamespace(t)
 	writer, reader := n.open(), n.open()
@@ -69,7 +70,7 @@ func TestObserveWhileChanging(t *testing.T) {
 	}
 }
 
-// TestOpen connects to the calling thread's namespace, and not to what is no namespace.
+// TestOpen connects to the calling thread's namespace, and rejects a file descriptor of another kind.
 func TestOpen(t *testing.T) {
 	n := newNamespace(t)
 	n.apply(n.open(), small())
@@ -94,7 +95,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestObserveAgain: what was read is used again until somebody changes something, and is the caller's own.
+// TestObserveAgain: the cached table is used until a transaction, and callers get their own copy.
 func TestObserveAgain(t *testing.T) {
 	n := newNamespace(t)
 	c := n.open()

@@ -21,7 +21,7 @@ func forward(rules ...Rule) Chain {
 	return Chain{Name: "through", Hook: &Hook{Type: "filter", Point: "forward"}, Rules: rules}
 }
 
-// TestRewrite translates sources and destinations 1:1, host bits kept, and answers back, each packet by itself.
+// TestRewrite translates sources and destinations 1:1 per packet, in both directions.
 func TestRewrite(t *testing.T) {
 	top := newTopology(t)
 	p := netip.MustParsePrefix
@@ -38,8 +38,8 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// TestQuotations has a sender told by an ICMP error that nobody listens: it quotes what the sender sent, and comes from
-// where that was going.
+// TestQuotations: a sender receives an ICMP error for a closed port. It quotes the packet as sent, and its source is
+// the packet's destination.
 func TestQuotations(t *testing.T) {
 	top := newTopology(t)
 	p := netip.MustParsePrefix
@@ -62,7 +62,7 @@ func TestQuotations(t *testing.T) {
 		return err
 	})
 	defer func() { _, _ = raw.Close(), c.Close() }()
-	if _, err := c.Write([]byte("anybody there?")); err != nil {
+	if _, err := c.Write([]byte("?")); err != nil {
 		t.Fatal(err)
 	}
 	end := time.Now().Add(answerWait)
@@ -77,7 +77,7 @@ func TestQuotations(t *testing.T) {
 	}
 }
 
-// TestSNATKeep sees that a binding to itself survives a masquerade that comes later, which an accept does not.
+// TestSNATKeep: a binding to the same address prevents later masquerading; an accept verdict does not.
 func TestSNATKeep(t *testing.T) {
 	tests := []struct {
 		name string
@@ -100,7 +100,7 @@ func TestSNATKeep(t *testing.T) {
 	}
 }
 
-// TestSetSAddrPrefix sees a source with other network bits, and right checksums: else it would not be seen.
+// TestSetSAddrPrefix verifies the new network bits of a source. With wrong checksums the packet would not be received.
 func TestSetSAddrPrefix(t *testing.T) {
 	top := newTopology(t)
 	at := top.right.listenUDP(rightIP, 0)
@@ -116,7 +116,7 @@ func TestSetSAddrPrefix(t *testing.T) {
 	}
 }
 
-// TestOverlayID lets one virtual network through: of a header as VXLAN and Geneve have it.
+// TestOverlayID accepts one VNI in a header as that of VXLAN and Geneve.
 func TestOverlayID(t *testing.T) {
 	top := newTopology(t)
 	top.apply(forward(Rule{UDPDPort(6091), OverlayID(0x010203), Accept()}, Rule{Protocol(UDP), Drop()}))
@@ -141,9 +141,9 @@ func TestOverlayID(t *testing.T) {
 	}
 }
 
-// TestClampMSS reads the segment size that both ends agreed on.
+// TestClampMSS verifies the segment size that both ends negotiated.
 func TestClampMSS(t *testing.T) {
-	const timestamps = 12 // bytes of the TCP option (RFC 7323), which the kernel takes from the segment size
+	const timestamps = 12 // bytes of the TCP option (RFC 7323), which the kernel subtracts from the segment size
 	top := newTopology(t)
 	clamp := func(size uint16) []Chain {
 		return []Chain{
@@ -169,7 +169,7 @@ func TestClampMSS(t *testing.T) {
 	}
 }
 
-// segmentSize returns how many bytes of data a TCP end sends in one segment.
+// segmentSize returns the number of data bytes per segment that a TCP end sends.
 func segmentSize(t *testing.T, c *net.TCPConn) int {
 	t.Helper()
 	raw, err := c.SyscallConn()
@@ -185,7 +185,7 @@ func segmentSize(t *testing.T, c *net.TCPConn) int {
 	return int(info.Snd_mss)
 }
 
-// TestMatches sends packets past one rule that drops, and one that it does not concern.
+// TestMatches sends packets through a rule that drops them, and through one that does not match.
 func TestMatches(t *testing.T) {
 	p := netip.MustParsePrefix
 	tests := []struct {

@@ -11,33 +11,33 @@ import (
 	"github.com/google/nftables/expr"
 )
 
-// Plan is the difference between two tables: what one transaction does. The zero value does nothing.
+// Plan is the difference between two tables, applied in one transaction. The zero value does nothing.
 type Plan struct {
-	table Table // its identity alone
+	table Table // only its identity
 	ops   []op
 	err   error
 }
 
 // op is one command of a transaction, in both forms.
 type op struct {
-	// verb and rest are the command in the language of nft(8), before the table and after it.
+	// verb and rest are the command in the language of nft(8), before and after the table.
 	verb, rest string
 	queue      func(b *batch) // adds the command to the transaction
 }
 
-// text is the command for the table of an identity.
+// text returns the command for a table's identity.
 func (o op) text(table string) string { return strings.TrimRight(o.verb+" "+table+" "+o.rest, " ") }
 
-// Empty reports whether there is nothing to do.
+// Empty reports whether the plan has no commands.
 func (p Plan) Empty() bool { return len(p.ops) == 0 && p.err == nil }
 
-// Table is the table that the plan changes, in the language of nft(8): family and name.
+// Table returns the identity of the table in the language of nft(8): family and name.
 func (p Plan) Table() string { return p.table.id() }
 
-// Err tells why the wanted table cannot be: Apply returns the same and does nothing.
+// Err returns the reason for which the desired table is invalid. Apply returns the same error and does nothing.
 func (p Plan) Err() error { return p.err }
 
-// String is the transaction in the input language of nft(8), one command a line.
+// String returns the transaction in the input language of nft(8), one command per line.
 func (p Plan) String() string {
 	if p.err != nil {
 		return fmt.Sprintf("# impossible: %s\n", strings.ReplaceAll(p.err.Error(), "\n", "; "))
@@ -53,9 +53,9 @@ func (p Plan) String() string {
 type batch struct {
 	conn  *nftables.Conn
 	table *nftables.Table
-	// anonymous counts the anonymous sets: within a transaction they are known by a number.
+	// anonymous counts the anonymous sets: within a transaction they are identified by number.
 	anonymous uint32
-	err       error // of the command that could not be written
+	err       error // of a command that could not be written
 }
 
 func (b *batch) set(s Set) *nftables.Set {
@@ -74,7 +74,7 @@ func (b *batch) set(s Set) *nftables.Set {
 func flowType() nftables.SetDatatype {
 	t, err := nftables.ConcatSetType(nftables.TypeIPAddr, nftables.TypeInetService)
 	if err != nil {
-		panic(err) // two types of the package itself
+		panic(err) // both types are in the library
 	}
 	return t
 }
@@ -83,23 +83,23 @@ func (b *batch) chain(name string) *nftables.Chain {
 	return &nftables.Chain{Table: b.table, Name: name}
 }
 
-// nextID returns a set's number, never 0: with 0 google/nftables takes one of its own.
+// nextID returns a set's number, never 0: for 0 google/nftables chooses a number itself.
 func (b *batch) nextID() uint32 {
 	b.anonymous++
 	return b.anonymous
 }
 
-// createTable fails, and with it the transaction, where there is a table of the name.
+// createTable fails, and the transaction with it, if the table exists.
 func createTable() op {
 	return op{verb: "create table", queue: func(b *batch) { b.conn.CreateTable(b.table) }}
 }
 
-// wakeTable clears the flags of a table that is there.
-func wakeTable() op {
+// enableTable clears the flags of an existing table.
+func enableTable() op {
 	return op{verb: "add table", queue: func(b *batch) { b.conn.AddTable(b.table) }}
 }
 
-// deleteTable deletes a table with all that is in it.
+// deleteTable deletes a table with all its content.
 func deleteTable() op {
 	return op{verb: "delete table", queue: func(b *batch) { b.conn.DelTable(b.table) }}
 }
@@ -121,11 +121,11 @@ func deleteSet(name string) op {
 	return op{verb: "delete set", rest: name, queue: func(b *batch) { b.conn.DelSet(b.set(Set{Name: name})) }}
 }
 
-// elementsPerMessage keeps the list of elements below the 65535 bytes of a netlink attribute: a prefix is two
-// elements, the first of 20 bytes and the second, with its flag, of 28.
+// elementsPerMessage keeps the list of elements below the 65535 bytes of a netlink attribute: a prefix is two elements,
+// the first of 20 bytes and the second, with its flag, of 28.
 const elementsPerMessage = 1000
 
-// changeElements adds elements to a set, or deletes some.
+// changeElements adds elements to a set, or deletes them.
 func changeElements(verb string, send func(*nftables.Conn, *nftables.Set, []nftables.SetElement) error, s Set, prefixes []netip.Prefix) op {
 	return op{verb: verb, rest: fmt.Sprintf("%s { %s }", s.Name, prefixTexts(prefixes, ", ")), queue: func(b *batch) {
 		for part := range slices.Chunk(prefixes, elementsPerMessage) {
@@ -134,7 +134,7 @@ func changeElements(verb string, send func(*nftables.Conn, *nftables.Set, []nfta
 	}}
 }
 
-// addChain adds a chain without rules, or changes the policy of one that is there.
+// addChain adds a chain without rules, or changes the policy of an existing one.
 func addChain(name string, hook *Hook) op {
 	rest := name
 	if hook != nil {
@@ -170,7 +170,7 @@ func addRule(chain string, r Rule) op {
 		var code []expr.Any
 		for _, e := range r.explicit() {
 			code = append(code, e.code...)
-			if e.members != nil { // the last expression looks them up
+			if e.members != nil { // the last expression is its lookup
 				set := b.addAnonymous(e.members)
 				code[len(code)-1] = &expr.Lookup{SourceRegister: matchReg, SetName: set.Name, SetID: set.ID}
 			}
@@ -179,10 +179,10 @@ func addRule(chain string, r Rule) op {
 	}}
 }
 
-// addAnonymous adds a set that lives and dies with the rule that looks it up.
+// addAnonymous adds a set that is deleted with the rule that uses it.
 func (b *batch) addAnonymous(members []byte) *nftables.Set {
 	s := &nftables.Set{
-		Table: b.table, ID: b.nextID(), Name: "__set%d", // the kernel puts a number for %d
+		Table: b.table, ID: b.nextID(), Name: "__set%d", // the kernel replaces %d by a number
 		Anonymous: true, Constant: true, KeyType: nftables.TypeICMPType,
 	}
 	elements := make([]nftables.SetElement, len(members))

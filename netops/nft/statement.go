@@ -8,52 +8,53 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Accept ends this chain and those that led to it by a jump. Chains of other tables, and of a later priority,
-// still see the packet.
+// Accept ends this chain and those that jumped to it. Chains of other tables, and of later priorities, still process
+// the packet.
 func Accept() Expr { return verdict("accept", expr.VerdictAccept, "") }
 
 // Drop discards the packet.
 func Drop() Expr { return verdict("drop", expr.VerdictDrop, "") }
 
-// Return goes back to the chain that jumped here; in a chain with a hook the policy decides.
+// Return returns to the chain that jumped here; in a chain with a hook, the policy applies.
 func Return() Expr { return verdict("return", expr.VerdictReturn, "") }
 
-// Jump goes to the named chain, which has no hook, and comes back at its end.
+// Jump continues with the named chain, which has no hook, and returns at its end.
 func Jump(chain string) Expr { return verdict("jump ", expr.VerdictJump, chain) }
 
-// Goto goes to the named chain, which has no hook, and does not come back: where that ends, so does this one.
+// Goto continues with the named chain, which has no hook, and does not return: its end is also the end of this chain.
 func Goto(chain string) Expr { return verdict("goto ", expr.VerdictGoto, chain) }
 
 func verdict(word string, kind expr.VerdictKind, chain string) Expr {
 	return Expr{text: word + chain, chain: chain, code: []expr.Any{&expr.Verdict{Kind: kind, Chain: chain}}}
 }
 
-// Counter counts packets and bytes. Its values take no part in comparisons.
+// Counter counts packets and bytes. Comparisons ignore its values.
 func Counter() Expr { return Expr{text: "counter", code: []expr.Any{&expr.Counter{}}} }
 
-// Limit matches as many packets a second in the long run, and as many at once; neither may be 0.
+// Limit matches packets up to a rate per second and a burst; neither may be 0.
 func Limit(perSecond, burst uint32) Expr {
 	text := fmt.Sprintf("limit rate %d/second burst %d packets", perSecond, burst)
 	limit := expr.Limit{Type: expr.LimitTypePkts, Rate: uint64(perSecond), Unit: expr.LimitTimeSecond, Burst: burst}
 	return Expr{text: text, code: []expr.Any{&limit}}.unless(perSecond == 0 || burst == 0, "would match nothing, or anything")
 }
 
-// Meter matches as many packets a second of each source address, and as many at once; neither may be 0. The set has
-// Senders. While it is full, packets of further addresses do not match.
+// Meter matches packets up to a rate per second and a burst per source address; neither may be 0. The set has Senders.
+// If it is full, packets of further addresses do not match.
 func Meter(set string, perSecond, burst uint32) Expr {
 	return source.whole().meter(set, Limit(perSecond, burst))
 }
 
-// MeterFlow is Meter for UDP packets, of each source address and port. The set has Ports.
+// MeterFlow is Meter for UDP packets, per source address and port. The set has Ports.
 func MeterFlow(set string, perSecond, burst uint32) Expr {
 	return source.withPort("udp sport", sportOffset).meter(set, Limit(perSecond, burst))
 }
 
-// NoteDAddr puts the destination address into a set of Senders. While that is full, further packets do not match.
-func NoteDAddr(set string) Expr { return destination.whole().update(set) }
+// UpdateDAddr adds the destination address to a set of Senders, or renews it there. If the set is full, further packets
+// do not match.
+func UpdateDAddr(set string) Expr { return destination.whole().update(set) }
 
-// NoteDFlow is NoteDAddr for UDP packets, with the destination port. The set has Ports.
-func NoteDFlow(set string) Expr { return destination.withPort("udp dport", dportOffset).update(set) }
+// UpdateDFlow is UpdateDAddr for UDP packets, with the destination port. The set has Ports.
+func UpdateDFlow(set string) Expr { return destination.withPort("udp dport", dportOffset).update(set) }
 
 // FlowIn matches UDP packets whose source address and port are in the named set, which has Ports.
 func FlowIn(set string) Expr {
@@ -61,7 +62,7 @@ func FlowIn(set string) Expr {
 	return k.expr(set, fmt.Sprintf("%s @%s", k.word, set), &expr.Lookup{SourceRegister: matchReg, SetName: set})
 }
 
-// key is what an element of a set of Senders is made of.
+// key is the content of an element of a set of Senders.
 type key struct {
 	word string // in nft text
 	load []expr.Any
@@ -84,7 +85,7 @@ func (k key) expr(set, text string, use expr.Any) Expr {
 	return e
 }
 
-// update puts the key into a set, or prolongs its time there.
+// update adds the key to a set, or renews its timeout.
 func (k key) update(set string, limits ...expr.Any) Expr {
 	return k.expr(set, fmt.Sprintf("update @%s { %s }", set, k.word), &expr.Dynset{
 		SrcRegKey: matchReg, SetName: set, Operation: uint32(unix.NFT_DYNSET_OP_UPDATE), Exprs: limits,
@@ -109,8 +110,8 @@ func SetMark(mark uint32) Expr {
 	}}
 }
 
-// ClampMSS lowers the maximum segment size, in bytes, that a TCP packet announces. A smaller one stays: the
-// kernel never raises it. The rule should match TCPSyn.
+// ClampMSS lowers the maximum segment size, in bytes, that a TCP packet announces. A smaller one is kept: the kernel
+// never raises it. The rule should match TCPSyn.
 func ClampMSS(size uint16) Expr {
 	const (
 		maxseg = 2 // the option's kind, RFC 9293

@@ -1,13 +1,13 @@
-// Package nft is one nftables table of family ip or ip6 as a value: it can be compared, printed as nft text, read
-// from the kernel and applied to it in one transaction. It knows nothing of what the table is for.
+// Package nft represents one nftables table of family ip or ip6 as a value that can be compared, printed as nft text,
+// read from the kernel and applied to it in one transaction. It does not depend on the purpose of the table.
 //
 //	have, err := conn.Observe(nft.IP, "filter")
 //	plan := nft.Diff(have, want)
 //	err = conn.Apply(plan)
 //
-// Every expression is made by a constructor, such as SAddr or Drop, that returns nft text and netlink form together.
-// There are no maps, stateful objects, flowtables or sets of anything but IPv4 prefixes. The kernel itself fills sets
-// of senders. A table of family ip6 has no sets, and no rules that read an IPv4 header.
+// Each expression is created by a constructor, such as SAddr or Drop, with nft text and netlink form together. Maps,
+// stateful objects, flowtables and sets other than of IPv4 prefixes are not supported. The kernel itself fills sets of
+// senders. A table of family ip6 has no sets, and no rules that read an IPv4 header.
 package nft
 
 import (
@@ -19,30 +19,31 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// Table is the desired or observed content of one table. The zero value stands for no table.
+// Table is the desired or observed content of one table. The zero value means no table.
 type Table struct {
 	Family Family // "": IP
 	Name   string
 	Sets   []Set
 	Chains []Chain
-	// Dormant tables are switched off: the kernel skips their chains. Never wanted, but Observe sees it.
+	// Dormant means that the kernel skips the chains of the table. It is observed only.
 	Dormant bool
 }
 
-// Set is a named set of IPv4 addresses or ranges. NewSet makes one of prefixes in any order.
+// Set is a named set of IPv4 addresses or ranges. NewSet creates one from prefixes in any order.
 type Set struct {
 	Name string
-	// Hosts says that no element will ever be a range: the kernel finds an address by one hash then, else by a search.
+	// Hosts means that all elements are single addresses, so that the kernel uses a hash table instead of an interval
+	// tree.
 	Hosts bool
-	// Senders is how many addresses at most the kernel puts into the set, by Meter or NoteDAddr; 0: it is no such set.
-	// It has no elements here.
+	// Senders is the maximum number of addresses that the kernel adds to the set, by Meter or UpdateDAddr; 0: another
+	// kind of set. Such a set has no Elements.
 	Senders uint32
-	// Timeout is how long an element of Senders stays without a packet: whole minutes.
+	// Timeout is the time after which an element of Senders without packets is removed: whole minutes.
 	Timeout time.Duration
-	// Ports says that each of Senders is an address and a UDP port.
+	// Ports means that each of Senders is an address and a UDP port.
 	Ports    bool
 	Elements []netip.Prefix // sorted, disjoint, without host bits; a single address is a /32
-	// Foreign tells how an observed set differs from any that this package makes. Diff replaces such a set.
+	// Foreign describes why an observed set differs from all sets of this package. Diff replaces such a set.
 	Foreign string
 }
 
@@ -61,21 +62,21 @@ type Hook struct {
 	Drop     bool // policy drop; false is accept
 }
 
-// Rule is a list of matches followed by statements; all matches must hold.
+// Rule is a list of matches followed by statements; all matches must apply.
 type Rule []Expr
 
-// NewSet returns a set of the prefixes, in any order: without host bits, and without those that another covers.
+// NewSet returns a set of prefixes in any order: without host bits, and without prefixes that another one covers.
 func NewSet(name string, prefixes ...netip.Prefix) Set {
 	return Set{Name: name, Elements: cidr.Outermost(prefixes)}
 }
 
-// id is the table's identity in the language of nft(8), such as "ip filter".
+// id returns the table's identity in the language of nft(8), such as "ip filter".
 func (t Table) id() string { return t.Family.text() + " " + t.Name }
 
 // hookPoints are the hooks in the kernel's numbering, enum nf_inet_hooks.
 var hookPoints = []string{"prerouting", "input", "forward", "output", "postrouting"}
 
-// String is the table in the input language of nft(8), as "nft -y list table" prints it but for white space.
+// String returns the table in the input language of nft(8), as "nft -y list table" prints it, except for white space.
 func (t Table) String() string {
 	if t.Name == "" {
 		return ""
@@ -106,7 +107,7 @@ func (s Set) text() string {
 	return block("set "+s.Name, lines)
 }
 
-// keyText is the type of the elements.
+// keyText returns the type of the elements.
 func (s Set) keyText() string {
 	if s.Ports {
 		return "ipv4_addr . inet_service"
@@ -114,7 +115,7 @@ func (s Set) keyText() string {
 	return "ipv4_addr"
 }
 
-// options are the properties of a set besides its type.
+// options returns the properties of a set besides its type.
 func (s Set) options() []string {
 	switch {
 	case s.Senders > 0:
@@ -136,7 +137,7 @@ func (c Chain) text() string {
 	return block("chain "+c.Name, lines)
 }
 
-// block is part of a table's text.
+// block returns a part of a table's text.
 func block(title string, lines []string) string {
 	text := "\t" + title + " {\n"
 	for _, line := range lines {
@@ -145,7 +146,7 @@ func block(title string, lines []string) string {
 	return text + "\t}\n"
 }
 
-// String is the hook in the language of nft(8).
+// String returns the hook in the language of nft(8).
 func (h Hook) String() string {
 	policy := "accept"
 	if h.Drop {

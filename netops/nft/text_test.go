@@ -17,7 +17,7 @@ func mustPrefixes(texts ...string) []netip.Prefix {
 	return ps
 }
 
-// everything is a table with each expression of the package, in each form that it has.
+// everything returns a table with every expression of the package, in every form.
 func everything() Table {
 	p := netip.MustParsePrefix
 	return Table{
@@ -27,7 +27,7 @@ func everything() Table {
 			NewSet("one", mustPrefixes("10.0.0.1/32")...),
 			NewSet("any", mustPrefixes("0.0.0.0/0")...),
 			{Name: "hosts", Hosts: true, Elements: mustPrefixes("0.0.0.0/32", "10.0.0.1/32", "255.255.255.255/32")},
-			{Name: "nobody", Hosts: true},
+			{Name: "nohosts", Hosts: true},
 			{Name: "senders", Senders: 4096, Timeout: time.Minute},
 			{Name: "flows", Senders: 256, Ports: true, Timeout: 5 * time.Minute},
 			NewSet("ends", mustPrefixes("0.0.0.0/32", "10.0.0.0/24", "10.0.1.0/24", "255.255.255.255/32")...),
@@ -82,7 +82,7 @@ func everything() Table {
 	}
 }
 
-// quotedChain has the rules that nft(8) prints and cannot say.
+// quotedChain has the rules that nft(8) can print but not parse.
 const quotedChain = "quoted"
 
 func filterRules() []Rule {
@@ -99,7 +99,7 @@ func filterRules() []Rule {
 		{Options(), Accept()},
 		{SAddr(p("0.0.0.0/0")), DAddr(p("128.0.0.0/1"))},
 		{SAddrIn("one"), DAddrIn("any")},
-		{SAddrIn("hosts"), DAddrIn("nobody")},
+		{SAddrIn("hosts"), DAddrIn("nohosts")},
 		{SAddrIn("ends"), DAddrIn("empty"), Jump("called")},
 		{Protocol(UDP)},
 		{Protocol(ICMP), Drop()},
@@ -122,8 +122,8 @@ func filterRules() []Rule {
 		{Meter("senders", 100, 20), Accept()},
 		{UDPDPort(6091), InnerDAddr(netip.MustParseAddr("10.80.128.1")), Meter("senders", 1, 1)},
 		{UDPDPort(6091), InnerSAddr(netip.MustParsePrefix("10.80.0.0/17")), Accept()},
-		{NoteDAddr("senders"), Counter()},
-		{UDPSPort(51840), NoteDFlow("flows")},
+		{UpdateDAddr("senders"), Counter()},
+		{UDPSPort(51840), UpdateDFlow("flows")},
 		{FlowIn("flows"), Accept()},
 		{UDPDPort(51840), SAddrIn("senders"), MeterFlow("flows", 10, 20), Limit(1000, 20000), Accept()},
 		{UDPSPort(51840), UDPBegins("\x03\x00\x00\x00"), Accept()},
@@ -140,7 +140,7 @@ func TestTableText(t *testing.T) {
 	}
 }
 
-// TestInvalid has tables that cannot be: Diff tells it, with the place, and Apply would do nothing.
+// TestInvalid: Diff rejects invalid tables with the position of the error, and Apply does nothing.
 func TestInvalid(t *testing.T) {
 	chain := func(rules ...Rule) Table {
 		return Table{Name: "t", Chains: []Chain{{Name: "c", Rules: rules}}}

@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Flow are the packets from one address to another; ports are those of TCP and UDP.
+// Flow is the packets from one address to another. The ports are those of TCP and UDP.
 type Flow struct {
 	Protocol         Proto
 	From, To         netip.Addr
 	FromPort, ToPort uint16
 }
 
-// rule is what the packets of a flow match.
+// rule returns a rule that matches the packets of the flow.
 func (f Flow) rule() Rule {
 	single := func(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 	r := Rule{SAddr(single(f.From)), DAddr(single(f.To))}
@@ -30,40 +30,40 @@ func (f Flow) rule() Rule {
 	return append(r, matchPort(f.Protocol, "sport", sportOffset, f.FromPort), matchPort(f.Protocol, "dport", dportOffset, f.ToPort))
 }
 
-// traced has the kernel tell which rules decide of a packet.
+// traced enables kernel tracing of a packet.
 func traced() Expr {
 	return Expr{text: "meta nftrace set 1", code: []expr.Any{
 		value([]byte{1}), &expr.Meta{Key: expr.MetaKeyNFTRACE, SourceRegister: true, Register: matchReg},
 	}}
 }
 
-// Verdicts of a Step, beside the numbers of other ones.
+// Verdicts of a Step. Others are numbers.
 const (
 	VerdictAccept = "accept"
 	VerdictDrop   = "drop"
 )
 
-// Step is what the kernel tells of a packet at a rule that matches, or at the end of a chain.
+// Step is a trace message of the kernel for a packet, at a rule that matches or at the end of a chain.
 type Step struct {
-	Packet   uint32 // which one
+	Packet   uint32 // trace id of the packet
 	Table    string // with its family
 	Chain    string
 	Rule     uint64     // its handle; 0: the chain's policy
-	Verdict  string     // "": it goes on in this chain or another
+	Verdict  string     // "": evaluation continues in this chain or another
 	From, To netip.Addr // only in the first step of each chain with a hook
-	IIf, OIf uint32     // indices of links; 0: none yet
+	IIf, OIf uint32     // indexes of links; 0: none yet
 }
 
-// tableOwned is NFT_TABLE_F_OWNER of linux/netfilter/nf_tables.h: the table goes with the socket that made it.
+// tableOwned is NFT_TABLE_F_OWNER of linux/netfilter/nf_tables.h: the table is deleted with the socket that created it.
 const tableOwned = 2
 
-// linger is how long after its end a trace goes on with packets that are on their way.
+// linger is the time that a trace continues after its end, for packets in flight.
 const linger = 300 * time.Millisecond
 
-// Trace has the kernel trace the packets of flows in the namespace of the calling thread, and calls see with each step
-// until the context ends; ready is called first. It makes a table that decides nothing, with the name of which the
-// first and the last step of a packet come. The kernel removes it when the process ends, however it does (Linux 5.12;
-// without that, the error is the kernel's).
+// Trace enables kernel tracing for the packets of flows in the namespace of the calling thread, and calls see with each
+// step until the context ends; ready is called first. It creates a table without verdicts. The first and last step of a
+// packet have the name of that table. The kernel removes the table when the process exits or is killed (Linux 5.12; the
+// kernels before return an error).
 func Trace(ctx context.Context, table string, flows []Flow, ready func(), see func(Step)) (err error) {
 	listener, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
@@ -83,11 +83,11 @@ func Trace(ctx context.Context, table string, flows []Flow, ready func(), see fu
 	for _, f := range flows {
 		rules = append(rules, append(f.rule(), traced()))
 	}
-	// Before all others, and behind all: what gets there was dropped by none.
+	// Before and after all other chains: packets that reach the end were not dropped.
 	chain := func(point string, priority int, rules []Rule) Chain {
 		return Chain{Name: point, Hook: &Hook{Type: "filter", Point: point, Priority: priority}, Rules: rules}
 	}
-	if err := c.own(table); err != nil {
+	if err := c.createOwned(table); err != nil {
 		return fmt.Errorf("make table %s: %w", table, err)
 	}
 	plan := Diff(Table{Name: table}, Table{Name: table, Chains: []Chain{
@@ -115,8 +115,8 @@ func Trace(ctx context.Context, table string, flows []Flow, ready func(), see fu
 	}
 }
 
-// own makes a table that goes with the connection: the library writes no flags.
-func (c *Conn) own(table string) error {
+// createOwned creates a table that is deleted with the connection. The library does not support table flags.
+func (c *Conn) createOwned(table string) error {
 	message := func(typ netlink.HeaderType, flags netlink.HeaderFlags, family, resource byte, attrs []byte) netlink.Message {
 		header := netlink.Header{Type: typ, Flags: netlink.Request | flags}
 		return netlink.Message{Header: header, Data: append([]byte{family, unix.NFNETLINK_V0, 0, resource}, attrs...)}
@@ -139,7 +139,7 @@ func (c *Conn) own(table string) error {
 	return err
 }
 
-// readStep reads a message of the kernel; false: it is of no interest.
+// readStep decodes a message of the kernel; false: it is not a trace message.
 func readStep(m netlink.Message) (s Step, ok bool) {
 	if m.Header.Type != unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_TRACE || len(m.Data) < 4 {
 		return s, false
@@ -152,12 +152,12 @@ func readStep(m netlink.Message) (s Step, ok bool) {
 	}
 	s.Rule, _ = a.long(unix.NFTA_TRACE_RULE_HANDLE)
 	verdict := decode(a[unix.NFTA_TRACE_VERDICT])
-	code, told := verdict[unix.NFTA_VERDICT_CODE]
+	code, ok := verdict[unix.NFTA_VERDICT_CODE]
 	switch a.number(unix.NFTA_TRACE_TYPE) {
 	case unix.NFT_TRACETYPE_POLICY:
 		s.Verdict = verdictText(int32(a.number(unix.NFTA_TRACE_POLICY)))
 	default:
-		if told && len(code) == 4 {
+		if ok && len(code) == 4 {
 			s.Verdict = verdictText(int32(binary.BigEndian.Uint32(code)))
 		}
 	}
@@ -174,7 +174,7 @@ const (
 	nfAccept = 1
 )
 
-// verdictText is a verdict that ends a chain with a hook; "": others, which are negative, do not.
+// verdictText returns a verdict that ends a chain with a hook; "": other verdicts, which are negative, do not.
 func verdictText(code int32) string {
 	switch {
 	case code == nfDrop:
@@ -187,7 +187,7 @@ func verdictText(code int32) string {
 	return fmt.Sprintf("verdict %d", code&0xff)
 }
 
-// familyName is the name of a family in nft.
+// familyName returns the name of a family in nft.
 func familyName(number byte) string {
 	switch number {
 	case unix.NFPROTO_INET:

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// validate tells what the kernel would reject, or read otherwise than it is meant.
+// validate rejects tables that the kernel would reject or interpret differently.
 func (t Table) validate() error {
 	var errs []error
 	report := func(kind, name string, err error) {
@@ -98,7 +98,7 @@ func (t Table) validateChain(c Chain) error {
 	return nil
 }
 
-// validateNames checks that the sets and chains of which a rule speaks are in the table.
+// validateNames verifies that the sets and chains of a rule are in the table.
 func (t Table) validateNames(r Rule) error {
 	for _, e := range r {
 		set := func(s Set) bool { return s.Name == e.set }
@@ -115,8 +115,8 @@ func (t Table) validateNames(r Rule) error {
 
 var identifier = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_.-]{0,127}$`)
 
-// checkName accepts what nft(8) reads as an identifier and the kernel stores. A word that nft(8) gives a
-// meaning, such as "all", is accepted too, although a text with such a name cannot be read back.
+// checkName accepts identifiers of nft(8) that the kernel can store. It also accepts keywords of nft(8), such as "all",
+// although a text with such a name cannot be parsed.
 func checkName(name string) error {
 	if !identifier.MatchString(name) {
 		return errors.New("not a name: a letter, then letters, digits, '_', '-', '.'")

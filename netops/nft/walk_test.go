@@ -9,7 +9,7 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// TestRandomWalk goes from table to random table, by netlink and by nft, and compares.
+// TestRandomWalk applies random tables one after the other, by netlink and by nft, and compares the results.
 func TestRandomWalk(t *testing.T) {
 	byNetlink, byText := newNamespace(t), newNamespace(t)
 	c, text := byNetlink.open(), byText.open()
@@ -40,7 +40,7 @@ func randomTable(r *rand.Rand) Table {
 		}
 		t.Sets = append(t.Sets, NewSet(name, ps...))
 	}
-	for i := range t.Sets { // of hosts one time, of ranges the next
+	for i := range t.Sets { // some of hosts, some of ranges
 		if t.Sets[i].Hosts = r.IntN(3) == 0; t.Sets[i].Hosts {
 			t.Sets[i].Elements = slices.DeleteFunc(t.Sets[i].Elements, func(p netip.Prefix) bool { return !p.IsSingleIP() })
 		}
