@@ -41,13 +41,13 @@ func PathTo(dst netip.Addr) (Path, error) {
 	return Path{}, fmt.Errorf("look up route to %s: no unicast route", dst)
 }
 
-// WayBy returns the path from a node over one gateway, whether it is used or not.
-func WayBy(vni uint32) (echo.Way, error) {
+// RouteBy returns the route from a node over one gateway, whether it is used or not.
+func RouteBy(vni uint32) (echo.Route, error) {
 	link, err := netlink.LinkByName(NodeLink(vni))
 	if err != nil {
-		return echo.Way{}, fmt.Errorf("look up link %s: %w", NodeLink(vni), err)
+		return echo.Route{}, fmt.Errorf("look up link %s: %w", NodeLink(vni), err)
 	}
-	return echo.Way{Link: link.Attrs().Index, Mark: markArrival}, nil
+	return echo.Route{Link: link.Attrs().Index, Mark: markArrival}, nil
 }
 
 // SmallestMTU returns the size in bytes of the largest packet that fits all routes of the main table inside the ranges,

@@ -74,7 +74,7 @@ func (s *echoSockets) close() {
 // aimProber begins to ask as a configuration says; a prober that has begun at this socket goes on with its target.
 func aimProber(p **echo.Prober, socket *echo.Socket, c echo.ProbeConfig) (err error) {
 	if *p != nil && (*p).Socket() == socket {
-		(*p).SetWay(c.Way)
+		(*p).SetRoute(c.Route)
 		return (*p).SetTarget(c.Target)
 	}
 	*p, err = socket.Probe(c)

@@ -90,7 +90,7 @@ func (g *gatewayEchoes) follow(v gatewayView) error {
 	g.heed(v)
 	own := v.own()
 	_, overlay := g.sockets.listen("overlay", own.Address, limited(echo.Responder{Answer: g.answer}))
-	_, underlay := g.sockets.listen("underlay", g.pod, limited(echo.Responder{Knows: g.knows}))
+	_, underlay := g.sockets.listen("underlay", g.pod, limited(echo.Responder{Accepts: g.knows}))
 	errs := []error{overlay, underlay}
 	for i, t := range own.Tunnels {
 		echoes := g.tunnel(i + 1)

@@ -57,7 +57,7 @@ func (p *gatewayProbes) hurry() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.overlay != nil {
-		p.overlay.Hurry()
+		p.overlay.SendNow()
 	}
 }
 
@@ -93,7 +93,7 @@ func (p *gatewayProbes) stop() {
 
 // follow begins to ask, or goes on with other addresses. By way go the packets that prove the path, whatever gateways
 // others take.
-func (p *gatewayProbes) follow(socket *echo.Socket, gateway netip.Addr, targets []netip.Addr, way echo.Way) error {
+func (p *gatewayProbes) follow(socket *echo.Socket, gateway netip.Addr, targets []netip.Addr, way echo.Route) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	err := aimProber(&p.overlay, socket, echo.ProbeConfig{
@@ -116,7 +116,7 @@ func (p *gatewayProbes) follow(socket *echo.Socket, gateway netip.Addr, targets 
 		p.target = int(p.internal.As4()[3]) % len(targets) // nodes spread over the peer's
 	}
 	return aimProber(&p.proof, socket, echo.ProbeConfig{
-		Target: p.aim(), Way: way, Interval: proofEvery, Size: p.size, OnReply: p.answered, OnLost: p.lost,
+		Target: p.aim(), Route: way, Interval: proofEvery, Size: p.size, OnReply: p.answered, OnLost: p.lost,
 	})
 }
 
@@ -129,7 +129,7 @@ func (p *gatewayProbes) answered(_ echo.Message, rtt time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.proven.IsZero() || p.missed {
-		p.overlay.Hurry() // the gateway is waiting for it
+		p.overlay.SendNow() // the gateway is waiting for it
 	}
 	p.proven, p.missed, p.rtt = time.Now(), false, rtt
 	p.look(p.asked, p.proven)
@@ -147,7 +147,7 @@ func (p *gatewayProbes) gatewayMissed(consecutive int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if consecutive < overlayMisses {
-		p.overlay.Hurry()
+		p.overlay.SendNow()
 	}
 	p.member.missed(consecutive, overlayMisses)
 	p.look(p.asked, p.proven)
@@ -170,7 +170,7 @@ func (p *gatewayProbes) lost(int) {
 	p.missed = true
 	p.look(p.asked, p.proven)
 	p.target = (p.target + 1) % len(p.targets)
-	_ = p.proof.AskNext(p.aim()) // targets come from records that were checked
+	_ = p.proof.SwitchTarget(p.aim()) // targets come from records that were checked
 }
 
 // content is what an echo tells the gateway.
@@ -182,7 +182,7 @@ func (p *gatewayProbes) content() echo.Content {
 		r.OverlayRTT = p.overlay.Stats().RTT
 	}
 	if !p.proven.IsZero() {
-		r.Proven, r.ProofAge, r.ProofRTT = true, time.Since(p.proven), p.rtt
+		r.Verified, r.VerifiedAge, r.VerifiedRTT = true, time.Since(p.proven), p.rtt
 	}
 	deaf := p.wake != nil && time.Since(p.heard) >= nodeReached
 	return echo.Content{Report: r, Path: p.outside.size.known(), Witness: p.asked, Unused: p.unused, NoWay: deaf}

@@ -97,8 +97,8 @@ func (n *nodePaths) answer(from netip.AddrPort, m echo.Message) echo.Content {
 	now := time.Now()
 	path := nodePath{echo: now, rtt: r.OverlayRTT, path: plausible(n.ignored, m.Content.Path), witness: m.Content.Witness}
 	path.unused, path.deaf = m.Content.Unused, m.Content.NoWay
-	if r.Proven {
-		path.proof, path.proofRTT = now.Add(-r.ProofAge), r.ProofRTT
+	if r.Verified {
+		path.proof, path.proofRTT = now.Add(-r.VerifiedAge), r.VerifiedRTT
 	}
 	n.paths[r.Internal] = path
 	if len(n.witnesses) < witnessesMost {

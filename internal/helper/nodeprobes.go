@@ -129,11 +129,11 @@ func (n *nodeProbes) probe(socket *echo.Socket, key gatewayKey, p records.Peerin
 		n.paths[key] = newGatewayProbes(n.internal, size, n.news)
 	}
 	probes := n.paths[key]
-	var way echo.Way
+	var way echo.Route
 	var err error
 	if len(p.Gateways) > 1 {
 		probes.take(unused, n.wake)
-		way, err = netops.WayBy(p.Gateways[key.id.Number-1].OverlayID)
+		way, err = netops.RouteBy(p.Gateways[key.id.Number-1].OverlayID)
 	} else {
 		probes.take(false, nil)
 	}

@@ -16,7 +16,7 @@ import (
 // on to its own nodes are addresses of the peer's nodes, few of them, and what it keeps is bounded.
 func FuzzPeerMessages(f *testing.F) {
 	node, _ := echo.Message{Kind: echo.Request, Size: echo.MinSize, Content: echo.Content{
-		Node: netip.MustParseAddr("10.70.0.9"), Report: echo.Report{Internal: netip.MustParseAddr("10.80.0.7"), Proven: true},
+		Node: netip.MustParseAddr("10.70.0.9"), Report: echo.Report{Internal: netip.MustParseAddr("10.80.0.7"), Verified: true},
 	}}.AppendTo(nil)
 	f.Add(node, uint8(3))
 	endpoint, _ := echo.Message{Kind: echo.Reply, Size: echo.MinSize, Content: echo.Content{

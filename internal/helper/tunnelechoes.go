@@ -112,7 +112,7 @@ func (t *tunnelEchoes) hurry() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.peer != nil {
-		t.peer.Hurry()
+		t.peer.SendNow()
 	}
 }
 

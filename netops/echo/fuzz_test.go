@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// played is a socket on which given packets come, and answers go nowhere.
-type played struct {
+// fakeConn is a socket that receives given packets and discards replies.
+type fakeConn struct {
 	packets [][]byte
 	end     chan struct{}
 }
 
 // ReadFromUDPAddrPort implements packetConn.
-func (p *played) ReadFromUDPAddrPort(b []byte) (int, netip.AddrPort, error) {
+func (p *fakeConn) ReadFromUDPAddrPort(b []byte) (int, netip.AddrPort, error) {
 	if len(p.packets) == 0 {
 		close(p.end)
 		return 0, netip.AddrPort{}, net.ErrClosed
@@ -25,24 +25,24 @@ func (p *played) ReadFromUDPAddrPort(b []byte) (int, netip.AddrPort, error) {
 }
 
 // WriteTo implements packetConn.
-func (*played) WriteTo([]byte, netip.AddrPort, Way) error { return nil }
+func (*fakeConn) WriteTo([]byte, netip.AddrPort, Route) error { return nil }
 
 // Close implements packetConn.
-func (*played) Close() error { return nil }
+func (*fakeConn) Close() error { return nil }
 
-// FuzzReceive has packets come to a socket that answers and asks. Each is counted once, whatever it is.
+// FuzzReceive sends packets to a socket that is both responder and prober. Each is counted exactly once.
 func FuzzReceive(f *testing.F) {
 	sound, _ := fullMessage().AppendTo(nil)
 	reply, _ := Message{Kind: Reply, Session: 1, Size: MinSize}.AppendTo(nil)
 	f.Add(sound, reply, uint8(3))
 	f.Add([]byte("LQNE"), []byte{}, uint8(255))
 	f.Fuzz(func(t *testing.T, one, other []byte, times uint8) {
-		conn := &played{end: make(chan struct{})}
+		conn := &fakeConn{end: make(chan struct{})}
 		for range times {
 			conn.packets = append(conn.packets, one, other)
 		}
 		sent := uint64(len(conn.packets))
-		counted := uint64(0) // to begin with, what is answered
+		counted := uint64(0) // initially the answered ones
 		s := newSocket(conn, &Responder{Rate: 1, Burst: 5, Answer: func(netip.AddrPort, Message) Content {
 			counted++
 			return Content{}

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// sendersMost is how many senders have a limit of their own; further ones share one.
+	// sendersMost is the number of senders with a limit of their own. Further senders share one.
 	sendersMost = 8192
-	// sendersPause is between two searches for senders that can be forgotten.
+	// sendersPause is the minimum time between two searches for idle senders.
 	sendersPause = time.Second
 )
 
-// limits are how many requests a Responder answers: of each sender and of all. Only the receiving goroutine uses them.
+// limits are the rate limits of a Responder: per sender and in total. They are used only by the receiving goroutine.
 type limits struct {
 	all     *rate.Limiter
-	each    int // a second, and at once; 0: no limit
+	each    int // per second, and as a burst; 0: no limit
 	senders map[netip.Addr]*rate.Limiter
-	others  *rate.Limiter // of those for whom there is no room
+	others  *rate.Limiter // shared by senders beyond sendersMost
 	swept   time.Time
 }
 
@@ -32,12 +32,12 @@ func newLimits(r Responder) *limits {
 	}
 }
 
-// allow reports whether a request is answered. One that its sender's limit refuses takes nothing from the others.
+// allow reports whether a request is answered. Requests beyond the sender's own limit do not count against the total.
 func (l *limits) allow(from netip.Addr) bool {
 	return (l.each == 0 || l.of(from).Allow()) && l.all.Allow()
 }
 
-// of is the limit of a sender. Where there is no room, those are forgotten who have their whole limit left.
+// of returns the limit of a sender. If the map is full, senders with an unused limit are removed.
 func (l *limits) of(from netip.Addr) *rate.Limiter {
 	own := l.senders[from]
 	if own != nil {

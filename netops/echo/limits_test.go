@@ -9,7 +9,7 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// TestLimitsBySender: one that floods uses up its own limit alone, also where there are more senders than have one.
+// TestLimitsBySender: a flooding sender uses up only its own limit, also if there are more senders than limits.
 func TestLimitsBySender(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const each = 10

@@ -15,16 +15,16 @@ import (
 
 const testMTU = 1400
 
-// patience is how long the first answer may take on a busy machine.
-const patience = time.Minute
+// answerTimeout is the maximum time of the first answer on a busy machine.
+const answerTimeout = time.Minute
 
 var (
-	here  = netip.MustParseAddrPort("127.0.0.1:6092")
-	there = netip.MustParseAddrPort("127.0.0.2:6092")
+	local  = netip.MustParseAddrPort("127.0.0.1:6092")
+	remote = netip.MustParseAddrPort("127.0.0.2:6092")
 )
 
-// inNamespace runs the rest of the test on a thread of a network namespace of its own, whose only link, lo, is
-// up. Namespace and thread end with the test.
+// inNamespace runs the rest of the test on a thread in a new network namespace with the link lo only, which is up.
+// Namespace and thread end with the test.
 func inNamespace(t testing.TB) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -39,7 +39,7 @@ func inNamespace(t testing.TB) {
 	t.Cleanup(func() {
 		if err := errors.Join(netns.Set(home), home.Close(), ns.Close()); err != nil {
 			t.Errorf("leave the network namespace: %v", err)
-			return // and keep the thread locked, so that it ends
+			return // keep the thread locked, so that it ends
 		}
 		runtime.UnlockOSThread()
 	})
@@ -70,21 +70,21 @@ func listen(t testing.TB, cfg Config) *Socket {
 func firstResult(t *testing.T, s *Socket, cfg ProbeConfig) (*Prober, bool) {
 	t.Helper()
 	result := make(chan bool, 1)
-	tell := func(answered bool) {
+	report := func(answered bool) {
 		select {
 		case result <- answered:
 		default:
 		}
 	}
 	cfg.Interval = 20 * time.Millisecond
-	cfg.OnReply = func(Message, time.Duration) { tell(true) }
-	cfg.OnLost = func(int) { tell(false) }
+	cfg.OnReply = func(Message, time.Duration) { report(true) }
+	cfg.OnLost = func(int) { report(false) }
 	p := probe(t, s, cfg)
 	t.Cleanup(p.Stop)
 	select {
 	case answered := <-result:
 		return p, answered
-	case <-time.After(2 * patience):
+	case <-time.After(2 * answerTimeout):
 		t.Fatalf("neither answer nor loss: %+v", p.Stats())
 		return nil, false
 	}
@@ -92,14 +92,14 @@ func firstResult(t *testing.T, s *Socket, cfg ProbeConfig) (*Prober, bool) {
 
 func TestFullSizeOverUDP(t *testing.T) {
 	inNamespace(t)
-	listen(t, Config{Local: there, Responder: &Responder{}})
-	s := listen(t, Config{Local: here})
+	listen(t, Config{Local: remote, Responder: &Responder{}})
+	s := listen(t, Config{Local: local})
 	const full = testMTU - 20 - 8
-	p, answered := firstResult(t, s, ProbeConfig{Target: there, Size: full, Timeout: patience})
+	p, answered := firstResult(t, s, ProbeConfig{Target: remote, Size: full, Timeout: answerTimeout})
 	if stats := p.Stats(); !answered || stats.RTT <= 0 || stats.LastError != nil {
 		t.Errorf("request as large as the MTU: %+v", stats)
 	}
-	p, answered = firstResult(t, s, ProbeConfig{Target: there, Size: full + 1})
+	p, answered = firstResult(t, s, ProbeConfig{Target: remote, Size: full + 1})
 	if stats := p.Stats(); answered || !errors.Is(stats.LastError, syscall.EMSGSIZE) || stats.Loss != 1 {
 		t.Errorf("request larger than the MTU: answered %v, %+v", answered, stats)
 	}
@@ -107,18 +107,18 @@ func TestFullSizeOverUDP(t *testing.T) {
 
 func TestUnreachableTargetIsLoss(t *testing.T) {
 	inNamespace(t)
-	s := listen(t, Config{Local: here})
+	s := listen(t, Config{Local: local})
 	p, answered := firstResult(t, s, ProbeConfig{Target: netip.MustParseAddrPort("192.0.2.1:6092")})
 	if stats := p.Stats(); answered || stats.LastError == nil || stats.Lost == 0 {
 		t.Errorf("answered %v, %+v", answered, stats)
 	}
-	_, answered = firstResult(t, s, ProbeConfig{Target: there, Timeout: 50 * time.Millisecond})
+	_, answered = firstResult(t, s, ProbeConfig{Target: remote, Timeout: 50 * time.Millisecond})
 	if answered {
-		t.Error("answered where nobody listens")
+		t.Error("answered without a responder")
 	}
 }
 
-// A node helper and a gateway have CAP_NET_ADMIN alone.
+// Node helpers and gateways have CAP_NET_ADMIN only.
 func TestDeviceIsBoundWithoutNetRaw(t *testing.T) {
 	inNamespace(t)
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -132,7 +132,7 @@ func TestDeviceIsBoundWithoutNetRaw(t *testing.T) {
 	if err := unix.Capset(&header, &some[0]); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Listen(Config{Local: here, Device: "lo", Responder: &Responder{}})
+	s, err := Listen(Config{Local: local, Device: "lo", Responder: &Responder{}})
 	if err := unix.Capset(&header, &all[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -140,11 +140,11 @@ func TestDeviceIsBoundWithoutNetRaw(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	if _, answered := firstResult(t, listen(t, Config{Local: there}), ProbeConfig{Target: here, Timeout: patience}); !answered {
+	if _, answered := firstResult(t, listen(t, Config{Local: remote}), ProbeConfig{Target: local, Timeout: answerTimeout}); !answered {
 		t.Errorf("no answer through the device; ignored %v", s.Ignored())
 	}
 	if _, err := Listen(Config{Local: netip.MustParseAddrPort("127.0.0.3:0"), Device: "absent"}); !errors.Is(err, syscall.ENODEV) {
-		t.Errorf("bound to a device that is not there: %v", err)
+		t.Errorf("bound to a missing device: %v", err)
 	}
 }
 
@@ -157,16 +157,16 @@ func TestListenRefusesWhatIsNoAddress(t *testing.T) {
 	}
 }
 
-// BenchmarkProbe tells what one request and its answer, both ends in this process, cost at one prober's pace:
-// each wakes idle threads.
+// BenchmarkProbe measures the CPU time of a request and its reply, with both ends in this process, at the rate of one
+// prober. Each wakes idle threads.
 func BenchmarkProbe(b *testing.B) {
 	inNamespace(b)
-	listen(b, Config{Local: there, Responder: &Responder{}})
-	s := listen(b, Config{Local: here})
+	listen(b, Config{Local: remote, Responder: &Responder{}})
+	s := listen(b, Config{Local: local})
 	done, answers := make(chan struct{}), 0
 	begin := cpuTime(b)
 	p, err := s.Probe(ProbeConfig{
-		Target: there, Interval: minInterval, Size: 1200,
+		Target: remote, Interval: minInterval, Size: 1200,
 		OnReply: func(Message, time.Duration) {
 			if answers++; answers == b.N {
 				close(done)

@@ -1,10 +1,10 @@
-// Package echo is a small exchange over UDP that measures round trip and loss of a path: between gateways
-// through the tunnel, between a node and a gateway through the overlay, and between nodes of two clusters
-// through both. Requests can have the full size of the path and are never fragmented, so an answer proves that
-// size; requests and answers carry a few values that the ends want to tell each other.
+// Package echo measures round trip time and loss of a path over UDP: between gateways through the tunnel, between a
+// node and a gateway through the overlay, and between nodes of two clusters through both. Requests can have the full
+// size of the path and are never fragmented, so that a reply verifies that size. Requests and replies also carry a few
+// values between the ends.
 //
-// The exchange authenticates nobody: whoever can put packets on the path can forge them. That is kept by
-// WireGuard and by the filters of package netops. IPv4 only.
+// Messages are not authenticated: every host that can send packets on the path can forge them. WireGuard and the
+// filters of package netops prevent that. IPv4 only.
 package echo
 
 import (
@@ -18,14 +18,14 @@ import (
 // Port is the UDP port at which nodes and gateways answer.
 const Port = 6092
 
-// Sizes of a message, without IP and UDP headers (28 bytes), in bytes.
+// Sizes of a message in bytes, without IP and UDP headers (28 bytes).
 const (
 	MinSize = 68
 	MaxSize = 65507
 )
 
-// version is the layout below. What is added to it later takes a new flag and the padding's first bytes: an
-// older end ignores both. Only a change of what is there takes a new version.
+// version is the version of the layout below. Additions use a new flag and the first bytes of the padding, which older
+// ends ignore. Only incompatible changes need a new version.
 //
 //	 0 magic "LQNE"    4 version     5 kind       6 flags
 //	 8 session        16 sent       24 sequence  28 size       30 path, bytes
@@ -34,10 +34,10 @@ const (
 //	60 endpoint       64 nodes                    68 padding up to size
 const version = 1
 
-// Magic is what every message begins with. Neither WireGuard's messages nor those of VXLAN and Geneve do.
+// Magic is the beginning of every message. It differs from messages of WireGuard, VXLAN and Geneve.
 const Magic = "LQNE"
 
-// Kind tells a request from a reply.
+// Kind distinguishes requests and replies.
 type Kind uint8
 
 // The kinds.
@@ -46,7 +46,7 @@ const (
 	Reply   Kind = 2
 )
 
-// Flags say which values of the content are there.
+// Flags of the values that the content has.
 const (
 	flagNode     = 1 << 0
 	flagReport   = 1 << 1
@@ -67,56 +67,56 @@ type Message struct {
 	Kind     Kind
 	Session  uint64 // of the prober, random: replies to another process or target do not match
 	Sequence uint32
-	Sent     int64 // the sender's clock; means nothing to the other side, which returns it
+	Sent     int64 // the sender's clock; the receiver returns it unchanged
 	Size     int   // bytes, with padding; MinSize to MaxSize
 	Content  Content
 }
 
-// Content is what the ends tell each other. The zero value is nothing.
+// Content has the values that the ends exchange. The zero value is empty.
 type Content struct {
-	// Node is the address of a node of the sender's cluster that answers echoes, as the receiver's cluster
-	// sees it; the zero value: none.
+	// Node is the address of a node of the sender's cluster that answers echoes, as the receiver's cluster reaches it;
+	// the zero value: none.
 	Node netip.Addr
-	// Report is what a node tells its gateway; the zero value: nothing.
+	// Report is the report of a node to its gateway; the zero value: none.
 	Report Report
-	// Path is what the sender found out of its way to the receiver, outside overlay and tunnel.
+	// Path is the measured path from the sender to the receiver, outside overlay and tunnel.
 	Path Path
-	// Witness says, in a gateway's reply, that the node is to report when this gateway does not answer any more; in the
-	// node's request, that it does.
+	// Witness in a gateway's reply requests the node to report when this gateway stops answering; in the node's request
+	// it confirms that.
 	Witness bool
-	// NoWay says that the sender, a gateway, can forward no packets of the receiver: to a node, that no tunnel of its
-	// works; to a gateway of the peer, that no node answers it. From a node, it says that no answers of the receiver
-	// arrive.
+	// NoWay means that the sender, a gateway, cannot forward packets of the receiver: sent to a node, because none of
+	// its tunnels works; sent to a gateway of the peer, because no node answers it. From a node it means that no
+	// replies of the receiver arrive.
 	NoWay bool
-	// Draining says that the sender, a gateway, is about to end: others should carry what it does.
+	// Draining means that the sender, a gateway, will shut down: other gateways should carry its packets.
 	Draining bool
-	// Unused says that the sender sends no packets of pods to the receiver, a gateway, as long as others carry them.
+	// Unused means that the sender sends no packets of pods to the receiver, a gateway, while others carry them.
 	Unused bool
-	// Epoch says since when the sender, a gateway, has its pod, and Newest which epoch is the latest that the sender
-	// has heard of the receiver: another pod with the same key. Unix seconds; zero: not known.
+	// Epoch is the time since which the sender, a gateway, has its pod. Newest is the latest epoch that the sender has
+	// received from the receiver's key, to detect another pod with the same key. Unix seconds; zero: not known.
 	Epoch, Newest uint32
-	// Endpoint is, from a gateway of a client, the underlay address at which it reaches the receiver; from one of a
-	// server, an address at which clients may reach it, each time another one. The zero value: none.
+	// Endpoint is, from a gateway of a client, the underlay address at which it reaches the receiver; from a gateway of
+	// a server, an address at which clients may reach it, in turn. The zero value: none.
 	Endpoint netip.Addr
-	// OwnNode says that Endpoint is the address of the node on which the sender runs.
+	// OwnNode means that Endpoint is the address of the node on which the sender runs.
 	OwnNode bool
-	// Nodes is how many nodes of its cluster the sender, a gateway, reaches; zero: not known.
+	// Nodes is the number of nodes of its cluster that the sender, a gateway, reaches; zero: not known.
 	Nodes uint32
 }
 
-// Path is what is known of the size of a path. The zero value: nobody has asked yet.
+// Path is the measured size of a path. The zero value: not measured yet.
 type Path struct {
 	Asked bool
-	Size  int // bytes, of the largest IP packet that goes there and back in one piece; 0: nobody answers
+	Size  int // bytes: largest IP packet that passes in both directions unfragmented; 0: no reply
 }
 
 // Report is a node's view of its own path.
 type Report struct {
-	Internal   netip.Addr    // the node's internal address; the zero value: there is no report
-	OverlayRTT time.Duration // node to gateway and back; in microseconds on the wire, 71 minutes at most
-	Proven     bool          // whether a node of the peer has ever answered; without it the rest is zero
-	ProofAge   time.Duration // since that answer; in milliseconds on the wire, 49 days at most
-	ProofRTT   time.Duration // of that answer; in microseconds on the wire
+	Internal    netip.Addr    // the node's internal address; the zero value: no report
+	OverlayRTT  time.Duration // node to gateway and back; in microseconds on the wire, 71 minutes at most
+	Verified    bool          // whether a node of the peer has ever answered; otherwise the rest is zero
+	VerifiedAge time.Duration // time since that answer; in milliseconds on the wire, 49 days at most
+	VerifiedRTT time.Duration // of that answer; in microseconds on the wire
 }
 
 // AppendTo appends the message in wire format to b.
@@ -143,7 +143,7 @@ func (m Message) AppendTo(b []byte) ([]byte, error) {
 
 var zeros [256]byte
 
-// put writes the content that there is and returns its flags.
+// put writes the content and returns its flags.
 func (c Content) put(fixed []byte) (flags uint16) {
 	if c.Node.Is4() {
 		flags |= flagNode
@@ -173,10 +173,10 @@ func (c Content) put(fixed []byte) (flags uint16) {
 	flags |= flagReport
 	putAddr(fixed[36:], c.Report.Internal)
 	putUnits(fixed[40:], c.Report.OverlayRTT, time.Microsecond)
-	if c.Report.Proven {
+	if c.Report.Verified {
 		flags |= flagProof
-		putUnits(fixed[44:], c.Report.ProofAge, time.Millisecond)
-		putUnits(fixed[48:], c.Report.ProofRTT, time.Microsecond)
+		putUnits(fixed[44:], c.Report.VerifiedAge, time.Millisecond)
+		putUnits(fixed[48:], c.Report.VerifiedRTT, time.Microsecond)
 	}
 	return flags
 }
@@ -193,7 +193,7 @@ func putAddr(b []byte, addr netip.Addr) {
 	copy(b, four[:])
 }
 
-// putUnits writes a duration as a number of units; what is out of range becomes the nearest that is not.
+// putUnits writes a duration as a number of units, limited to the range of the field.
 func putUnits(b []byte, d, unit time.Duration) {
 	binary.BigEndian.PutUint32(b, uint32(min(max(d/unit, 0), math.MaxUint32)))
 }
@@ -202,10 +202,10 @@ func units(b []byte, unit time.Duration) time.Duration {
 	return time.Duration(binary.BigEndian.Uint32(b)) * unit
 }
 
-// Reason says why a packet was ignored.
+// Reason is the reason for which a packet was ignored.
 type Reason string
 
-// What Parse may find wrong, in the order in which it looks.
+// Errors of Parse, in the order of its checks.
 const (
 	ErrShort   Reason = "shorter than a message"
 	ErrMagic   Reason = "not an echo"
@@ -217,7 +217,7 @@ const (
 // Error implements error.
 func (r Reason) Error() string { return "echo: " + string(r) }
 
-// Parse reads a packet. It allocates nothing, and keeps nothing of b.
+// Parse decodes a packet. It does not allocate, and does not retain b.
 func Parse(b []byte) (Message, error) {
 	switch {
 	case len(b) < MinSize:
@@ -264,9 +264,9 @@ func parseContent(b []byte, flags uint16) (c Content) {
 	c.Report.Internal = netip.AddrFrom4([4]byte(b[36:]))
 	c.Report.OverlayRTT = units(b[40:], time.Microsecond)
 	if flags&flagProof != 0 {
-		c.Report.Proven = true
-		c.Report.ProofAge = units(b[44:], time.Millisecond)
-		c.Report.ProofRTT = units(b[48:], time.Microsecond)
+		c.Report.Verified = true
+		c.Report.VerifiedAge = units(b[44:], time.Millisecond)
+		c.Report.VerifiedRTT = units(b[48:], time.Microsecond)
 	}
 	return c
 }

@@ -21,13 +21,13 @@ func fullMessage() Message {
 			Node: netip.MustParseAddr("10.70.0.9"), Path: Path{Asked: true, Size: 1500}, Witness: true,
 			Report: Report{
 				Internal: netip.MustParseAddr("10.80.0.7"), OverlayRTT: 300 * time.Microsecond,
-				Proven: true, ProofAge: 1500 * time.Millisecond, ProofRTT: 2 * time.Millisecond,
+				Verified: true, VerifiedAge: 1500 * time.Millisecond, VerifiedRTT: 2 * time.Millisecond,
 			},
 		},
 	}
 }
 
-// The two clusters of a peering are not upgraded together: these bytes are a promise.
+// The wire format must be stable, because the two clusters of a peering are not upgraded together.
 func TestWireFormat(t *testing.T) {
 	const want = "4c514e450102001f" + // magic, version 1, reply, five flags
 		"0102030405060708" + "2122232425262728" + "11121314" + "004c05dc" + // session, sent, sequence, size, path
@@ -51,7 +51,7 @@ func TestParseReadsWhatAppendToWrote(t *testing.T) {
 		"not yet seen": {Kind: Request, Size: 100, Content: Content{Report: Report{Internal: netip.MustParseAddr("10.80.0.7")}}},
 		"silent path":  {Kind: Request, Size: 100, Content: Content{Path: Path{Asked: true}}},
 		"witness":      {Kind: Reply, Size: 100, Content: Content{Witness: true}},
-		"no way on":    {Kind: Reply, Size: 100, Content: Content{NoWay: true}},
+		"no path on":   {Kind: Reply, Size: 100, Content: Content{NoWay: true}},
 		"draining":     {Kind: Reply, Size: 100, Content: Content{Draining: true}},
 		"unused":       {Kind: Request, Size: 100, Content: Content{Unused: true}},
 		"epochs":       {Kind: Reply, Size: MinSize, Content: Content{Epoch: math.MaxUint32, Newest: 1}},
@@ -79,14 +79,14 @@ func TestParseReadsWhatAppendToWrote(t *testing.T) {
 
 func TestDurationsOutOfRangeBecomeTheNearest(t *testing.T) {
 	m := fullMessage()
-	m.Content.Report.OverlayRTT, m.Content.Report.ProofAge = -time.Second, 365*24*time.Hour
+	m.Content.Report.OverlayRTT, m.Content.Report.VerifiedAge = -time.Second, 365*24*time.Hour
 	packet, _ := m.AppendTo(nil)
 	got, err := Parse(packet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := got.Content.Report; r.OverlayRTT != 0 || r.ProofAge != math.MaxUint32*time.Millisecond {
-		t.Errorf("read overlay RTT %v, proof age %v", r.OverlayRTT, r.ProofAge)
+	if r := got.Content.Report; r.OverlayRTT != 0 || r.VerifiedAge != math.MaxUint32*time.Millisecond {
+		t.Errorf("read overlay RTT %v, proof age %v", r.OverlayRTT, r.VerifiedAge)
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestAskNext: the answer of a target that was slow counts, and comes from no other.
-func TestAskNext(t *testing.T) {
+// TestSwitchTarget: a late reply of the previous target counts, a reply of any other address does not.
+func TestSwitchTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
 		w.delay = 750 * time.Millisecond
@@ -20,7 +20,7 @@ func TestAskNext(t *testing.T) {
 		var lost int
 		p = probe(t, s, ProbeConfig{Target: targets[0], Interval: 2 * time.Second, OnLost: func(int) {
 			lost++
-			if err := p.AskNext(targets[lost%2]); err != nil {
+			if err := p.SwitchTarget(targets[lost%2]); err != nil {
 				t.Error(err)
 			}
 		}})
@@ -42,15 +42,15 @@ func TestAskNext(t *testing.T) {
 		if n := s.Ignored()[ReasonSource]; n != before+1 {
 			t.Errorf("%d answers of a target that was not asked are ignored, want one", n-before)
 		}
-		if err := p.AskNext(netip.AddrPort{}); err == nil {
+		if err := p.SwitchTarget(netip.AddrPort{}); err == nil {
 			t.Error("took a target without an address")
 		}
 	})
 }
 
-// TestAskNextOfNobody: targets that do not answer get a request each interval and each timeout, 60 and 115 in 30 s,
-// however long.
-func TestAskNextOfNobody(t *testing.T) {
+// TestSwitchTargetWithoutReplies: targets that do not answer get one request per interval and per timeout, 60 and 115
+// in 30 s.
+func TestSwitchTargetWithoutReplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
 		w.attach(t, gatewayAddr, nil)
@@ -61,7 +61,7 @@ func TestAskNextOfNobody(t *testing.T) {
 		p = probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
 			Target: targets[0], Interval: 500 * time.Millisecond, Timeout: 260 * time.Millisecond, OnLost: func(int) {
 				lost++
-				if err := p.AskNext(targets[lost%2]); err != nil {
+				if err := p.SwitchTarget(targets[lost%2]); err != nil {
 					t.Error(err)
 				}
 			},

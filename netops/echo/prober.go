@@ -13,42 +13,43 @@ const (
 	DefaultWindow  = 64
 )
 
-// minInterval keeps a mistaken zero or a missing unit from flooding a path.
+// minInterval prevents floods by a zero interval or a missing unit.
 const minInterval = 10 * time.Millisecond
 
-// ProbeConfig says what a Prober asks, whom, and how often. The callbacks run on the socket's own goroutines:
-// they must not wait, nor close the socket; they may call the prober and add others. One may run before
-// Probe returns, and one may still be running when Stop returns.
+// ProbeConfig is the configuration of a Prober. The callbacks run on the socket's goroutines: they must not block or
+// close the socket; they may call the prober and add others. A callback may run before Probe returns, and one may still
+// be running when Stop returns.
 type ProbeConfig struct {
 	Target   netip.AddrPort
-	Way      Way
+	Route    Route
 	Interval time.Duration // between requests; 10 ms at least
-	// Calm is the time between requests while none of the window is lost, and while nobody answers; zero: Interval.
+	// Calm is the time between requests while no request of the window is lost, and while there are no replies; zero:
+	// Interval.
 	Calm time.Duration
-	// Train is how many requests are sent at once while it is calm: one awakening of a path serves many. Zero: one.
+	// Train is the number of requests that are sent together while calm, to wake up a path once for many. Zero: one.
 	Train int
-	// Timeout is after how long a request is given up; zero: DefaultTimeout. Where round trips take long it is longer:
+	// Timeout is the time after which a request is given up; zero: DefaultTimeout. It is extended for long round trips:
 	// see roundTrips.
 	Timeout time.Duration
 	Size    int // of a request, bytes without IP and UDP headers; zero: MinSize
-	// Window is the number of last requests from which loss and median are taken; zero: DefaultWindow. It is
-	// rounded up to a power of two, and to what may be outstanding.
+	// Window is the number of last requests for loss and median; zero: DefaultWindow. It is rounded up to a power of
+	// two, and to the maximum number of outstanding requests.
 	Window int
 	Span   time.Duration // for which a request counts as loss; zero: as long as it is in the window
-	// Silence is how long a path may be silent before it counts as a new one when it answers again: what was lost on it
-	// before is no loss. Zero: as long as it likes.
+	// Silence is the time without replies after which a path counts as new when it answers again: earlier losses no
+	// longer count. Zero: no limit.
 	Silence time.Duration
 
-	Content func() Content                         // of each request; nil: nothing
-	OnReply func(reply Message, rtt time.Duration) // each answer, late ones too; nil: nothing
-	// OnLost is called for each loss with the number of losses since the last answer, which counts from one. It is not
-	// called for what was lost before a request that has been answered. nil: nothing.
+	Content func() Content                         // of each request; nil: none
+	OnReply func(reply Message, rtt time.Duration) // called for each reply, late ones too; nil: none
+	// OnLost is called for each loss with the number of consecutive losses since the last reply. It is not called for
+	// requests that were sent before an answered one. nil: none.
 	OnLost func(consecutive int)
-	// OnSilence is called once when no answer comes for Calm and one and a half times Patience, or longer where round
-	// trips take longer or vary, though some more requests were sent meanwhile. It does not look at single losses. nil:
-	// nothing.
+	// OnSilence is called once if there is no reply for Calm plus one and a half times Patience, or longer if round
+	// trips are longer or vary, although additional requests were sent meanwhile. Single losses have no effect. nil:
+	// none.
 	OnSilence func()
-	Patience  time.Duration // with a quiet path, of OnSilence
+	Patience  time.Duration // of OnSilence, for a path without delay
 }
 
 func (c ProbeConfig) withDefaults() (ProbeConfig, error) {
@@ -72,64 +73,65 @@ func (c ProbeConfig) withDefaults() (ProbeConfig, error) {
 
 func validTarget(t netip.AddrPort) bool { return t.Addr().Is4() && t.Port() != 0 }
 
-// Way is how packets leave the host. The zero value: as the routes of unmarked packets say.
-type Way struct {
+// Route is the path of packets out of the host. The zero value: the route of unmarked packets.
+type Route struct {
 	Link int    // index of the link; 0: that of the route
-	Mark uint32 // by which a route is looked up; it needs CAP_NET_ADMIN
+	Mark uint32 // mark for the route lookup; it requires CAP_NET_ADMIN
 }
 
-// ProbeStats is what a prober has seen.
+// ProbeStats are the statistics of a prober.
 type ProbeStats struct {
-	Sent     uint64  // requests since Probe, those that could not be sent included
-	Received uint64  // answers since Probe
-	Loss     float64 // share of the span's requests without an answer, 0 to 1; counted from the first answer on,
-	// and from the first one after a silence
-	Missing   int           // how many these are
-	LastLoss  time.Time     // when the last of them was sent; zero: there is none
-	Lost      int           // requests without an answer since the last answer
-	RTT       time.Duration // median of the window; zero: no answer in it
+	Sent     uint64 // requests since Probe, including those that could not be sent
+	Received uint64 // replies since Probe
+	// Loss is the share of the span's requests without a reply, 0 to 1, counted from the first reply on, and again from
+	// the first one after a silence.
+	Loss      float64
+	Missing   int           // number of these requests
+	LastLoss  time.Time     // when the last of them was sent; zero: none
+	Lost      int           // consecutive requests without a reply since the last reply
+	RTT       time.Duration // median of the window; zero: no reply in it
 	LastReply time.Time     // zero: none from this target
-	LastError error         // why the last request could not be sent; nil once an answer came
+	LastError error         // error of the last request if it could not be sent; nil after a reply
 }
 
-// Prober asks one target again and again. Many share a Socket.
+// Prober sends requests to one target periodically. Many probers share a Socket.
 type Prober struct {
 	socket *Socket
 	cfg    ProbeConfig
 
-	// What follows is guarded by socket.mu.
+	// The following fields are guarded by socket.mu.
 	stopped bool
-	due     time.Time // when it has something to do
-	next    time.Time // of the next request
-	train   int       // requests of the present train
+	due     time.Time // time of the next action
+	next    time.Time // time of the next request
+	train   int       // number of requests in the current train
 	session uint64
 	target  netip.AddrPort
-	way     Way
+	route   Route
 	window  window
 	trips   roundTrips
 	silence silence
-	stats   ProbeStats // but Loss and RTT, which come from the window
+	stats   ProbeStats // except Loss and RTT, which come from the window
 }
 
-// Probe begins to ask cfg.Target, at once.
+// Probe starts a prober of cfg.Target. The first request is sent immediately.
 func (s *Socket) Probe(cfg ProbeConfig) (*Prober, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	p := &Prober{socket: s, cfg: cfg, way: cfg.Way}
+	p := &Prober{socket: s, cfg: cfg, route: cfg.Route}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.aim(cfg.Target)
+	p.start(cfg.Target)
 	s.wakeUp()
 	return p, nil
 }
 
-// Socket is the one that asks. A prober ends with it.
+// Socket returns the prober's socket. The prober ends with it.
 func (p *Prober) Socket() *Socket { return p.socket }
 
-// SetTarget asks another target from now on, at once. Window, losses and last answer begin anew; the same
-// target changes nothing.
+// SetTarget changes the target and sends a request immediately. Window, losses and last reply are reset. For the same
+// target it does nothing.
 func (p *Prober) SetTarget(target netip.AddrPort) error {
 	if !validTarget(target) {
 		return fmt.Errorf("probe %v: want an IPv4 address and a port", target)
@@ -137,48 +139,49 @@ func (p *Prober) SetTarget(target netip.AddrPort) error {
 	p.change(func() {
 		if p.target != target {
 			delete(p.socket.probers, p.session)
-			p.aim(target)
+			p.start(target)
 		}
 	})
 	return nil
 }
 
-// AskNext asks a target from now on, at once. Answers of the one before still count: a slow one is not lost. Window,
-// losses and last answer go on. What is outstanding is not told when it is lost: else each loss would call for one more
-// request.
-func (p *Prober) AskNext(target netip.AddrPort) error {
+// SwitchTarget changes the target and sends a request immediately. Late replies of the previous target still count.
+// Window, losses and last reply are kept. OnLost is not called for outstanding requests; otherwise each loss would
+// cause another request.
+func (p *Prober) SwitchTarget(target netip.AddrPort) error {
 	if !validTarget(target) {
 		return fmt.Errorf("probe %v: want an IPv4 address and a port", target)
 	}
 	p.change(func() {
 		p.target = target
 		p.window.release()
-		p.askNow()
+		p.sendNext()
 	})
 	return nil
 }
 
-// SetWay sends requests another way from now on.
-func (p *Prober) SetWay(way Way) {
-	p.change(func() { p.way = way })
+// SetRoute changes the route of requests.
+func (p *Prober) SetRoute(route Route) {
+	p.change(func() { p.route = route })
 }
 
-// SetCalm changes the time between requests while it is calm. The present pause ends at once.
+// SetCalm changes the time between requests while calm. The current pause ends immediately.
 func (p *Prober) SetCalm(calm time.Duration) {
 	p.change(func() {
 		if calm = max(calm, p.cfg.Interval); calm != p.cfg.Calm {
 			p.cfg.Calm = calm
-			p.askNow()
+			p.sendNext()
 		}
 	})
 }
 
-// Hurry sends the next request at once.
-func (p *Prober) Hurry() {
-	p.change(p.askNow)
+// SendNow sends the next request immediately.
+func (p *Prober) SendNow() {
+	p.change(p.sendNext)
 }
 
-// change does something to a prober that has not been stopped, which may be due at another time then.
+// change modifies a prober that has not been stopped, and wakes up the sender, because its next action may be due at
+// another time.
 func (p *Prober) change(how func()) {
 	s := p.socket
 	s.mu.Lock()
@@ -190,13 +193,13 @@ func (p *Prober) change(how func()) {
 	s.wakeUp()
 }
 
-// askNow makes the next request due; socket.mu is held.
-func (p *Prober) askNow() {
+// sendNext makes the next request due; socket.mu is held.
+func (p *Prober) sendNext() {
 	p.next = time.Now()
 	p.due = p.next
 }
 
-// Stop ends the requests. The statistics stay.
+// Stop ends the requests. The statistics are kept.
 func (p *Prober) Stop() {
 	s := p.socket
 	s.mu.Lock()
@@ -205,7 +208,7 @@ func (p *Prober) Stop() {
 	delete(s.probers, p.session)
 }
 
-// Stats returns what has been seen so far.
+// Stats returns the current statistics.
 func (p *Prober) Stats() ProbeStats {
 	p.socket.mu.Lock()
 	defer p.socket.mu.Unlock()
@@ -222,25 +225,25 @@ func (p *Prober) Stats() ProbeStats {
 	return stats
 }
 
-// aim begins a session with a target; socket.mu is held.
-func (p *Prober) aim(target netip.AddrPort) {
+// start starts a session with a target; socket.mu is held.
+func (p *Prober) start(target netip.AddrPort) {
 	p.target = target
 	p.session = p.socket.newSession()
 	p.socket.probers[p.session] = p
 	p.window, p.trips = newWindow(p.cfg.Window), roundTrips{}
 	p.stats = ProbeStats{Sent: p.stats.Sent, Received: p.stats.Received}
-	p.listen(time.Now())
-	p.askNow()
+	p.await(time.Now())
+	p.sendNext()
 }
 
-// step does what is due; socket.mu is held. It returns the number of requests given up, whether the target has fallen
-// silent, and whether the request that it returns is to be sent to the target.
+// step performs the actions that are due; socket.mu is held. It returns the number of requests that were given up,
+// whether the target has become silent, and whether the returned request must be sent to the target.
 func (p *Prober) step(now time.Time) (given int, silent bool, request Message, send bool) {
 	silent = p.fallsSilent(now)
 	timeout := p.trips.timeout(p.cfg.Timeout)
 	given = p.window.expire(now.Add(-timeout))
 	p.stats.Lost += given
-	if given > 0 { // it was calm until now: ask again as soon as an interval allows
+	if given > 0 { // the calm period has ended: send as soon as the interval allows
 		if soon := p.socket.nextTime(now, p.interval(now)); soon.Before(p.next) {
 			p.next = soon
 		}
@@ -271,8 +274,8 @@ func (p *Prober) step(now time.Time) (given int, silent bool, request Message, s
 	return given, silent, request, send
 }
 
-// interval is the time between requests as things are: more often than while it is calm, only a path is asked that
-// loses some; socket.mu is held.
+// interval returns the current time between requests; socket.mu is held. Only a path that loses some requests is probed
+// more often than while calm.
 func (p *Prober) interval(now time.Time) time.Duration {
 	if now.Sub(p.stats.LastReply) > p.cfg.Calm+2*p.cfg.Timeout || p.window.calm() {
 		return p.cfg.Calm
@@ -280,13 +283,13 @@ func (p *Prober) interval(now time.Time) time.Duration {
 	return p.cfg.Interval
 }
 
-// nextTime is the next of the times at which requests of an interval are sent. They are the same for all probers
-// of a socket, so that one awakening serves many; a stopped process does not catch up.
+// nextTime returns the next time at which requests of an interval are sent. Times are the same for all probers of a
+// socket, so that one wake-up serves many. A process that was stopped does not catch up.
 func (s *Socket) nextTime(now time.Time, interval time.Duration) time.Time {
 	return s.begin.Add(now.Sub(s.begin).Truncate(interval) + interval)
 }
 
-// failed notes that a request of that session could not be sent, and reports whether the session still runs;
+// failed records that a request of that session could not be sent, and reports whether the session is still active;
 // socket.mu is held.
 func (p *Prober) failed(request Message, err error) bool {
 	if request.Session != p.session || p.stopped {
@@ -298,8 +301,7 @@ func (p *Prober) failed(request Message, err error) bool {
 	return true
 }
 
-// received notes an answer; socket.mu is held. It is not ok if it answers nothing that was asked, or not for
-// the first time.
+// received records a reply; socket.mu is held. ok is false if the reply matches no request, or is a duplicate.
 func (p *Prober) received(reply Message, now time.Time) (rtt time.Duration, ok bool) {
 	rtt, ok = p.window.receive(reply.Sequence, reply.Sent, now)
 	if !ok {
@@ -309,7 +311,7 @@ func (p *Prober) received(reply Message, now time.Time) (rtt time.Duration, ok b
 		p.window.begin(reply.Sequence, now)
 	}
 	p.trips.add(rtt)
-	p.listen(now)
+	p.await(now)
 	p.stats.Received++
 	p.stats.Lost = 0
 	p.stats.LastReply, p.stats.LastError = now, nil

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// errorPause keeps a socket whose reads fail at once from taking a core.
+// errorPause limits the CPU time of a socket whose reads fail immediately.
 const errorPause = 100 * time.Millisecond
 
-// receive takes packets until the socket is closed.
+// receive reads packets until the socket is closed.
 func (s *Socket) receive() {
 	in, out := make([]byte, MaxSize+1), []byte(nil)
 	for {
@@ -35,7 +35,7 @@ func (s *Socket) receive() {
 		if m.Kind == Request {
 			out = s.answer(from, m, out)
 		} else {
-			s.take(from, m)
+			s.deliver(from, m)
 		}
 	}
 }
@@ -52,8 +52,8 @@ func (s *Socket) answer(from netip.AddrPort, request Message, buf []byte) []byte
 	case s.responder == nil:
 		s.ignore(ReasonNoResponder)
 		return buf
-	case s.responder.Knows != nil && !s.responder.Knows(from):
-		s.ignore(ReasonStranger)
+	case s.responder.Accepts != nil && !s.responder.Accepts(from):
+		s.ignore(ReasonUnknownSender)
 		return buf
 	case !s.limits.allow(from.Addr()):
 		s.ignore(ReasonRateLimit)
@@ -66,7 +66,7 @@ func (s *Socket) answer(from netip.AddrPort, request Message, buf []byte) []byte
 	}
 	buf, err := reply.AppendTo(buf[:0])
 	if err == nil {
-		err = s.conn.WriteTo(buf, from, Way{})
+		err = s.conn.WriteTo(buf, from, Route{})
 	}
 	if err != nil {
 		s.ignore(ReasonNotSent)
@@ -74,8 +74,8 @@ func (s *Socket) answer(from netip.AddrPort, request Message, buf []byte) []byte
 	return buf
 }
 
-// take hands a reply to the prober that asked.
-func (s *Socket) take(from netip.AddrPort, reply Message) {
+// deliver passes a reply to its prober.
+func (s *Socket) deliver(from netip.AddrPort, reply Message) {
 	now := time.Now()
 	p, rtt, why := s.match(from, reply, now)
 	if why != "" {
@@ -87,18 +87,18 @@ func (s *Socket) take(from netip.AddrPort, reply Message) {
 	}
 }
 
-// match finds who asked for a reply; nil for a sizer, which has it then.
+// match returns the prober of a reply, or nil for a sizer, to which it has delivered the reply.
 func (s *Socket) match(from netip.AddrPort, reply Message, now time.Time) (*Prober, time.Duration, Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if z := s.sizers[reply.Session]; z != nil {
-		return nil, 0, z.take(from, reply)
+		return nil, 0, z.receive(from, reply)
 	}
 	p, known := s.probers[reply.Session]
 	if !known {
 		return nil, 0, ReasonSession
 	}
-	if !p.window.asked(from, reply.Sequence) {
+	if !p.window.sentTo(from, reply.Sequence) {
 		return nil, 0, ReasonSource
 	}
 	rtt, ok := p.received(reply, now)

@@ -2,14 +2,14 @@ package echo
 
 import "time"
 
-// mostTimeout bounds how long a request on a slow path is waited for, whatever came before.
+// mostTimeout limits the timeout of requests on a slow path.
 const mostTimeout = 2500 * time.Millisecond
 
-// roundTrips are the smoothed round trip time and its variation, as RFC 6298 computes them (section 2). The zero value
-// has seen none.
+// roundTrips has the smoothed round trip time and its variation, as computed in RFC 6298 (section 2). The zero value
+// has no measurements.
 type roundTrips struct{ smoothed, variation time.Duration }
 
-// add takes a measured round trip.
+// add updates both with a measured round trip.
 func (r *roundTrips) add(rtt time.Duration) {
 	if *r == (roundTrips{}) {
 		r.smoothed, r.variation = rtt, rtt/2
@@ -19,13 +19,13 @@ func (r *roundTrips) add(rtt time.Duration) {
 	r.smoothed += (rtt - r.smoothed) / 8
 }
 
-// timeout is after how long a request is lost: a time, or longer where round trips are, so that a packet which is slow,
-// in a long queue or on the way to a satellite, is not taken for lost.
+// timeout returns the time after which a request is lost: least, or longer for long round trips, so that slow packets,
+// for example in a long queue or by satellite, do not count as lost.
 func (r roundTrips) timeout(least time.Duration) time.Duration {
 	return min(max(least, r.smoothed+max(least/2, 4*r.variation)), longestTimeout(least))
 }
 
-// longestTimeout is what timeout returns at most.
+// longestTimeout returns the maximum of timeout.
 func longestTimeout(least time.Duration) time.Duration {
 	return max(least, min(4*least, mostTimeout))
 }

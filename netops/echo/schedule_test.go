@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestProbersSendTogether: probers that begin at different times send their requests at the same ones.
+// TestProbersSendTogether: probers that start at different times send their requests at the same times.
 func TestProbersSendTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
@@ -24,28 +24,28 @@ func TestProbersSendTogether(t *testing.T) {
 	})
 }
 
-// TestHurry: a request at once, and the next one when it is time.
-func TestHurry(t *testing.T) {
+// TestSendNow: a request is sent immediately, and the next one at its regular time.
+func TestSendNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
 		w.attach(t, gatewayAddr, &Responder{})
 		begin := time.Now()
 		p := probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{Target: gatewayAddr, Interval: 10 * time.Second})
 		after(300 * time.Millisecond)
-		p.Hurry()
+		p.SendNow()
 		after(10 * time.Second)
 		if stats := p.Stats(); stats.Sent != 3 || stats.Loss != 0 {
 			t.Errorf("stats %+v: want a request at the beginning, at once, and at its time", stats)
 		}
 		p.Stop()
-		p.Hurry()
+		p.SendNow()
 		after(time.Minute)
 		w.expectSends(t, begin, 0, 0, 300, 300, 10000, 10000) // requests and answers
 	})
 }
 
-// TestCalm: requests are rare while nothing is lost and while nobody answers, and frequent while some are answered,
-// until a whole window is again.
+// TestCalm: requests are rare while none is lost and while there are no replies, and frequent while some are answered,
+// until a whole window is answered again.
 func TestCalm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
@@ -89,7 +89,7 @@ func TestCalm(t *testing.T) {
 	})
 }
 
-// TestTrain: while it is calm, requests are sent several at once.
+// TestTrain: while calm, several requests are sent together.
 func TestTrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
@@ -102,7 +102,7 @@ func TestTrain(t *testing.T) {
 	})
 }
 
-// expectSends compares when packets were sent, in milliseconds since begin.
+// expectSends compares the times at which packets were sent, in milliseconds since begin.
 func (w *wire) expectSends(t *testing.T, begin time.Time, want ...int64) {
 	t.Helper()
 	w.mu.Lock()

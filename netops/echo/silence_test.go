@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// quietly is a prober of a gateway that counts its silences.
-func quietly(t *testing.T, w *wire, silent func()) *Prober {
+// countSilences starts a prober of a gateway with a callback for its silences.
+func countSilences(t *testing.T, w *wire, silent func()) *Prober {
 	return probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
 		Target: gatewayAddr, Interval: 20 * time.Millisecond, Calm: 250 * time.Millisecond, Timeout: 600 * time.Millisecond,
 		Window: 512, OnSilence: silent, Patience: 120 * time.Millisecond,
 	})
 }
 
-// TestSilence: a target that ends is silent once, within half a second, after some more requests; and again after it
-// answered.
+// TestSilence: silence of a target is reported once, within half a second, after some additional requests; and again
+// after it has answered.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
 		w.attach(t, gatewayAddr, &Responder{})
 		var count atomic.Int64
-		p := quietly(t, w, func() { count.Add(1) })
+		p := countSilences(t, w, func() { count.Add(1) })
 		atRest := p.Stats().Sent
 		for round := 1; round <= 3; round++ {
 			after(20*time.Second + time.Duration(round)*77*time.Millisecond)
@@ -41,8 +41,8 @@ func TestSilence(t *testing.T) {
 			if n := int(count.Load()); n != round {
 				t.Errorf("%d silences after %d of 450 ms", n, round)
 			}
-			if n := p.Stats().Sent - sent; n < 1+quickAsks || n > 2+quickAsks {
-				t.Errorf("%d requests were left unanswered, want %d, and those that were due", n, quickAsks)
+			if n := p.Stats().Sent - sent; n < 1+quickProbes || n > 2+quickProbes {
+				t.Errorf("%d requests were left unanswered, want %d, and those that were due", n, quickProbes)
 			}
 			after(10 * time.Second)
 			if n := int(count.Load()); n != round {
@@ -53,15 +53,15 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestSlowIsNotSilent: a target that answers is not silent, however slowly it does, nor if it stands still for a
-// moment, nor by a path that loses.
+// TestSlowIsNotSilent: a target that answers is not silent, even if it is slow, pauses briefly, or its path loses
+// packets.
 func TestSlowIsNotSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
 		w.attach(t, gatewayAddr, &Responder{})
 		var silences []time.Duration
 		begin := time.Now()
-		quietly(t, w, func() { silences = append(silences, time.Since(begin)) })
+		countSilences(t, w, func() { silences = append(silences, time.Since(begin)) })
 		after(10 * time.Second)
 		for range 200 { // a queue fills, to 1.6 s in four
 			w.mu.Lock()
@@ -74,7 +74,7 @@ func TestSlowIsNotSilent(t *testing.T) {
 		w.delay = 0
 		w.mu.Unlock()
 		after(10 * time.Second)
-		for i := range 100 { // it stands still at any time between two requests
+		for i := range 100 { // it pauses at varying times between two requests
 			w.setDrop(func(_, to netip.AddrPort) bool { return to == gatewayAddr })
 			after(180 * time.Millisecond)
 			w.setDrop(nil)
@@ -89,30 +89,30 @@ func TestSlowIsNotSilent(t *testing.T) {
 	})
 }
 
-// TestOwnStall: the process that asks stood still, while answers arrived that it has not read. It asks again and again,
-// but not forever.
+// TestOwnStall: the own process was stopped, so that replies may be unread. It sends more requests, but a limited
+// number.
 func TestOwnStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
 		w.attach(t, gatewayAddr, nil)
 		s := w.attach(t, nodeAddr, nil)
-		p := quietly(t, w, func() {})
-		_ = s.Close() // the test takes the steps
+		p := countSilences(t, w, func() {})
+		_ = s.Close() // the test calls step itself
 		now := time.Now()
-		p.listen(now)
+		p.await(now)
 		steps := 0
 		for silent := false; !silent; steps++ {
 			now = now.Add(time.Second)
 			_, silent, _, _ = p.step(now)
 		}
-		if steps != 2*quickAsks+1 {
-			t.Errorf("silent after %d steps of a process that is late each time, want %d", steps, 2*quickAsks+1)
+		if steps != 2*quickProbes+1 {
+			t.Errorf("silent after %d steps of a process that is late each time, want %d", steps, 2*quickProbes+1)
 		}
 	})
 }
 
-// TestLossIsNotSilence: a node's single requests, of which more than a third are lost on the way there or back, seldom
-// are all lost for so long.
+// TestLossIsNotSilence: single requests of a node, of which more than a third are lost in one of the directions, rarely
+// are all lost for that long.
 func TestLossIsNotSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()

@@ -10,26 +10,26 @@ import (
 	"time"
 )
 
-// LeastPacket is the size in bytes of IP packets that every path carries (RFC 791): none smaller is looked for.
+// LeastPacket is the size in bytes of IP packets that every path carries (RFC 791). Smaller sizes are not tried.
 const LeastPacket = 576
 
-// packetHeaders is what stands before an echo in its packet, in bytes: IP 20, UDP 8.
+// packetHeaders is the size of the headers before an echo, in bytes: IP 20, UDP 8.
 const packetHeaders = 28
 
-// SizeConfig says whose path LargestPacket measures.
+// SizeConfig is the configuration of LargestPacket.
 type SizeConfig struct {
-	Target netip.AddrPort // answers echoes
-	Most   int            // bytes, of the largest packet that is tried: what the link at this end carries
-	Known  int            // what was found before, tried first; 0: nothing
+	Target netip.AddrPort // must answer echoes
+	Most   int            // bytes: largest packet to try, the MTU of the local link
+	Known  int            // last known result, tried first; 0: none
 }
 
-// ErrSilent says that not even the smallest packet was answered.
+// ErrSilent means that not even the smallest packet was answered.
 var ErrSilent = errors.New("no answer, however small the packet")
 
-// LargestPacket returns the size in bytes of the largest IP packet, of LeastPacket to cfg.Most, that goes to the
-// target and comes back without being fragmented. Nobody has to tell what is too large: packets of several
-// sizes are sent at once, and those that are answered count. It takes a round trip where the largest passes, else
-// some rounds of half a second each.
+// LargestPacket returns the size in bytes of the largest IP packet, from LeastPacket to cfg.Most, that reaches the
+// target and returns without fragmentation. It does not depend on ICMP errors: packets of several sizes are sent at
+// once, and the answered ones count. It takes one round trip if the largest passes, otherwise some rounds of half a
+// second each.
 func (s *Socket) LargestPacket(ctx context.Context, cfg SizeConfig) (int, error) {
 	if !validTarget(cfg.Target) || cfg.Most < LeastPacket || cfg.Most > MaxSize+packetHeaders {
 		return 0, fmt.Errorf("measure packets of up to %d bytes to %v: want an IPv4 address, a port, and %d bytes at least",
@@ -42,12 +42,12 @@ func (s *Socket) LargestPacket(ctx context.Context, cfg SizeConfig) (int, error)
 	return size, nil
 }
 
-// searchFan is how many sizes are tried at once to narrow a range.
+// searchFan is the number of sizes that are tried at once to narrow a range.
 const searchFan = 16
 
-// search finds the largest size that passes: ask returns the largest of some sizes that does, 0 if none does. The
-// largest of all is asked for each time: its packets may have been lost for other reasons.
-func search(most, known int, ask func(sizes []int) (int, error)) (int, error) {
+// search returns the largest size that passes: try returns the largest of some sizes that does, 0 if none does. The
+// largest of all sizes is tried in each round, because its packets may have been lost for other reasons.
+func search(most, known int, try func(sizes []int) (int, error)) (int, error) {
 	sizes := []int{LeastPacket}
 	for _, size := range []int{known, known + 1} {
 		if size > LeastPacket && size < most {
@@ -59,7 +59,7 @@ func search(most, known int, ask func(sizes []int) (int, error)) (int, error) {
 	}
 	low, high := 0, most
 	for {
-		got, err := ask(sizes)
+		got, err := try(sizes)
 		switch {
 		case err != nil:
 			return 0, err
@@ -67,7 +67,7 @@ func search(most, known int, ask func(sizes []int) (int, error)) (int, error) {
 			return most, nil
 		case got == 0 && low == 0:
 			return 0, ErrSilent
-		case got == 0: // what is less was answered in an earlier round
+		case got == 0: // smaller sizes were answered in an earlier round
 			high = sizes[0]
 		default:
 			low, high = got, min(high, sizes[slices.Index(sizes, got)+1])
@@ -83,13 +83,13 @@ func search(most, known int, ask func(sizes []int) (int, error)) (int, error) {
 	}
 }
 
-// How long the answers of one round are waited for.
+// Times of one round.
 const (
-	sizeSilence  = 2 * time.Second        // for the first one
-	sizePatience = 400 * time.Millisecond // from then on, or sizeRTTs round trips if that is longer
+	sizeSilence  = 2 * time.Second        // until the first reply
+	sizePatience = 400 * time.Millisecond // after that, or sizeRTTs round trips if that is longer
 	sizeRTTs     = 8
 	sizeRepeat   = 100 * time.Millisecond // between two packets of the same size
-	sizeTries    = 3                      // packets of one size, once any is answered
+	sizeTries    = 3                      // packets of one size, after the first reply to any
 )
 
 // sizer is one round of LargestPacket.
@@ -105,8 +105,9 @@ type sizeAnswer struct {
 	rtt      time.Duration
 }
 
-// take notes an answer; the socket's mu is held. An answer is as long as its request was: both ways carry it.
-func (z *sizer) take(from netip.AddrPort, reply Message) Reason {
+// receive records a reply; the socket's mu is held. A reply is as long as its request, so that it verifies both
+// directions.
+func (z *sizer) receive(from netip.AddrPort, reply Message) Reason {
 	switch {
 	case from != z.target:
 		return ReasonSource
@@ -119,7 +120,7 @@ func (z *sizer) take(from netip.AddrPort, reply Message) Reason {
 	}
 	select {
 	case z.answers <- sizeAnswer{int(reply.Sequence), rtt}:
-	default: // more answers than were asked for
+	default: // more replies than requests
 		return ReasonSequence
 	}
 	return ""
@@ -141,7 +142,7 @@ func (s *Socket) largestOf(ctx context.Context, target netip.AddrPort, sizes []i
 	defer end.Stop()
 	defer repeat.Stop()
 	answered := make([]bool, len(sizes))
-	s.askSizes(z, session, answered)
+	s.sendSizes(z, session, answered)
 	for tries := 1; ; {
 		select {
 		case a := <-z.answers:
@@ -154,7 +155,7 @@ func (s *Socket) largestOf(ctx context.Context, target netip.AddrPort, sizes []i
 			}
 		case <-repeat.C:
 			if largest == 0 || tries < sizeTries {
-				s.askSizes(z, session, answered)
+				s.sendSizes(z, session, answered)
 				tries++
 			}
 		case <-end.C:
@@ -167,16 +168,16 @@ func (s *Socket) largestOf(ctx context.Context, target netip.AddrPort, sizes []i
 	}
 }
 
-// askSizes sends one packet of each size that has not been answered. Those that cannot be sent, as they are larger
-// than what this end's link carries, are like those that are not answered.
-func (s *Socket) askSizes(z *sizer, session uint64, answered []bool) {
+// sendSizes sends one packet of each size that has not been answered. Packets that cannot be sent, because they are
+// larger than the local link's MTU, count as not answered.
+func (s *Socket) sendSizes(z *sizer, session uint64, answered []bool) {
 	for i, size := range z.sizes {
 		if answered[i] {
 			continue
 		}
 		m := Message{Kind: Request, Session: session, Sequence: uint32(i), Sent: time.Now().UnixNano(), Size: size - packetHeaders}
 		if packet, err := m.AppendTo(nil); err == nil {
-			_ = s.conn.WriteTo(packet, z.target, Way{})
+			_ = s.conn.WriteTo(packet, z.target, Route{})
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestSearch finds every size of a path, with right and wrong memories of it, in few questions.
+// TestSearch finds all sizes of a path, with correct and wrong known sizes, in few rounds.
 func TestSearch(t *testing.T) {
 	for _, most := range []int{LeastPacket, 1450, 1500, 9000, 65535} {
 		for _, known := range []int{0, LeastPacket, 577, 1400, 1499, most - 1, most, most + 1} {
@@ -35,7 +35,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// largestWithin is a path that carries so much; it wants to be asked in ascending order.
+// largestWithin returns the largest size that fits the path. Sizes must be ascending.
 func largestWithin(t *testing.T, sizes []int, path int) (largest int) {
 	for i, size := range sizes {
 		if i > 0 && size <= sizes[i-1] {
@@ -48,7 +48,7 @@ func largestWithin(t *testing.T, sizes []int, path int) (largest int) {
 	return largest
 }
 
-// TestSearchOutlastsLoss: where larger packets were lost once for another reason, the size that passes is found yet.
+// TestSearchOutlastsLoss: the size is found although larger packets were lost once for another reason.
 func TestSearchOutlastsLoss(t *testing.T) {
 	rounds := 0
 	got, err := search(1500, 0, func(sizes []int) (int, error) {
@@ -73,11 +73,11 @@ func TestSearchOfSilence(t *testing.T) {
 	}
 }
 
-// TestLargestPacket measures paths whose hops drop what is too large, and say nothing.
+// TestLargestPacket measures paths whose hops drop packets that are too large, without ICMP errors.
 func TestLargestPacket(t *testing.T) {
 	for _, c := range []struct {
 		path, known int
-		delay, most time.Duration // of the wire, one way; what the measurement may take
+		delay, most time.Duration // of the wire, one way; maximum time of the measurement
 	}{
 		{path: 9000, delay: time.Millisecond, most: 2 * time.Millisecond},
 		{path: 1500, known: 1500, delay: time.Millisecond, most: time.Second / 2},
@@ -106,12 +106,12 @@ func TestLargestPacket(t *testing.T) {
 	}
 }
 
-// TestLargestPacketWaitsForTheFirstAnswer: the other end begins to answer after a while.
+// TestLargestPacketWaitsForTheFirstAnswer: the target starts to answer after a while.
 func TestLargestPacketWaitsForTheFirstAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
 		begin := time.Now()
-		w.attach(t, gatewayAddr, &Responder{Knows: func(netip.AddrPort) bool { return time.Since(begin) > time.Second }})
+		w.attach(t, gatewayAddr, &Responder{Accepts: func(netip.AddrPort) bool { return time.Since(begin) > time.Second }})
 		s := w.attach(t, nodeAddr, nil)
 		got, err := s.LargestPacket(t.Context(), SizeConfig{Target: gatewayAddr, Most: 1500})
 		took := time.Since(begin)
@@ -121,8 +121,8 @@ func TestLargestPacketWaitsForTheFirstAnswer(t *testing.T) {
 	})
 }
 
-// TestLargestPacketOfNobody: it ends with silence, and with its context.
-func TestLargestPacketOfNobody(t *testing.T) {
+// TestLargestPacketWithoutReplies ends with ErrSilent, and with its context.
+func TestLargestPacketWithoutReplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
 		s := w.attach(t, nodeAddr, nil)
@@ -149,7 +149,7 @@ func TestLargestPacketRefuses(t *testing.T) {
 	}
 }
 
-// TestForgedSizes: neither a stranger nor the target itself makes a path larger than it is.
+// TestForgedSizes: forged replies of another host or of the target itself do not increase the measured size.
 func TestForgedSizes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()

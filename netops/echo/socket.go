@@ -10,70 +10,70 @@ import (
 	"time"
 )
 
-// Limits of the answers that a Responder gives unless it says otherwise.
+// Default limits of a Responder.
 const (
-	DefaultRate  = 1000 // a second
+	DefaultRate  = 1000 // per second
 	DefaultBurst = 200
 )
 
-// Config says where a Socket listens and whether it answers.
+// Config is the configuration of a Socket.
 type Config struct {
 	Local  netip.AddrPort // an IPv4 address of this host; port zero: any free one
-	Device string         // takes and sends packets only through this link, as long as that link lives; "": any
+	Device string         // link to which the socket is bound, for the lifetime of that link; "": any
 	// Responder answers requests; nil: requests are ignored.
 	Responder *Responder
 }
 
-// Responder is how a Socket answers requests. Replies are as long as their request. The zero value answers
-// without content, within the default limits.
+// Responder is the configuration of the answers to requests. Replies are as long as their requests. The zero value
+// answers without content, within the default limits.
 type Responder struct {
-	Rate  int // replies a second; zero: DefaultRate
+	Rate  int // replies per second; zero: DefaultRate
 	Burst int // replies at once; zero: DefaultBurst
-	Each  int // replies to one address, a second and at once; zero: no limit but that of all
-	// Answer is told of each request that will be answered and returns the reply's content; nil: none. It runs
-	// on the socket's goroutine and must not wait.
+	Each  int // replies to one address, per second and as a burst; zero: only the total limit
+	// Answer is called for each request that will be answered and returns the reply's content; nil: none. It runs on
+	// the socket's goroutine and must not block.
 	Answer func(from netip.AddrPort, request Message) Content
-	// Knows reports whether somebody is answered at all; nil: everybody is. It runs as Answer does.
-	Knows func(from netip.AddrPort) bool
+	// Accepts reports whether a sender is answered; nil: all are. It is called as Answer is.
+	Accepts func(from netip.AddrPort) bool
 }
 
-// Why a sound message is ignored.
+// Reasons for which a valid message is ignored.
 const (
-	ReasonNoResponder Reason = "no responder"
-	ReasonRateLimit   Reason = "rate limit"
-	ReasonStranger    Reason = "request of a stranger"
-	ReasonSession     Reason = "reply of no session"
-	ReasonSource      Reason = "reply from another address"
-	ReasonSequence    Reason = "reply to nothing asked, or once more"
-	ReasonNotSent     Reason = "answer could not be sent"
+	ReasonNoResponder   Reason = "no responder"
+	ReasonRateLimit     Reason = "rate limit"
+	ReasonUnknownSender Reason = "request of a stranger"
+	ReasonSession       Reason = "reply of no session"
+	ReasonSource        Reason = "reply from another address"
+	ReasonSequence      Reason = "reply to nothing asked, or once more"
+	ReasonNotSent       Reason = "answer could not be sent"
 )
 
-// packetConn is a UDP socket. WriteTo does not wait for room in its buffer.
+// packetConn is a UDP socket. WriteTo does not block if its buffer is full.
 type packetConn interface {
 	ReadFromUDPAddrPort(b []byte) (int, netip.AddrPort, error)
-	WriteTo(b []byte, to netip.AddrPort, way Way) error
+	WriteTo(b []byte, to netip.AddrPort, route Route) error
 	Close() error
 }
 
-// Socket is one UDP socket that answers requests and serves any number of probers, with one goroutine that
-// receives and one that sends when it is time.
+// Socket is one UDP socket that answers requests and serves any number of probers, with one goroutine that receives and
+// one that sends at the due times.
 type Socket struct {
 	conn      packetConn
-	begin     time.Time // from which on times of requests are counted
+	begin     time.Time // origin of the times of requests
 	responder *Responder
 	limits    *limits
 	done      chan struct{}
-	wake      chan struct{} // of size one: something else may be due
+	wake      chan struct{} // of size one: the next due time may have changed
 	running   sync.WaitGroup
 	end       func() error // closes the connection, once
 
-	mu      sync.Mutex // guards what follows, and all probers
+	mu      sync.Mutex // guards the following fields, and all probers
 	probers map[uint64]*Prober
 	sizers  map[uint64]*sizer
 	ignored map[Reason]uint64
 }
 
-// newSocket begins to serve conn, which it owns.
+// newSocket starts to serve conn, which it owns.
 func newSocket(conn packetConn, responder *Responder) *Socket {
 	s := &Socket{
 		conn:    conn,
@@ -97,14 +97,14 @@ func newSocket(conn packetConn, responder *Responder) *Socket {
 	return s
 }
 
-// Ignored returns how many packets were ignored since Listen.
+// Ignored returns the number of ignored packets since Listen, by reason.
 func (s *Socket) Ignored() map[Reason]uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.ignored)
 }
 
-// Close ends the socket and its probers, and returns when no callback runs any more.
+// Close closes the socket and its probers, and returns when no callback is running any more.
 func (s *Socket) Close() error {
 	err := s.end()
 	s.running.Wait()
@@ -121,7 +121,7 @@ func (s *Socket) newSession() uint64 {
 	}
 }
 
-// first returns the prober that has something to do first, nil if there is none; s.mu is held.
+// first returns the prober that is due first, nil if there is none; s.mu is held.
 func (s *Socket) first() *Prober {
 	var first *Prober
 	for _, p := range s.probers {
@@ -132,7 +132,7 @@ func (s *Socket) first() *Prober {
 	return first
 }
 
-// wakeUp makes the sending goroutine ask again what is due.
+// wakeUp makes the sending goroutine recompute the next due time.
 func (s *Socket) wakeUp() {
 	select {
 	case s.wake <- struct{}{}:
@@ -161,7 +161,7 @@ func (s *Socket) send() {
 	}
 }
 
-// sendDue does all that is due and returns when there is more to do, if ever.
+// sendDue performs all actions that are due and returns the next due time, if there is one.
 func (s *Socket) sendDue(buf *[]byte) (time.Time, bool) {
 	for {
 		s.mu.Lock()
@@ -177,7 +177,7 @@ func (s *Socket) sendDue(buf *[]byte) (time.Time, bool) {
 		}
 		before := p.stats.Lost
 		given, silent, request, send := p.step(now)
-		target, way := p.target, p.way
+		target, route := p.target, p.route
 		s.mu.Unlock()
 
 		for i := range given {
@@ -187,20 +187,20 @@ func (s *Socket) sendDue(buf *[]byte) (time.Time, bool) {
 			p.cfg.OnSilence()
 		}
 		if send {
-			s.ask(p, target, way, request, buf)
+			s.sendRequest(p, target, route, request, buf)
 		}
 	}
 }
 
-// ask sends one request.
-func (s *Socket) ask(p *Prober, target netip.AddrPort, way Way, request Message, buf *[]byte) {
+// sendRequest sends one request.
+func (s *Socket) sendRequest(p *Prober, target netip.AddrPort, route Route, request Message, buf *[]byte) {
 	if p.cfg.Content != nil {
 		request.Content = p.cfg.Content()
 	}
 	packet, err := request.AppendTo((*buf)[:0])
 	*buf = packet
 	if err == nil {
-		err = s.conn.WriteTo(packet, target, way)
+		err = s.conn.WriteTo(packet, target, route)
 	}
 	if err == nil || errors.Is(err, net.ErrClosed) {
 		return

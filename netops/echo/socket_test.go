@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestProbeMeasuresAndTells(t *testing.T) {
+func TestProbeMeasuresAndReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
 		w.delay = 3 * time.Millisecond
@@ -50,7 +50,7 @@ func TestProbeMeasuresAndTells(t *testing.T) {
 	})
 }
 
-func TestLossIsToldAndEndsWithAnAnswer(t *testing.T) {
+func TestLossIsReportedUntilAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
 		w.attach(t, gatewayAddr, &Responder{})
@@ -77,7 +77,7 @@ func TestLossIsToldAndEndsWithAnAnswer(t *testing.T) {
 	})
 }
 
-// TestLossBeginsWithTheFirstAnswer: a path that comes to be has lost nothing by that.
+// TestLossBeginsWithTheFirstAnswer: requests before the first reply do not count as lost.
 func TestLossBeginsWithTheFirstAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
@@ -96,12 +96,12 @@ func TestLossBeginsWithTheFirstAnswer(t *testing.T) {
 				t.Errorf("%s: loss %v, want %v", when, stats.Loss, loss)
 			}
 		}
-		after(450 * time.Millisecond) // five requests: two are given up, three on their way
+		after(450 * time.Millisecond) // five requests: two are given up, three are outstanding
 		expect("before there is a path", 1)
 		answers(true)
 		after(100 * time.Millisecond)
 		expect("at the first answer", 0)
-		after(200 * time.Millisecond) // those of before would be given up now
+		after(200 * time.Millisecond) // the earlier requests would be given up now
 		expect("after three answers", 0)
 		answers(false)
 		after(350 * time.Millisecond) // one of the four is given up
@@ -123,13 +123,13 @@ func TestRequestIsGivenUpInTimeBetweenSlowProbes(t *testing.T) {
 		w := newWire()
 		w.attach(t, gatewayAddr, nil)
 		begin := time.Now()
-		var told time.Duration
+		var reported time.Duration
 		probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
-			Target: gatewayAddr, Interval: time.Minute, OnLost: func(int) { told = time.Since(begin) },
+			Target: gatewayAddr, Interval: time.Minute, OnLost: func(int) { reported = time.Since(begin) },
 		})
 		after(10 * time.Second)
-		if told != DefaultTimeout {
-			t.Errorf("loss told after %v, want %v", told, DefaultTimeout)
+		if reported != DefaultTimeout {
+			t.Errorf("loss reported after %v, want %v", reported, DefaultTimeout)
 		}
 	})
 }
@@ -162,7 +162,7 @@ func TestSetTargetBeginsAnew(t *testing.T) {
 		w.attach(t, otherAddr, &Responder{Answer: func(netip.AddrPort, Message) Content { asked++; return Content{} }})
 		s := w.attach(t, nodeAddr, nil)
 		p := probe(t, s, ProbeConfig{Target: gatewayAddr, Interval: 10 * time.Second})
-		after(30 * time.Millisecond) // the answer is on its way
+		after(30 * time.Millisecond) // the reply is on its way
 		if err := p.SetTarget(otherAddr); err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func TestSetTargetBeginsAnew(t *testing.T) {
 	})
 }
 
-// TestSlowPath: packets that are slow are not lost, and what is lost on such a path is.
+// TestSlowPath: slow packets are not lost, and packets that are lost on a slow path are.
 func TestSlowPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
@@ -195,7 +195,7 @@ func TestSlowPath(t *testing.T) {
 		w.mu.Lock()
 		w.delay = 750 * time.Millisecond
 		w.mu.Unlock()
-		after(4 * time.Second) // the first slow answers are late
+		after(4 * time.Second) // the first slow replies are late
 		for range 100 {
 			after(100 * time.Millisecond)
 			if stats := p.Stats(); stats.Loss != 0 || stats.Lost != 0 {
@@ -210,7 +210,7 @@ func TestSlowPath(t *testing.T) {
 	})
 }
 
-// TestTimeout: it never gets shorter than asked, nor so long that silence is noticed late.
+// TestTimeout: the timeout is never shorter than configured, and limited, so that silence is detected in time.
 func TestTimeout(t *testing.T) {
 	const least = 600 * time.Millisecond
 	for _, c := range []struct {

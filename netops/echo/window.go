@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// window is what became of the last requests of one prober: a ring, in which a sequence number has its place.
+// window records the last requests of one prober in a ring, indexed by sequence number.
 type window struct {
 	slots []slot
 	next  uint32 // sequence number of the next request
 	tail  uint32 // no request before this one is outstanding
 	fresh uint32 // all requests from this one on are newer than the newest answered one
 
-	opened time.Time // when the first answer came; the zero value: none did
+	opened time.Time // time of the first reply; the zero value: none yet
 }
 
 type slot struct {
@@ -32,17 +32,17 @@ const (
 	outstanding
 	answered
 	lost
-	early // without an answer, from before the first one that came
+	early // without a reply, from before the first reply
 )
 
-// newWindow has room for n requests at least; a power of two, so that sequence numbers may wrap.
+// newWindow returns a window for at least n requests; a power of two, so that sequence numbers may wrap.
 func newWindow(n int) window {
 	return window{slots: make([]slot, 1<<bits.Len(uint(n-1)))}
 }
 
 func (w *window) at(sequence uint32) *slot { return &w.slots[int(sequence)%len(w.slots)] }
 
-// send notes a request to a target and returns its sequence number.
+// send records a request to a target and returns its sequence number.
 func (w *window) send(target netip.AddrPort, now time.Time) uint32 {
 	sequence := w.next
 	*w.at(sequence) = slot{state: outstanding, sequence: sequence, target: target, sent: now}
@@ -53,8 +53,8 @@ func (w *window) send(target netip.AddrPort, now time.Time) uint32 {
 	return sequence
 }
 
-// expire gives up the requests that were sent before the deadline. It returns how many of them are newer than
-// the newest answered one: an older one was lost from a path that is known to work since.
+// expire gives up the requests that were sent before the deadline. It returns the number of those that are newer than
+// the newest answered one: an older one was lost on a path that has worked since.
 func (w *window) expire(deadline time.Time) (given int) {
 	for ; w.tail != w.next; w.tail++ {
 		s := w.at(w.tail)
@@ -72,7 +72,7 @@ func (w *window) expire(deadline time.Time) (given int) {
 	return given
 }
 
-// release has outstanding requests count as neither lost nor on their way. Their answers are still taken.
+// release excludes outstanding requests from both losses and outstanding requests. Their replies are still accepted.
 func (w *window) release() {
 	for i := range w.slots {
 		if s := &w.slots[i]; s.state == outstanding {
@@ -81,8 +81,8 @@ func (w *window) release() {
 	}
 }
 
-// asked reports whether a request was sent to a target, as far as is known: what is forgotten was.
-func (w *window) asked(target netip.AddrPort, sequence uint32) bool {
+// sentTo reports whether a request was sent to that target. For requests that left the window, the answer is true.
+func (w *window) sentTo(target netip.AddrPort, sequence uint32) bool {
 	s := w.at(sequence)
 	return s.state == unused || s.sequence != sequence || s.target == target
 }
@@ -96,15 +96,15 @@ func (w *window) oldest() (sent time.Time, ok bool) {
 	return s.sent, s.state == outstanding
 }
 
-// fail notes that a request could not be sent.
+// fail records that a request could not be sent.
 func (w *window) fail(sequence uint32) {
 	if s := w.at(sequence); s.sequence == sequence && s.state == outstanding {
 		s.state = lost
 	}
 }
 
-// receive notes an answer. One that comes after its request was given up counts: it was slow, not lost. The
-// second answer to a request does not.
+// receive records a reply. A reply counts after its request was given up: it was slow, not lost. The second reply to a
+// request does not count.
 func (w *window) receive(sequence uint32, sent int64, now time.Time) (rtt time.Duration, ok bool) {
 	s := w.at(sequence)
 	if s.sequence != sequence || s.state == unused || s.state == answered || s.sent.UnixNano() != sent {
@@ -117,8 +117,8 @@ func (w *window) receive(sequence uint32, sent int64, now time.Time) (rtt time.D
 	return s.rtt, true
 }
 
-// begin makes an answered request the first one that counts: what was asked before it says when the path came to
-// be, not what it loses, nor how long it is.
+// begin makes an answered request the first one that counts: earlier ones measure the setup of the path instead of its
+// loss or round trip time.
 func (w *window) begin(sequence uint32, now time.Time) {
 	w.opened = now
 	for i := range w.slots {
@@ -132,8 +132,8 @@ func (w *window) begin(sequence uint32, now time.Time) {
 // precedes compares sequence numbers that may have wrapped (RFC 1982).
 func precedes(a, b uint32) bool { return int32(a-b) < 0 }
 
-// loss returns how many of the requests that were sent since then are lost, of how many whose fate is known, and when
-// the last lost one was sent.
+// loss returns the number of lost requests among those sent since then, the number of requests with a known result, and
+// when the last lost one was sent.
 func (w *window) loss(since time.Time) (gone, known int, last time.Time) {
 	for _, s := range w.slots {
 		switch {
@@ -150,13 +150,13 @@ func (w *window) loss(since time.Time) (gone, known int, last time.Time) {
 	return gone, known, last
 }
 
-// calm reports whether nothing is lost in the whole window.
+// calm reports whether the window has no losses.
 func (w *window) calm() bool {
 	return !slices.ContainsFunc(w.slots, func(s slot) bool { return s.state == lost })
 }
 
-// median returns the median round trip of the answered requests; zero without any. What was sent before the path came
-// to be has waited for that, in a tunnel for its handshake: until there is something newer, the least of it counts.
+// median returns the median round trip time of the answered requests; zero without any. Requests before the first reply
+// waited for the setup of the path, in a tunnel for its handshake: their minimum is used until there are newer ones.
 func (w *window) median() time.Duration {
 	var times, waited []time.Duration
 	for _, s := range w.slots {

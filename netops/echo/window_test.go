@@ -10,7 +10,7 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func at(d time.Duration) time.Time { return start.Add(d) }
 
-// share is the share of lost requests.
+// share returns the share of lost requests.
 func share(w window) float64 {
 	gone, known, _ := w.loss(time.Time{})
 	if known == 0 {
@@ -19,7 +19,7 @@ func share(w window) float64 {
 	return float64(gone) / float64(known)
 }
 
-// TestWindowLossOfASpan: what was lost before it does not count.
+// TestWindowLossOfASpan: losses before the span do not count.
 func TestWindowLossOfASpan(t *testing.T) {
 	w := newWindow(8)
 	for i := range 8 {
@@ -107,7 +107,7 @@ func TestWindowBegins(t *testing.T) {
 	if share(w) != 0 {
 		t.Errorf("loss %v of what was asked before the beginning", share(w))
 	}
-	for _, sequence := range []uint32{0, 2} { // that was given up, and that was outstanding
+	for _, sequence := range []uint32{0, 2} { // one given up, one outstanding
 		sent := at(time.Duration(sequence) * time.Second)
 		if rtt, ok := w.receive(sequence, sent.UnixNano(), at(4*time.Second)); !ok || rtt != at(4*time.Second).Sub(sent) {
 			t.Errorf("late answer to request %d: %v, %v", sequence, rtt, ok)
@@ -115,7 +115,7 @@ func TestWindowBegins(t *testing.T) {
 	}
 }
 
-// TestWindowBeforeTheBeginning: requests that waited until the path came to be do not tell how long it is.
+// TestWindowBeforeTheBeginning: requests that waited for the setup of the path do not count for the round trip time.
 func TestWindowBeforeTheBeginning(t *testing.T) {
 	const rtt = 10 * time.Millisecond
 	w := newWindow(8)

@@ -19,13 +19,13 @@ var (
 
 var errNetUnreachable = errors.New("network is unreachable")
 
-// wire is a network in memory whose time is that of the test's bubble.
+// wire is a network in memory that uses the virtual time of the test.
 type wire struct {
 	mu    sync.Mutex
 	ends  map[netip.AddrPort]*wireConn
 	delay time.Duration
 	drop  func(from, to netip.AddrPort) bool
-	most  int // bytes, of the largest IP packet that it carries; 0: any
+	most  int // bytes: largest IP packet that it carries; 0: any
 	sends []time.Time
 }
 
@@ -68,7 +68,7 @@ func (c *wireConn) ReadFromUDPAddrPort(b []byte) (int, netip.AddrPort, error) {
 	}
 }
 
-func (c *wireConn) WriteTo(b []byte, to netip.AddrPort, _ Way) error {
+func (c *wireConn) WriteTo(b []byte, to netip.AddrPort, _ Route) error {
 	c.wire.mu.Lock()
 	defer c.wire.mu.Unlock()
 	c.wire.sends = append(c.wire.sends, time.Now())
@@ -101,7 +101,7 @@ func probe(t *testing.T, s *Socket, cfg ProbeConfig) *Prober {
 	return p
 }
 
-// after lets virtual time pass.
+// after advances the virtual time.
 func after(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // synctest's clock
 	synctest.Wait()
