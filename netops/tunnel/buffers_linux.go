@@ -7,23 +7,23 @@ import (
 	"golang.zx2c4.com/wireguard/device"
 )
 
-// How many buffers of 64 KiB a device may have for packets. wireguard-go has a limit on Android only: elsewhere packets
-// that arrive faster than they are decrypted and written would take gigabytes, and the kernel would end the process,
-// which is the tunnel. Where the limit is reached, packets wait in the queues of the kernel, which drops those that do
-// not fit. Handshakes have a queue of 1,024 of their own (device.QueueHandshakeSize), and no limit in common with
-// packets: who checks them may have to send one.
+// Maximum numbers of packet buffers, 64 KiB each, of a device. wireguard-go has a limit on Android only: elsewhere
+// packets that arrive faster than they are decrypted and written would take gigabytes, and the kernel would kill the
+// process, which carries the tunnel. At the limit, packets wait in kernel queues, which drop those that do not fit.
+// Handshakes have a separate queue of 1,024 (device.QueueHandshakeSize) and share no limit with packets, because
+// processing a handshake may send one.
 const (
-	// held by the loops that read the two sockets, 128 each (conn.IdealBatchSize); they have no limit in a pool
+	// Used by the loops that read the two sockets, 128 each (conn.IdealBatchSize). They are not taken from a pool.
 	readBuffers = 256
-	// of packets from the tunnel, and as many of packets into it. The loop that reads the link holds 128 of these, and
-	// one read is up to 47 packets of a TCP stream.
+	// For packets from the tunnel, and as many for packets into it. The loop that reads the link uses 128 of these, and
+	// one read returns up to 47 packets of a TCP stream.
 	packetBuffers = 384
 	allBuffers    = readBuffers + 2*packetBuffers
 )
 
-// limitBuffers replaces a device's pools, which it has no option for
-// (https://github.com/WireGuard/wireguard-go/pull/69), before anything is taken from them. Packets in each direction
-// have a limit of their own: those that wait for a session would otherwise keep the handshake out.
+// limitBuffers replaces a device's pools, for which wireguard-go has no option
+// (https://github.com/WireGuard/wireguard-go/pull/69), before they are used. Each direction has its own limit:
+// otherwise packets that wait for a session could block the handshake.
 func limitBuffers(d *device.Device) error {
 	pools := reflect.ValueOf(d).Elem().FieldByName("pool")
 	for _, p := range []struct {

@@ -18,8 +18,8 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// TestBuffersAreLimited floods a gateway that stands still while it writes to its link: what waits takes bounded
-// memory, and afterwards everything goes on.
+// TestBuffersAreLimited floods a gateway whose writes to its link are blocked: queued packets take a limited amount of
+// memory, and afterwards traffic continues.
 func TestBuffersAreLimited(t *testing.T) {
 	near, far := newEnds(t)
 	far.join(t, near, waits)
@@ -39,8 +39,8 @@ func TestBuffersAreLimited(t *testing.T) {
 	far.await(t, far.written.Load()+allBuffers, near)
 }
 
-// TestHandshakeOfAFullDevice sends more than a device holds to a peer that is not there yet: the session begins once it
-// is.
+// TestHandshakeOfAFullDevice sends more packets than a device can queue to a peer that does not exist yet: the session
+// starts when the peer exists.
 func TestHandshakeOfAFullDevice(t *testing.T) {
 	near, far := newEnds(t)
 	near.join(t, far, waits)
@@ -51,14 +51,14 @@ func TestHandshakeOfAFullDevice(t *testing.T) {
 	far.await(t, allBuffers, near)
 }
 
-// end is a device of wireguard-go on a link that is part of the test.
+// end is a wireguard-go device on a fake link.
 type end struct {
 	*userspaceEngine
 	*fakeLink
 	key wgtypes.Key
 }
 
-// newEnds returns two, with their sockets open in the namespace of the test.
+// newEnds returns two ends with their sockets in the namespace of the test.
 func newEnds(t *testing.T) (near, far *end) {
 	var ends []*end
 	for range 2 {
@@ -80,14 +80,14 @@ func newEnds(t *testing.T) (near, far *end) {
 	return ends[0], ends[1]
 }
 
-// What an end does first. With a persistent keepalive it begins with a handshake, else with the first packet. If both
-// do, their handshakes can cross.
+// Keepalive intervals. With a persistent keepalive an end starts with a handshake, otherwise with its first packet. If
+// both do, their handshakes can cross.
 const (
 	waits     time.Duration = 0
 	initiates               = time.Second
 )
 
-// join makes the other end the peer of this one.
+// join configures the other end as the peer of this one.
 func (e *end) join(t *testing.T, other *end, keepAlive time.Duration) {
 	d, err := other.read()
 	if err != nil {
@@ -103,7 +103,7 @@ func (e *end) join(t *testing.T, other *end, keepAlive time.Duration) {
 	}
 }
 
-// await sends packets from another end until so many have come out of this one.
+// await sends packets from another end until this one has received count.
 func (e *end) await(t *testing.T, count int64, from *end) {
 	t.Helper()
 	wait.Until(t, "packets arrive", patience, func() bool {
@@ -115,15 +115,15 @@ func (e *end) await(t *testing.T, count int64, from *end) {
 	})
 }
 
-// batch is how many packets a read returns.
+// batch is the number of packets that a read returns.
 const batch = conn.IdealBatchSize
 
-// fakeLink is a TUN that has a batch of small packets for each value in reads, and counts those that are written to it.
+// fakeLink is a TUN that returns a batch of small packets for each value in reads, and counts written packets.
 type fakeLink struct {
 	tun.Device
 	reads   chan struct{}
 	closed  chan struct{}
-	stall   sync.Mutex // while it is held, writes wait
+	stall   sync.Mutex // blocks writes while locked
 	written atomic.Int64
 }
 
@@ -156,7 +156,7 @@ func (l *fakeLink) Write(bufs [][]byte, _ int) (int, error) {
 	return len(bufs), nil
 }
 
-// heap is the memory that is in use, bytes.
+// heap returns the used memory in bytes.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()

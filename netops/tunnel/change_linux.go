@@ -9,12 +9,13 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 )
 
-// probeLink is the name of a link that is there for a moment.
+// probeLink is the name of a temporary link.
 const probeLink = "lqn-probe"
 
-// change replaces the device by one of another implementation, if cfg asks for that, and reports whether it did. One
-// that cannot be made leaves the device alone. The session ends. The counters and the peer's endpoint stay: a server
-// could not find its client without it. Auto, when it is new in cfg, replaces Userspace where the kernel has WireGuard.
+// change replaces the device by one of another implementation if cfg requires it, and reports whether it did. If that
+// cannot be created, the device is unchanged. The session ends. The counters and the peer's endpoint are kept: a server
+// could not reach its client without it. A change of the configuration to Auto replaces Userspace if the kernel has
+// WireGuard.
 func (d *Device) change(cfg Config) (bool, error) {
 	to, auto := cfg.Implementation, cfg.Implementation != Kernel && cfg.Implementation != Userspace
 	if auto {
@@ -29,7 +30,7 @@ func (d *Device) change(cfg Config) (bool, error) {
 		}
 		return false, fmt.Errorf("change from WireGuard in %s to %s: %w", d.implementation, to, err)
 	}
-	have, _ := d.read() // what cannot be read has no endpoint to keep
+	have, _ := d.read() // without a result there is no endpoint to keep
 	d.log.Info("another implementation of WireGuard takes over", "from", d.implementation, "to", to)
 	if err := d.engine.close(); err != nil {
 		d.log.Warn("close of the device before", "error", err)
@@ -43,7 +44,7 @@ func (d *Device) change(cfg Config) (bool, error) {
 	return true, doing("configure", d.engine.configure(fresh))
 }
 
-// available says why a device of an implementation cannot be made; nil: it can.
+// available returns the reason for which a device of an implementation cannot be created, or nil.
 func (d *Device) available(i Implementation) error {
 	if i == Userspace {
 		fd, err := openClone()
@@ -55,7 +56,7 @@ func (d *Device) available(i Implementation) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = probeLink
 	link := &netlink.Wireguard{LinkAttrs: attrs}
-	if err := d.links.LinkAdd(link); err != nil && !errors.Is(err, unix.EEXIST) { // by an earlier process
+	if err := d.links.LinkAdd(link); err != nil && !errors.Is(err, unix.EEXIST) { // left by an earlier process
 		return fmt.Errorf("create WireGuard link %s: %w", probeLink, err)
 	}
 	if err := d.links.LinkDel(link); err != nil {

@@ -1,9 +1,8 @@
-// Package tunnel is the WireGuard device of a gateway: one link, one peer. The kernel's WireGuard carries the
-// packets where there is one, else wireguard-go in this process; both are configured and read the same way.
+// Package tunnel manages the WireGuard device of a gateway: one link, one peer. The kernel's WireGuard carries the
+// packets if it is available, otherwise wireguard-go in this process. Both are configured and read the same way.
 //
-// In scope: that the link exists, keys, the peer, its endpoints. The link's address and MTU, and that it is up, belong
-// to package netops, as do routes, filters and forwarding. The package knows nothing of peerings. Devices exist on
-// Linux only.
+// In scope: the link's existence, keys, the peer, its endpoints. The link's address, MTU and up state are in package
+// netops, as are routes, filters and forwarding. The package does not depend on peerings. Devices exist on Linux only.
 package tunnel
 
 import (
@@ -18,38 +17,38 @@ import (
 	"liqonet.io/liqonet/internal/wireguard"
 )
 
-// Implementation is that of WireGuard; the zero value is Auto.
+// Implementation is the implementation of WireGuard; the zero value is Auto.
 type Implementation = wireguard.Implementation
 
-// The implementations. Auto is the kernel's where there is one.
+// The implementations. Auto is the kernel's if it is available.
 const (
 	Auto      = wireguard.Auto
 	Kernel    = wireguard.Kernel
 	Userspace = wireguard.Userspace
 )
 
-// Config is the wanted state of the device. It can be printed and logged: its secrets show as such only.
+// Config is the desired state of the device. It can be printed and logged: its secrets are redacted.
 type Config struct {
 	Implementation Implementation
 	Name           string // of the link; 15 bytes at most
 	PrivateKey     Secret
 	PresharedKey   Secret // the zero value: none
-	// ListenPort is the UDP port on which the device listens. Zero, allowed with endpoints only, lets the
-	// kernel choose one, and another one at each Renew: a stale translation on the way is left behind so.
+	// ListenPort is the UDP port on which the device listens. Zero, allowed with endpoints only, lets the kernel choose
+	// a port, and another one at each Renew, so that stale NAT entries on the path are no longer used.
 	ListenPort uint16
 	MTU        int // bytes, of the packets inside the tunnel
 	Peer       PeerConfig
-	// Closed has the device know no peer: it sends nothing and takes nothing.
+	// Closed removes the peer from the device: it neither sends nor accepts packets.
 	Closed bool
 }
 
-// PeerConfig is the wanted state of the other end.
+// PeerConfig is the desired state of the remote end.
 type PeerConfig struct {
 	PublicKey wgtypes.Key
-	// AllowedIPs are the ranges that the peer may send from and is sent to; IPv4, never all addresses.
+	// AllowedIPs are the ranges of the peer's source and destination addresses; IPv4, never all addresses.
 	AllowedIPs []netip.Prefix
-	// Endpoints are host:port, names or addresses, tried in turn. Empty: wait until the peer is heard, and
-	// answer wherever it was heard last.
+	// Endpoints are host:port, names or addresses, tried in turn. Empty: wait for packets of the peer, and reply to its
+	// last address.
 	Endpoints []string
 	// KeepAlive is the interval of keepalives in whole seconds; zero: none.
 	KeepAlive time.Duration
@@ -57,23 +56,23 @@ type PeerConfig struct {
 
 const (
 	maxLinkName = 15  // IFNAMSIZ - 1
-	minMTU      = 576 // RFC 791: what every IPv4 host accepts
+	minMTU      = 576 // RFC 791: minimum of every IPv4 host
 	maxMTU      = 65535 - 32 - 28
 	maxInterval = 65535 * time.Second // 16 bits on the wire of wgctrl
 )
 
-// Equal reports whether both ask for the same device.
+// Equal reports whether both configurations are the same.
 func (c Config) Equal(o Config) bool {
 	if !c.PrivateKey.Equal(o.PrivateKey) || !c.PresharedKey.Equal(o.PresharedKey) {
 		return false
 	}
-	for _, each := range []*Config{&c, &o} { // the functions in which secrets are hidden are never equal
+	for _, each := range []*Config{&c, &o} { // the functions that hide secrets are never equal
 		each.PrivateKey, each.PresharedKey = Secret{}, Secret{}
 	}
 	return reflect.DeepEqual(c, o)
 }
 
-// validate names the first value that no device can have.
+// validate returns an error for the first invalid value.
 func (c Config) validate() error {
 	switch {
 	case c.Implementation != "" && c.Implementation.Validate() != nil:
@@ -105,14 +104,14 @@ func (p PeerConfig) validate() error {
 	return nil
 }
 
-// Stats is what the device reports of its peer.
+// Stats is the state of the device and its peer.
 type Stats struct {
 	LastHandshake time.Time      // zero: none since Open, the last Renew or the last change of endpoint
-	RxBytes       int64          // since Open, or since the kernel's device was made
+	RxBytes       int64          // since Open, or since the kernel's device was created
 	TxBytes       int64          // likewise
-	Endpoint      netip.AddrPort // where the peer was heard last, or is looked for; zero: unknown
+	Endpoint      netip.AddrPort // last source of the peer's packets, or configured; zero: unknown
 	ListenPort    uint16
-	// Changed says that other hands changed keys, port or peer: Apply brings them back. The kernel tells nobody
-	// of such a change, but reading the device, as Stats does anyway, costs the same however much it routes.
+	// Changed means that another program changed keys, port or peer; Apply restores them. The kernel does not announce
+	// such changes, but reading the device, as Stats does anyway, has a constant cost.
 	Changed bool
 }

@@ -40,7 +40,7 @@ func prefixes(texts ...string) (out []netip.Prefix) {
 	return out
 }
 
-// TestEqual: two readings of the same key make the same configuration.
+// TestEqual: a key that is read twice results in equal configurations.
 func TestEqual(t *testing.T) {
 	again := testConfig()
 	again.PrivateKey, again.PresharedKey = NewSecret(again.PrivateKey.reveal()), NewSecret(again.PresharedKey.reveal())

@@ -7,13 +7,13 @@ import (
 	"golang.zx2c4.com/wireguard/conn"
 )
 
-// datagrams is wireguard-go's UDP, fit for a path MTU below the size of its packets. As wireguard-go does not know this
-// type, it does not follow changes of the source address: a pod has one for life.
+// datagrams is wireguard-go's UDP with support for a path MTU below the size of its packets. Because wireguard-go does
+// not know this type, it does not monitor changes of the source address: the address of a pod does not change.
 type datagrams struct{ conn.Bind }
 
-// Send sends packets one by one if the kernel refuses them together. It segments a batch only if the pieces fit the
-// path MTU that it knows (udp_send_skb: EMSGSIZE, on earlier kernels EINVAL), and keeps a lower one for ten minutes,
-// also if the path has recovered. A packet alone it fragments. The receiver drops one that arrives twice.
+// Send sends packets one by one if the kernel rejects the batch. The kernel segments a batch only if the segments fit
+// the path MTU that it has cached (udp_send_skb: EMSGSIZE, on earlier kernels EINVAL), and caches a lower one for ten
+// minutes, also if the path has recovered. Single packets are fragmented. The receiver drops duplicates.
 func (d datagrams) Send(packets [][]byte, to conn.Endpoint) error {
 	err := d.Bind.Send(packets, to)
 	if len(packets) < 2 || !errors.Is(err, unix.EMSGSIZE) && !errors.Is(err, unix.EINVAL) {

@@ -9,7 +9,7 @@ import (
 	"golang.zx2c4.com/wireguard/conn"
 )
 
-// The kernel learns a lower path MTU from an ICMP message, and keeps it for ten minutes.
+// The kernel caches a lower path MTU from an ICMP message for ten minutes.
 func TestBatchesPassALowerPathMTU(t *testing.T) {
 	from, to := newHost(t), newHost(t)
 	connect(from, to, "wire", "192.0.2.1/24", "192.0.2.2/24")

@@ -24,20 +24,19 @@ type Device struct {
 	names lookup
 	found func()
 
-	mu             sync.Mutex // guards what follows
+	mu             sync.Mutex // guards the following fields
 	cfg            Config
 	implementation Implementation
 	engine         engine
-	sought         netip.AddrPort // the endpoint that was set last; zero: none
-	past           Stats          // bytes of the peers that were replaced
-	search         *search        // for the endpoint that the configuration asks for; nil: none is needed
-	readded        bool           // a renewal has added a peer that others had deleted, which the next Apply reports
+	sought         netip.AddrPort // last endpoint that was set; zero: none
+	past           Stats          // bytes of replaced peers
+	search         *search        // for the endpoints of the configuration; nil: not needed
+	readded        bool           // a renewal added a peer that another program had deleted; reported by the next Apply
 }
 
-// Open brings the tunnel into the state of cfg: it adopts the kernel device that an earlier process left,
-// changing only what differs, or makes a device. Everything is created on the calling thread, thus in its
-// network namespace. Names of endpoints are looked up in the background: each time that ends, it calls found, and Apply
-// takes the result or tries again.
+// Open brings the tunnel to the state of cfg: it adopts the kernel device of an earlier process and changes only what
+// differs, or creates a device. All objects are created on the calling thread, in its network namespace. Names of
+// endpoints are resolved in the background: when that ends, it calls found, and Apply uses the result or starts again.
 func Open(cfg Config, log *slog.Logger, found func()) (*Device, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("open tunnel %s: %w", cfg.Name, err)
@@ -51,7 +50,7 @@ func Open(cfg Config, log *slog.Logger, found func()) (*Device, error) {
 		links.Close()
 		return nil, fmt.Errorf("open tunnel %s: %w", cfg.Name, err)
 	}
-	changed, err := d.bring(cfg)
+	changed, err := d.sync(cfg)
 	if _, unresolved := errors.AsType[*unresolvedError](err); err != nil && !unresolved {
 		return nil, errors.Join(fmt.Errorf("open tunnel %s: %w", cfg.Name, err), d.Close())
 	}
@@ -62,7 +61,7 @@ func Open(cfg Config, log *slog.Logger, found func()) (*Device, error) {
 	return d, nil
 }
 
-// Implementation tells who carries the packets: Kernel or Userspace.
+// Implementation returns the current implementation: Kernel or Userspace.
 func (d *Device) Implementation() Implementation {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -75,7 +74,7 @@ const (
 	userspaceKind = "tuntap"
 )
 
-// openEngine finds or makes the link and what carries its packets.
+// openEngine opens or creates the link and its engine.
 func (d *Device) openEngine(cfg Config) error {
 	if cfg.Implementation != Userspace {
 		err := d.openKernel(cfg)
@@ -94,8 +93,7 @@ func (d *Device) openEngine(cfg Config) error {
 	return nil
 }
 
-// openKernel adopts the kernel's WireGuard link or makes one. The error is EOPNOTSUPP where the kernel has no
-// WireGuard.
+// openKernel adopts the kernel's WireGuard link or creates one. The error is EOPNOTSUPP if the kernel has no WireGuard.
 func (d *Device) openKernel(cfg Config) error {
 	if err := d.clear(cfg.Name, kernelKind); err != nil {
 		return err
@@ -113,7 +111,7 @@ func (d *Device) openKernel(cfg Config) error {
 	return nil
 }
 
-// clear deletes a link of our name that is not of that kind.
+// clear deletes a link with our name that is not of that kind.
 func (d *Device) clear(name, kind string) error {
 	link, err := d.find(name)
 	if err != nil || link == nil || link.Type() == kind {
@@ -138,10 +136,10 @@ func (d *Device) find(name string) (netlink.Link, error) {
 	return link, nil
 }
 
-// Apply brings the device into the state of cfg and reports whether anything had to change. It goes on past a
-// failed step. Link or peer that were deleted by other hands come back. With another implementation, the link is
-// another one. The name of an open device does not change. It waits for no name server: while one is asked for the
-// first time, the error is ErrSearching.
+// Apply brings the device to the state of cfg and reports whether anything changed. It continues after a failed step. A
+// link or peer that another program deleted is restored. With another implementation, the link is replaced. The name of
+// an open device cannot change. Apply does not wait for name servers: during the first resolution the error is
+// ErrSearching.
 func (d *Device) Apply(cfg Config) (changed bool, err error) {
 	if err := cfg.validate(); err != nil {
 		return false, fmt.Errorf("apply tunnel %s: %w", cfg.Name, err)
@@ -153,22 +151,22 @@ func (d *Device) Apply(cfg Config) (changed bool, err error) {
 	}
 	replaced, errChange := d.change(cfg)
 	if errChange != nil {
-		cfg.Implementation = d.cfg.Implementation // the rest does not wait for it
+		cfg.Implementation = d.cfg.Implementation // the other changes do not depend on it
 	}
-	revived, err := d.revive()
+	restored, err := d.restore()
 	if err == nil {
-		changed, err = d.bring(cfg)
+		changed, err = d.sync(cfg)
 	}
 	if err = errors.Join(errChange, err); err != nil {
 		err = fmt.Errorf("apply tunnel %s: %w", cfg.Name, err)
 	}
 	readded := d.readded
 	d.readded = false
-	return replaced || revived || readded || changed, err
+	return replaced || restored || readded || changed, err
 }
 
-// revive makes the device again where its link has been deleted.
-func (d *Device) revive() (bool, error) {
+// restore recreates the device if its link was deleted.
+func (d *Device) restore() (bool, error) {
 	link, err := d.find(d.cfg.Name)
 	if err != nil || link != nil {
 		return false, err
@@ -180,8 +178,8 @@ func (d *Device) revive() (bool, error) {
 	return true, d.openEngine(d.cfg)
 }
 
-// bring does the work of Open and Apply; d.mu is held, or d not shared yet.
-func (d *Device) bring(cfg Config) (changed bool, err error) {
+// sync implements Open and Apply; d.mu is held, or d not shared yet.
+func (d *Device) sync(cfg Config) (changed bool, err error) {
 	have, err := d.read()
 	if err != nil {
 		return false, err
@@ -205,13 +203,13 @@ func (d *Device) bring(cfg Config) (changed bool, err error) {
 	return differs, errors.Join(errConfigure, errStart, errResolve)
 }
 
-// read returns the device as it is.
+// read returns the observed device.
 func (d *Device) read() (wgtypes.Device, error) {
 	have, err := d.engine.read()
 	return have, doing("read", err)
 }
 
-// doing names what was done to the device when an error came.
+// doing adds the operation to an error.
 func doing(what string, err error) error {
 	if err != nil {
 		return fmt.Errorf("%s WireGuard device: %w", what, err)
@@ -219,9 +217,9 @@ func doing(what string, err error) error {
 	return nil
 }
 
-// chooseEndpoint returns the endpoint that the peer must get, or the zero value where it may keep its own: one
-// that the kernel learned from the peer's packets, or one that still is among the configured ones. While their names
-// are looked for, it keeps its own, too.
+// chooseEndpoint returns the endpoint to set for the peer, or the zero value to keep the current one: an endpoint
+// learned from the peer's packets, or one that still is among the configured ones. While their names are being
+// resolved, the current one is kept as well.
 func (d *Device) chooseEndpoint(cfg Config, have wgtypes.Device) (netip.AddrPort, error) {
 	peer, known := findPeer(have, cfg.Peer.PublicKey)
 	settled := known && peer.Endpoint != nil && slices.Equal(cfg.Peer.Endpoints, d.cfg.Peer.Endpoints) && d.search == nil
@@ -232,7 +230,7 @@ func (d *Device) chooseEndpoint(cfg Config, have wgtypes.Device) (netip.AddrPort
 	switch sought := d.search; {
 	case sought == nil || !slices.Equal(sought.endpoints, cfg.Peer.Endpoints):
 		d.search = d.begin(cfg.Peer.Endpoints, nil)
-	case sought.taken: // and had found nothing
+	case sought.taken: // it found no address
 		d.search = d.begin(cfg.Peer.Endpoints, sought.err)
 	}
 	candidates, err := d.search.result()
@@ -249,19 +247,19 @@ func (d *Device) chooseEndpoint(cfg Config, have wgtypes.Device) (netip.AddrPort
 	return candidates[0], nil
 }
 
-// unresolvedError says that no endpoint of the peer has an address at the moment.
+// unresolvedError means that no endpoint of the peer currently has an address.
 type unresolvedError struct{ cause error }
 
 func (e *unresolvedError) Error() string { return e.cause.Error() }
 func (e *unresolvedError) Unwrap() error { return e.cause }
 
-// Renew removes the peer and adds it again, which ends a tunnel that hangs: the next packet, or the keepalive
-// at once where there is one, starts a handshake without WireGuard's own waits (15 s and more). Names are
-// resolved anew and the next endpoint is tried; with a listen port of zero, from another port. Others are addresses
-// that are tried in turn with those of the configuration, at the same port. Taken are those of other tunnels, which
-// come last: where all tunnels enter by one node, its loss is that of all. Where nothing resolves, and on the side
-// without endpoints, the last one stays. It waits for name servers, for resolveTimeout at most. If ctx has ended then,
-// the peer stays as it is.
+// Renew removes the peer and adds it again, which restarts a tunnel that hangs: the next packet, or the immediate
+// keepalive if there is one, starts a handshake without WireGuard's own delays (15 s and more). Names are resolved
+// again and the next endpoint is tried; with a listen port of zero, from another port. Addresses in others are tried in
+// turn with those of the configuration, at the same port. Addresses in taken belong to other tunnels and come last, so
+// that the tunnels do not all depend on one node. If no name resolves, and without configured endpoints, the last
+// endpoint is kept. Renew waits for name servers, for resolveTimeout at most. If ctx has ended by then, the peer is
+// unchanged.
 func (d *Device) Renew(ctx context.Context, others, taken []netip.Addr) error {
 	d.mu.Lock()
 	endpoints := d.cfg.Peer.Endpoints
@@ -280,16 +278,16 @@ func (d *Device) Renew(ctx context.Context, others, taken []netip.Addr) error {
 		return fmt.Errorf("renew tunnel %s: %w", d.cfg.Name, err)
 	}
 	peer, _ := findPeer(have, d.cfg.Peer.PublicKey)
-	heard := endpointOf(peer) // where the peer is looked for without candidates, too
+	heard := endpointOf(peer) // also used without candidates
 	candidates = freeFirst(alternate(candidates, others), taken)
-	from := heard // the next one follows where the peer was last, also if that is not where it was sought
+	from := heard // the next one follows the peer's last endpoint, also if another one was set
 	if !slices.Contains(candidates, heard) {
 		from = cmp.Or(d.sought, heard)
 	}
 	return d.renew(have, cmp.Or(after(from, candidates), heard, d.sought))
 }
 
-// RenewAt renews the tunnel as Renew does, with an endpoint at which the peer was heard.
+// RenewAt renews the tunnel as Renew does, with a known endpoint of the peer.
 func (d *Device) RenewAt(endpoint netip.AddrPort) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -300,8 +298,8 @@ func (d *Device) RenewAt(endpoint netip.AddrPort) error {
 	return d.renew(have, endpoint)
 }
 
-// MoveTo sends to the peer at another endpoint, until something comes from elsewhere. Its session stays, and nothing is
-// lost where the peer is reached there.
+// MoveTo sends packets to the peer at another endpoint, until a packet arrives from a different one. The session is
+// kept, and no packet is lost if the peer is reachable there.
 func (d *Device) MoveTo(endpoint netip.AddrPort) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -315,7 +313,7 @@ func (d *Device) MoveTo(endpoint netip.AddrPort) error {
 	return nil
 }
 
-// renew adds the peer anew, at an endpoint; d.mu is held.
+// renew replaces the peer, with an endpoint; d.mu is held.
 func (d *Device) renew(have wgtypes.Device, next netip.AddrPort) error {
 	if d.cfg.Closed {
 		return nil
@@ -342,7 +340,7 @@ func (d *Device) retire(have wgtypes.Device) {
 	d.past.TxBytes += peer.TransmitBytes
 }
 
-// Stats reads what the device knows of its peer. A peer that is missing has zero values.
+// Stats reads the state of the device and its peer. For a missing peer it returns zero values.
 func (d *Device) Stats() (Stats, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -358,13 +356,13 @@ func (d *Device) Stats() (Stats, error) {
 		ListenPort: uint16(have.ListenPort),
 	}
 	_, stats.Changed = difference(have, d.cfg, netip.AddrPort{})
-	if peer.LastHandshakeTime.Unix() > 0 { // the kernel says 1970 for never
+	if peer.LastHandshakeTime.Unix() > 0 { // the kernel returns 1970 for never
 		stats.LastHandshake = peer.LastHandshakeTime
 	}
 	return stats, nil
 }
 
-// Close lets go of the device: a kernel device stays and carries on, a userspace device ends.
+// Close closes the device: a kernel device continues to run, a userspace device ends.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -56,18 +56,18 @@ func TestApplyAgainChangesNothing(t *testing.T) {
 	})
 }
 
-// Changes by other hands of which the kernel tells nobody.
+// Changes by another program that the kernel does not announce.
 const (
 	peerDeleted = "peer deleted"
 	foreignPeer = "foreign peer"
 )
 
-func TestApplyRestoresWhatOtherHandsChanged(t *testing.T) {
+func TestApplyRestoresForeignChanges(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		target := p.server.serveUDP(serverTunnel + ":7000")
 		p.client.mustAsk(target)
 		c, device := p.client, p.clientDevice
-		for _, hand := range []struct {
+		for _, foreign := range []struct {
 			name string
 			do   func() error
 		}{
@@ -78,20 +78,20 @@ func TestApplyRestoresWhatOtherHandsChanged(t *testing.T) {
 			{"link deleted", func() error { return c.links.LinkDel(c.link(linkName)) }},
 		} {
 			settle(t, device)
-			if err := hand.do(); err != nil {
-				t.Fatalf("%s: %v", hand.name, err)
+			if err := foreign.do(); err != nil {
+				t.Fatalf("%s: %v", foreign.name, err)
 			}
-			if untold := hand.name == peerDeleted || hand.name == foreignPeer; untold && !stats(t, device).Changed {
-				t.Errorf("%s: the statistics do not tell", hand.name)
+			if unannounced := foreign.name == peerDeleted || foreign.name == foreignPeer; unannounced && !stats(t, device).Changed {
+				t.Errorf("%s: the statistics report no change", foreign.name)
 			}
 			if !c.apply(device, p.clientConfig) {
-				t.Errorf("%s: nothing changed", hand.name)
+				t.Errorf("%s: nothing changed", foreign.name)
 			}
 			if c.apply(device, p.clientConfig) {
-				t.Errorf("%s: a second time something changed", hand.name)
+				t.Errorf("%s: a second time something changed", foreign.name)
 			}
 			if stats(t, device).Changed {
-				t.Errorf("%s: the statistics still tell of a change", hand.name)
+				t.Errorf("%s: the statistics still report a change", foreign.name)
 			}
 			c.mustAsk(target)
 		}
@@ -116,7 +116,7 @@ func TestApplyFollowsTheConfiguration(t *testing.T) {
 			t.Error("a second time something changed")
 		}
 		p.client.mustAsk(p.server.serveUDP("169.254.18.5:7000"))
-		client.Name = "lqn-other" // must be of the device as long as it is open
+		client.Name = "lqn-other" // cannot change while the device is open
 		if _, err := p.clientDevice.Apply(client); err == nil {
 			t.Error("an open device took another name")
 		}
@@ -128,7 +128,7 @@ func TestOnlyAllowedRangesPass(t *testing.T) {
 		target := p.server.serveUDP(serverTunnel + ":7000")
 		p.client.mustAsk(target)
 		seen := p.server.listenUDP(serverTunnel + ":7001")
-		// A source that the server's configuration does not have, then one that it has.
+		// A source that the server's configuration does not allow, then an allowed one.
 		c := p.client
 		if err := c.links.AddrAdd(c.link(linkName), addr("10.9.0.1/32")); err != nil {
 			t.Fatal(err)
@@ -152,11 +152,11 @@ func TestOnlyAllowedRangesPass(t *testing.T) {
 func TestEndpointThatDoesNotResolveIsTriedAgain(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		cfg := p.clientConfig
-		cfg.Peer.Endpoints = []string{"no name:51840"} // which no resolver is asked for
+		cfg.Peer.Endpoints = []string{"no name:51840"} // fails without a resolver
 		if err := p.clientDevice.Remove(); err != nil {
 			t.Fatal(err)
 		}
-		device := open(p.client, cfg) // a name that fails does not keep the tunnel from being made
+		device := open(p.client, cfg) // an unresolvable name does not prevent the creation of the tunnel
 		p.client.Inside(func() error {
 			if _, err := device.Apply(cfg); err == nil {
 				t.Error("no error although the peer has no endpoint")
@@ -228,8 +228,9 @@ func TestAutoTakesTheKernelWhereItCan(t *testing.T) {
 	})
 }
 
-// TestOpenDeviceTakesAnotherImplementation: the implementation follows the configuration. The far end is found at once
-// after that, where it was. What this kernel does not have holds up nothing else.
+// TestOpenDeviceTakesAnotherImplementation: the implementation follows the configuration. The remote end is reached
+// immediately after a change, at its last endpoint. An implementation that the kernel lacks does not block other
+// changes.
 func TestOpenDeviceTakesAnotherImplementation(t *testing.T) {
 	inKernel := slices.Contains(implementations(), Kernel)
 	forEachImplementation(t, func(t *testing.T, p *pair) {
@@ -257,7 +258,7 @@ func TestOpenDeviceTakesAnotherImplementation(t *testing.T) {
 			if got := d.Implementation(); got != want {
 				t.Errorf("%s after %s: it is %s", wish, before, got)
 			}
-			p.server.mustAsk(target) // the client does not begin
+			p.server.mustAsk(target) // the client does not start
 			if after := stats(t, d); after.RxBytes <= bytes || after.Changed {
 				t.Errorf("%s after %s: %+v, before %d bytes", wish, before, after, bytes)
 			}
@@ -271,7 +272,7 @@ func TestOpenDeviceTakesAnotherImplementation(t *testing.T) {
 	})
 }
 
-// A link of our name and of another kind, left by whatever, is in the way of both implementations.
+// A link with our name and another kind would block both implementations.
 func TestOpenReplacesALinkOfAnotherKind(t *testing.T) {
 	for _, implementation := range implementations() {
 		h := newHost(t)
@@ -307,7 +308,7 @@ func TestOpenRefusesWhatCannotBe(t *testing.T) {
 	wait.Until(t, "the link of the device that could not start is gone", patience, func() bool { return !h.hasLink(linkName) })
 }
 
-// TestNameServerThatDoesNotAnswer: neither Apply nor Stats waits for it, and what it answers at last is used.
+// TestNameServerThatDoesNotAnswer: neither Apply nor Stats waits for it, and a late answer is used.
 func TestNameServerThatDoesNotAnswer(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		release, found := make(chan struct{}), make(chan struct{}, 1)
@@ -352,8 +353,8 @@ func TestNameServerThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// TestNameThatIsMissing: a name that is not there calls for a pass once. A search that each failure begins anew must
-// not, or passes would follow one another without a pause.
+// TestNameThatIsMissing: a missing name calls found once. A search that is restarted after each failure must not;
+// otherwise passes would follow each other without a pause.
 func TestNameThatIsMissing(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		asked := make(chan struct{}, 1)

@@ -9,8 +9,8 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 )
 
-// difference returns what makes have into want, no more, and whether that is anything. An endpoint that is not
-// valid leaves the one that the device has, as does a listen port of zero.
+// difference returns the minimal change from have to want, and whether it is not empty. An invalid endpoint keeps that
+// of the device, as does a listen port of zero.
 func difference(have wgtypes.Device, want Config, endpoint netip.AddrPort) (wgtypes.Config, bool) {
 	var diff wgtypes.Config
 	if key := want.PrivateKey.reveal(); have.PrivateKey != key {
@@ -20,8 +20,8 @@ func difference(have wgtypes.Device, want Config, endpoint netip.AddrPort) (wgty
 		diff.ListenPort = &port
 	}
 	if peer, known := findPeer(have, want.Peer.PublicKey); known && endpoint.IsValid() && endpointOf(peer) != endpoint {
-		// A new peer makes a handshake at once. The old one would go on with a session that, at another
-		// endpoint, perhaps nobody knows, or wait for the end of a handshake that nobody answered.
+		// A new peer sends a handshake immediately. The old one would continue with a session that may not exist at the
+		// new endpoint, or wait for the timeout of an unanswered handshake.
 		diff.ReplacePeers, diff.Peers = true, []wgtypes.PeerConfig{newPeer(want, endpoint)}
 		return diff, true
 	}
@@ -56,13 +56,13 @@ func peerDifference(have wgtypes.Peer, want Config) (wgtypes.PeerConfig, bool) {
 	case surplus:
 		diff.AllowedIPs, diff.ReplaceAllowedIPs, differs = ipNets(want.Peer.AllowedIPs), true, true
 	case len(missing) > 0:
-		// A replacement has a moment without any range, an addition has none.
+		// Replacement would leave a moment without any range, addition does not.
 		diff.AllowedIPs, differs = ipNets(missing), true
 	}
 	return diff, differs
 }
 
-// newPeer returns the peer as it is added to a device that does not have it.
+// newPeer returns the configuration of a peer that the device does not have.
 func newPeer(want Config, endpoint netip.AddrPort) wgtypes.PeerConfig {
 	psk, interval := want.PresharedKey.reveal(), want.Peer.KeepAlive
 	peer := wgtypes.PeerConfig{
@@ -78,7 +78,7 @@ func newPeer(want Config, endpoint netip.AddrPort) wgtypes.PeerConfig {
 	return peer
 }
 
-// rangeDifference returns the wanted ranges that are missing, and whether there is one too many.
+// rangeDifference returns the desired ranges that are missing, and whether there are surplus ones.
 func rangeDifference(have []net.IPNet, want []netip.Prefix) (missing []netip.Prefix, surplus bool) {
 	present := make([]netip.Prefix, len(have))
 	for i, n := range have {
@@ -89,7 +89,7 @@ func rangeDifference(have []net.IPNet, want []netip.Prefix) (missing []netip.Pre
 	return missing, surplus
 }
 
-// findPeer returns the peer of that key.
+// findPeer returns the peer with that key.
 func findPeer(device wgtypes.Device, key wgtypes.Key) (wgtypes.Peer, bool) {
 	i := slices.IndexFunc(device.Peers, func(p wgtypes.Peer) bool { return p.PublicKey == key })
 	if i < 0 {
@@ -98,7 +98,7 @@ func findPeer(device wgtypes.Device, key wgtypes.Key) (wgtypes.Peer, bool) {
 	return device.Peers[i], true
 }
 
-// endpointOf returns the endpoint that the device has for the peer, IPv4 as such; the zero value for none.
+// endpointOf returns the endpoint of the peer, IPv4 in its own form; the zero value for none.
 func endpointOf(peer wgtypes.Peer) netip.AddrPort {
 	if peer.Endpoint == nil {
 		return netip.AddrPort{}

@@ -11,7 +11,7 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 )
 
-// matching is a device in the state of testConfig.
+// matching returns a device in the state of testConfig.
 func matching() wgtypes.Device {
 	cfg := testConfig()
 	return wgtypes.Device{
@@ -27,15 +27,15 @@ func matching() wgtypes.Device {
 	}
 }
 
-// deviation is a device that differs from the one that is wanted, and what brings it in line.
+// deviation is a difference of a device from the desired one, with the change that removes it.
 type deviation struct {
 	name     string
 	change   func(have *wgtypes.Device, peer *wgtypes.Peer)
-	endpoint netip.AddrPort // wanted; the zero value: any
+	endpoint netip.AddrPort // desired; the zero value: any
 	want     wgtypes.Config
 }
 
-// ofDevice are deviations of the device and of which peers it has.
+// ofDevice returns deviations of the device and its set of peers.
 func ofDevice(cfg Config) []deviation {
 	private, port, endpoint := testKey(0xa1), int(cfg.ListenPort), netip.MustParseAddrPort("192.0.2.1:51840")
 	peers := func(p ...wgtypes.PeerConfig) wgtypes.Config { return wgtypes.Config{Peers: p} }
@@ -67,7 +67,7 @@ func ofDevice(cfg Config) []deviation {
 	}
 }
 
-// ofPeer are deviations of the peer.
+// ofPeer returns deviations of the peer.
 func ofPeer(cfg Config) []deviation {
 	ranges, psk, endpoint := cfg.Peer.AllowedIPs, testKey(0xb2), netip.MustParseAddrPort("192.0.2.1:51840")
 	update := func(change func(*wgtypes.PeerConfig)) wgtypes.Config {

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// resolveTimeout bounds the wait for the names of all endpoints.
+// resolveTimeout limits the resolution of the names of all endpoints.
 const resolveTimeout = 3 * time.Second
 
-// lookup finds the addresses of a name, as net.Resolver.LookupNetIP does.
+// lookup resolves a name, as net.Resolver.LookupNetIP does.
 type lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
-// resolve returns the addresses of the endpoints, in their order, each once. What cannot be resolved is left
-// out and told in the error; there may be addresses as well as an error.
+// resolve returns the addresses of the endpoints, in order and without duplicates. Endpoints that cannot be resolved
+// are left out and reported in the error; both addresses and an error may be returned.
 func resolve(ctx context.Context, find lookup, endpoints []string) ([]netip.AddrPort, error) {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
@@ -56,7 +56,7 @@ func resolveOne(ctx context.Context, find lookup, endpoint string) ([]netip.Addr
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(addrs, netip.Addr.Compare) // servers rotate their answers; "next" needs an order
+	slices.SortFunc(addrs, netip.Addr.Compare) // servers rotate their answers; "next" requires an order
 	out := make([]netip.AddrPort, 0, len(addrs))
 	for _, addr := range addrs {
 		out = append(out, netip.AddrPortFrom(addr.Unmap(), uint16(port)))
@@ -64,8 +64,8 @@ func resolveOne(ctx context.Context, find lookup, endpoint string) ([]netip.Addr
 	return out, nil
 }
 
-// after returns the candidate that follows current, the first one where current is none of them, and the zero
-// value without candidates.
+// after returns the candidate after current, the first one if current is not a candidate, and the zero value without
+// candidates.
 func after(current netip.AddrPort, candidates []netip.AddrPort) netip.AddrPort {
 	if len(candidates) == 0 {
 		return netip.AddrPort{}
@@ -73,8 +73,8 @@ func after(current netip.AddrPort, candidates []netip.AddrPort) netip.AddrPort {
 	return candidates[(slices.Index(candidates, current)+1)%len(candidates)]
 }
 
-// freeFirst sorts the candidates: those at addresses that are taken come last, in their order. None is left out,
-// because a server may be reached at one address alone.
+// freeFirst sorts the candidates: those at taken addresses come last. None is left out, because a server may be
+// reachable at a single address.
 func freeFirst(candidates []netip.AddrPort, taken []netip.Addr) []netip.AddrPort {
 	free, others := candidates[:0:0], candidates[:0:0]
 	for _, c := range candidates {
@@ -87,8 +87,8 @@ func freeFirst(candidates []netip.AddrPort, taken []netip.Addr) []netip.AddrPort
 	return append(free, others...)
 }
 
-// alternate returns candidates, and after each of them one of the other addresses that are not among them, at the port
-// of the first: neither those that are wrong keep the tunnel from those that are right for long.
+// alternate returns the candidates alternating with other addresses at the port of the first candidate, so that wrong
+// addresses in either list delay valid ones of the other only briefly.
 func alternate(candidates []netip.AddrPort, others []netip.Addr) (all []netip.AddrPort) {
 	if len(candidates) == 0 {
 		return nil

@@ -41,7 +41,7 @@ func TestResolve(t *testing.T) {
 	}
 	for _, part := range []string{`"gone.example:51840": no such host`, `"192.0.2.1": `, `"192.0.2.1:0": port "0"`} {
 		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("error %v does not tell %s", err, part)
+			t.Errorf("error %v does not contain %s", err, part)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func TestAfterGoesRound(t *testing.T) {
 	}
 }
 
-// TestFreeFirst: a tunnel goes where no other one is, if there is such a place.
+// TestFreeFirst: a tunnel prefers addresses that no other tunnel uses, if there are any.
 func TestFreeFirst(t *testing.T) {
 	all := endpoints("192.0.2.1:1", "192.0.2.2:1", "192.0.2.3:1")
 	for _, c := range []struct {
@@ -81,8 +81,8 @@ func TestFreeFirst(t *testing.T) {
 	}
 }
 
-// TestOneOfManyAnswers: whichever single address of a server answers, all tunnels of a gateway find it, each in as many
-// renewals as there are addresses at most.
+// TestOneOfManyAnswers: if a single address of a server answers, all tunnels of a gateway find it, each in at most as
+// many renewals as there are addresses.
 func TestOneOfManyAnswers(t *testing.T) {
 	for n := 1; n <= 8; n++ {
 		var all []netip.AddrPort
@@ -111,7 +111,7 @@ func TestOneOfManyAnswers(t *testing.T) {
 	}
 }
 
-// TestAlternate: whichever of both are wrong, one that is right comes soon.
+// TestAlternate: if one of the lists is wrong, an address of the other follows soon.
 func TestAlternate(t *testing.T) {
 	a := func(last byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, last}) }
 	for _, c := range []struct {
@@ -123,7 +123,7 @@ func TestAlternate(t *testing.T) {
 		{endpoints("192.0.2.1:1", "192.0.2.2:1"), []netip.Addr{a(2), a(3)}, endpoints("192.0.2.1:1", "192.0.2.3:1", "192.0.2.2:1")},
 		{endpoints("192.0.2.1:1"), []netip.Addr{a(3), a(4), a(5)}, endpoints("192.0.2.1:1", "192.0.2.3:1", "192.0.2.4:1", "192.0.2.5:1")},
 		{endpoints("192.0.2.1:7", "192.0.2.2:7", "192.0.2.4:7"), []netip.Addr{a(3)}, endpoints("192.0.2.1:7", "192.0.2.3:7", "192.0.2.2:7", "192.0.2.4:7")},
-		{nil, []netip.Addr{a(3)}, nil}, // no port is known, and no endpoint of the user's
+		{nil, []netip.Addr{a(3)}, nil}, // without a candidate the port is not known
 	} {
 		if diff := cmp.Diff(c.want, alternate(c.candidates, c.others), sameEndpoint); diff != "" {
 			t.Errorf("%v and %v (-want +got):\n%s", c.candidates, c.others, diff)

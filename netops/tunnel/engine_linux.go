@@ -16,13 +16,13 @@ import (
 type engine interface {
 	read() (wgtypes.Device, error)
 	configure(wgtypes.Config) error
-	// start lets packets flow as soon as the link is up. It may be called again.
+	// start enables traffic while the link is up. It may be called again.
 	start(mtu int) error
-	// close lets go of the device. The kernel's goes on; that of this process ends, and its link with it.
+	// close closes the engine. The kernel's device continues to run; the userspace device ends, and its link with it.
 	close() error
 }
 
-// kernelEngine speaks with the kernel's WireGuard, in the network namespace of the thread that opened the client.
+// kernelEngine configures the kernel's WireGuard, in the network namespace of the thread that opened the client.
 type kernelEngine struct {
 	name   string
 	client *wgctrl.Client
@@ -40,7 +40,7 @@ func (e *kernelEngine) configure(cfg wgtypes.Config) error {
 	return e.client.ConfigureDevice(e.name, cfg)
 }
 
-// start has nothing to do: the kernel's device runs while its link is up.
+// start does nothing: the kernel's device runs while its link is up.
 func (e *kernelEngine) start(int) error { return nil }
 
 func (e *kernelEngine) close() error { return e.client.Close() }
@@ -51,7 +51,7 @@ type userspaceEngine struct {
 	device *device.Device
 }
 
-// newUserspaceEngine makes the link too, in the network namespace of the calling thread.
+// newUserspaceEngine also creates the link, in the network namespace of the calling thread.
 func newUserspaceEngine(name string, mtu int, log *slog.Logger) (*userspaceEngine, error) {
 	t, err := openTUN(name, mtu)
 	if err != nil {
@@ -99,7 +99,7 @@ func (e *userspaceEngine) close() error {
 	return nil
 }
 
-// deviceLogger hands wireguard-go's lines to slog. They name peers by a piece of the public key.
+// deviceLogger passes wireguard-go's messages to slog. They identify peers by a part of the public key.
 func deviceLogger(log *slog.Logger) *device.Logger {
 	lines := func(write func(string, ...any)) func(string, ...any) {
 		return func(format string, args ...any) { write(fmt.Sprintf(format, args...)) }

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzEndpoint resolves what a peer may tell of its endpoints: whatever it is, there are addresses with a port, or an
-// error.
+// FuzzEndpoint resolves arbitrary endpoints: the result is an address with a port, or an error.
 func FuzzEndpoint(f *testing.F) {
 	for _, text := range []string{"192.0.2.1:51840", "[2001:db8::1]:1", "gateway.example:65536", "::1", ":0", "a:b:c", "[::ffff:192.0.2.1%eth0]:9"} {
 		f.Add(text)
@@ -33,7 +32,7 @@ func FuzzEndpoint(f *testing.F) {
 	})
 }
 
-// FuzzDecodeUAPI reads anything as the state of a device.
+// FuzzDecodeUAPI decodes arbitrary text as the state of a device.
 func FuzzDecodeUAPI(f *testing.F) {
 	f.Add("private_key=00\nlisten_port=1\npublic_key=zz\nallowed_ip=0.0.0.0/0\n")
 	f.Add("public_key=0000000000000000000000000000000000000000000000000000000000000001\nendpoint=192.0.2.1:1\nlast_handshake_time_sec=1\nlast_handshake_time_nsec=5\nrx_bytes=-1\n")

@@ -2,7 +2,7 @@ package tunnel
 
 import "errors"
 
-// Remove ends the tunnel and deletes its link, and closes the device.
+// Remove closes the device and deletes its link.
 func (d *Device) Remove() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 )
 
-// beforeRetry is less than the five seconds after which WireGuard itself repeats a handshake.
+// beforeRetry is shorter than the five seconds after which WireGuard itself repeats a handshake.
 const beforeRetry = 4 * time.Second
 
 func TestRenewFindsAServerThatMoved(t *testing.T) {
@@ -46,7 +46,7 @@ func TestRenewFindsAServerThatMoved(t *testing.T) {
 	})
 }
 
-func TestRenewRevivesAServerThatForgot(t *testing.T) {
+func TestRenewReconnectsToARestartedServer(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		target := p.server.serveUDP(serverTunnel + ":7000")
 		p.client.mustAsk(target)
@@ -61,7 +61,7 @@ func TestRenewRevivesAServerThatForgot(t *testing.T) {
 			t.Error(err)
 		}
 		settle(t, p.serverDevice)
-		// The server, which has no endpoints, keeps the one at which it hears the client.
+		// The server, which has no configured endpoints, keeps the last endpoint of the client.
 		p.server.renew(p.serverDevice)
 		if got := stats(t, p.serverDevice).Endpoint.Addr().String(); got != "192.0.2.11" {
 			t.Errorf("server looks for the client at %s", got)
@@ -72,7 +72,7 @@ func TestRenewRevivesAServerThatForgot(t *testing.T) {
 	})
 }
 
-// TestRenewThatIsNotNeeded: the tunnel answers again while names are looked up, and keeps its session.
+// TestRenewThatIsNotNeeded: the tunnel recovers while names are resolved, and keeps its session.
 func TestRenewThatIsNotNeeded(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		p.client.mustAsk(p.server.serveUDP(serverTunnel + ":7000"))
@@ -95,9 +95,9 @@ func TestRenewThatIsNotNeeded(t *testing.T) {
 	})
 }
 
-// TestRenewTellsOfALostPeer: a peer that was deleted and that a renewal has added again is a change of the next Apply,
-// which counts what others have changed.
-func TestRenewTellsOfALostPeer(t *testing.T) {
+// TestRenewReportsALostPeer: the next Apply reports a change if a renewal has added a peer that was deleted, because
+// foreign changes are counted.
+func TestRenewReportsALostPeer(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		if err := p.clientDevice.engine.configure(wgtypes.Config{ReplacePeers: true}); err != nil {
 			t.Fatal(err)
@@ -111,7 +111,7 @@ func TestRenewTellsOfALostPeer(t *testing.T) {
 	})
 }
 
-// TestClosed: a device that is closed knows no peer, also after a renewal, and goes on as before when it is opened.
+// TestClosed: a closed device has no peer, also after a renewal, and works as before when it is opened again.
 func TestClosed(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		target := p.server.serveUDP(serverTunnel + ":7000")
@@ -140,7 +140,7 @@ func TestClosed(t *testing.T) {
 	})
 }
 
-// TestMoveKeepsTheSession: what is sent after a move arrives at the other endpoint, without another handshake.
+// TestMoveKeepsTheSession: packets after a move arrive at the other endpoint, without another handshake.
 func TestMoveKeepsTheSession(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		target := p.server.serveUDP(serverTunnel + ":7000")
@@ -162,7 +162,8 @@ func TestMoveKeepsTheSession(t *testing.T) {
 	})
 }
 
-// TestRenewLeavesWhereItIs: after a move that was turned back, a renewal tries another endpoint than the one in use.
+// TestRenewLeavesWhereItIs: after packets of the peer have reverted a move, a renewal tries another endpoint than the
+// one in use.
 func TestRenewLeavesWhereItIs(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		target := p.server.serveUDP(serverTunnel + ":7000")

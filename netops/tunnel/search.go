@@ -9,21 +9,21 @@ import (
 	"slices"
 )
 
-// search looks for the addresses of endpoints, in the background: a name server that does not answer holds up nothing
-// but the tunnel that needs it.
+// search resolves the addresses of endpoints in the background, so that a name server that does not answer affects only
+// the tunnel that needs it.
 type search struct {
 	endpoints []string
-	before    error         // of the search before this one, of the same endpoints
-	ended     chan struct{} // closed at the end, when what follows is set
+	before    error         // of the previous search for the same endpoints
+	ended     chan struct{} // closed at the end, after the following fields are set
 	found     []netip.AddrPort
 	err       error
-	taken     bool // the result was asked for
+	taken     bool // the result was read
 }
 
-// begin begins a search. One that needs no name server has ended when it returns.
+// begin starts a search. Without names it has ended when begin returns.
 func (d *Device) begin(endpoints []string, before error) *search {
 	s := &search{endpoints: endpoints, before: before, ended: make(chan struct{})}
-	find := d.names // a test sets others later
+	find := d.names // tests replace it later
 	look := func() {
 		s.found, s.err = resolve(context.Background(), find, endpoints)
 		close(s.ended)
@@ -34,14 +34,14 @@ func (d *Device) begin(endpoints []string, before error) *search {
 	}
 	go func() {
 		look()
-		if len(s.found) > 0 || before == nil { // else the pauses of a pass that is tried again hold
+		if len(s.found) > 0 || before == nil { // otherwise the backoff of failed passes applies
 			d.found()
 		}
 	}()
 	return s
 }
 
-// isName reports whether only a name server knows the address of an endpoint.
+// isName reports whether an endpoint requires a name server.
 func isName(endpoint string) bool {
 	host, _, err := net.SplitHostPort(endpoint)
 	if err != nil {
@@ -51,11 +51,11 @@ func isName(endpoint string) bool {
 	return err != nil
 }
 
-// ErrSearching says that the names of the peer's endpoints are being looked up. It has no endpoint meanwhile, or the
-// one of before.
+// ErrSearching means that the names of the peer's endpoints are being resolved. Meanwhile the peer has no endpoint, or
+// its previous one.
 var ErrSearching = errors.New("the names of the endpoints are being looked up")
 
-// result returns what was found. Before the end, the error is that of the search before.
+// result returns the addresses. Before the end, the error is that of the previous search.
 func (s *search) result() ([]netip.AddrPort, error) {
 	select {
 	case <-s.ended:

@@ -9,13 +9,13 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 )
 
-// redacted is all that a Secret shows.
+// redacted is the text of every Secret.
 const redacted = "(redacted)"
 
 // Secret is a private or preshared key that does not print, log or marshal. The zero value is no key.
 type Secret struct {
-	// A function, because fmt ignores the methods of what it meets in somebody's unexported field: there it
-	// prints the bytes of an array, with %s even those of a pointer to one, but of a function the address.
+	// A function, because fmt ignores the methods of values in unexported fields of other types: it prints the bytes of
+	// an array, with %s even those of a pointer to one, but only the address of a function.
 	key func() wgtypes.Key
 }
 
@@ -27,7 +27,7 @@ func NewSecret(key wgtypes.Key) Secret {
 	return Secret{key: func() wgtypes.Key { return key }}
 }
 
-// ParseSecret reads a key in base64, WireGuard's usual text. The error never holds the text.
+// ParseSecret parses a key in base64, WireGuard's usual format. The error does not contain the text.
 func ParseSecret(base64 string) (Secret, error) {
 	key, err := wgtypes.ParseKey(base64)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s Secret) reveal() wgtypes.Key {
 	return s.key()
 }
 
-// Format implements fmt.Formatter: no verb shows the key.
+// Format implements fmt.Formatter: no verb prints the key.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
 // String implements fmt.Stringer.
@@ -72,5 +72,5 @@ func (s Secret) String() string {
 // LogValue implements slog.LogValuer.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// MarshalText implements encoding.TextMarshaler, so that JSON and YAML show no key either.
+// MarshalText implements encoding.TextMarshaler, so that JSON and YAML do not contain the key either.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

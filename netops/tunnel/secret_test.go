@@ -15,7 +15,7 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 )
 
-// testKey is a key whose text is easy to recognise; WireGuard's clamping does not change it.
+// testKey returns a key with recognisable text; WireGuard's clamping does not change it.
 func testKey(b byte) wgtypes.Key {
 	key := wgtypes.Key(bytes.Repeat([]byte{b}, wgtypes.KeyLen))
 	key[0], key[31] = key[0]&248, key[31]&127|64
@@ -73,7 +73,7 @@ func TestSecretsDoNotShow(t *testing.T) {
 
 	for where, s := range shown {
 		for _, key := range []wgtypes.Key{testKey(0xa1), testKey(0xb2)} {
-			middle := key[4:12] // any piece will do
+			middle := key[4:12] // any part of the key
 			for _, form := range []string{
 				base64.StdEncoding.EncodeToString(key[3:27]), hex.EncodeToString(middle),
 				strings.Trim(fmt.Sprintf("%v", middle), "[]"), strings.Trim(fmt.Sprintf("%#v", middle), "[]byte{}"),

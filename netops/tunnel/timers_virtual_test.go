@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// The tests of this file wait for minutes on WireGuard's own timers. They are for a guest's virtual time:
+// The tests in this file wait for minutes for WireGuard's own timers. They are for the virtual time of a guest:
 //
 //	lab guest test --virtual-time --run Timers ./netops/tunnel
 
-// WireGuard's constants (whitepaper, section 6.1), and what it sends.
+// WireGuard's constants (whitepaper, section 6.1), and message sizes.
 const (
 	rekeyAfter     = 120 * time.Second
 	keepAliveBytes = 32 // message header 16 + authentication tag 16
 )
 
-// TestTimersRekey keeps a tunnel busy for six minutes: every two of them it has another session, and no datagram
-// is lost at the change.
+// TestTimersRekey keeps a tunnel busy for six minutes: every two minutes it gets a new session, without losing a
+// datagram.
 func TestTimersRekey(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		target := p.server.serveUDP(serverTunnel + ":7000")
@@ -33,8 +33,9 @@ func TestTimersRekey(t *testing.T) {
 			if now.Equal(last) {
 				return
 			}
-			// The datagram that finds the session too old, up to a second after that, begins the next one. Handshakes
-			// are told by another clock than that by which they age, some hundred nanoseconds apart.
+			// The datagram that finds the session expired, up to a second later, starts the next one. Times of
+			// handshakes are reported from another clock than that of their age, with a difference of some hundred
+			// nanoseconds.
 			const clocks = time.Millisecond
 			if age := now.Sub(last); age < rekeyAfter-clocks || age > rekeyAfter+2*time.Second {
 				t.Errorf("a session lasted %v, want %v", age, rekeyAfter)
@@ -48,8 +49,8 @@ func TestTimersRekey(t *testing.T) {
 	})
 }
 
-// TestTimersKeepAlive leaves a tunnel alone: the client is heard every 25 seconds, so that translations on the
-// way stay open, or not at all where that is not asked for.
+// TestTimersKeepAlive leaves a tunnel idle: the client sends every 25 seconds, so that NAT entries on the path are
+// kept, or not at all if keepalives are disabled.
 func TestTimersKeepAlive(t *testing.T) {
 	for _, interval := range []time.Duration{25 * time.Second, 0} {
 		t.Run(interval.String(), func(t *testing.T) {
@@ -58,26 +59,25 @@ func TestTimersKeepAlive(t *testing.T) {
 				client.Peer.KeepAlive = interval
 				p.client.apply(p.clientDevice, client)
 				p.client.mustAsk(p.server.serveUDP(serverTunnel + ":7000"))
-				// An answer that nothing follows is acknowledged after 10 s, whatever is asked for.
+				// A reply without further packets is acknowledged after 10 s, independent of the configuration.
 				each(15*time.Second, time.Second, func() {})
 				begin := stats(t, p.serverDevice).RxBytes
 				const intervals = 4 // a rekey is not due yet
 				each(intervals*25*time.Second, time.Second, func() {})
-				heard := stats(t, p.serverDevice).RxBytes - begin
+				received := stats(t, p.serverDevice).RxBytes - begin
 				want := int64(intervals * keepAliveBytes)
 				if interval == 0 {
 					want = 0
 				}
-				if heard != want {
-					t.Errorf("the server heard %d bytes, want %d", heard, want)
+				if received != want {
+					t.Errorf("the server received %d bytes, want %d", received, want)
 				}
 			})
 		})
 	}
 }
 
-// TestTimersSilentServer lets a server come back, with the same key, after a minute in which it was gone: the
-// client finds it without help.
+// TestTimersSilentServer restarts a server with the same key after a minute: the client reconnects by itself.
 func TestTimersSilentServer(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		p.client.mustAsk(p.server.serveUDP(serverTunnel + ":7000"))
@@ -86,7 +86,7 @@ func TestTimersSilentServer(t *testing.T) {
 		}
 		each(time.Minute, time.Second, func() {})
 		p.serverDevice = open(p.server, p.serverConfig)
-		// A session is given up 15 s after a datagram without an answer, and a handshake tried again every 5 s.
+		// A session is given up 15 s after a datagram without a reply, and a handshake is repeated every 5 s.
 		took, err := p.client.ask(p.server.serveUDP(serverTunnel+":7001"), 30*time.Second)
 		if err != nil {
 			t.Fatal(err)

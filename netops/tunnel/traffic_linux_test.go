@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for packets. In a guest, a first handshake may take five seconds.
+// patience is the time that a test waits for packets. In a guest, a first handshake may take five seconds.
 const patience = 2 * time.Minute
 
 // serveUDP returns datagrams to their senders until the test ends.
@@ -42,8 +42,8 @@ func (h *host) listenUDP(address string) (conn *net.UDPConn) {
 	return conn
 }
 
-// ask sends a datagram every 50 ms until it comes back, and returns how long that took. It sends as often as it can in
-// a time: where the machine stands still meanwhile, it takes longer.
+// ask sends a datagram every 50 ms until it returns, and returns the time that took. The number of attempts is fixed,
+// so that it takes longer if the machine stalls.
 func (h *host) ask(to netip.AddrPort, within time.Duration) (time.Duration, error) {
 	h.t.Helper()
 	conn := h.listenUDP("0.0.0.0:0")
@@ -69,7 +69,7 @@ func (h *host) ask(to netip.AddrPort, within time.Duration) (time.Duration, erro
 	return 0, fmt.Errorf("no answer from %v within %v", to, within)
 }
 
-// mustAsk is ask with the test's patience.
+// mustAsk is ask with the test's timeout.
 func (h *host) mustAsk(to netip.AddrPort) {
 	h.t.Helper()
 	if _, err := h.ask(to, patience); err != nil {
@@ -77,7 +77,7 @@ func (h *host) mustAsk(to netip.AddrPort) {
 	}
 }
 
-// serveTCP returns what it is sent, once per connection, until the test ends.
+// serveTCP returns all data to its sender, for one connection at a time, until the test ends.
 func (h *host) serveTCP(address string) (listening string) {
 	h.t.Helper()
 	var listener net.Listener
@@ -101,7 +101,7 @@ func (h *host) serveTCP(address string) (listening string) {
 	return listener.Addr().String()
 }
 
-// exchangeTCP sends size random bytes and compares what comes back.
+// exchangeTCP sends size random bytes and compares the returned ones.
 func (h *host) exchangeTCP(to string, size int) {
 	h.t.Helper()
 	var conn net.Conn

@@ -11,23 +11,23 @@ import (
 	"golang.zx2c4.com/wireguard/tun"
 )
 
-// tunDevice is wireguard-go's TUN made fit for forwarding: it never coalesces UDP, and it neither watches the
-// link from other threads, whose network namespace may be another one, nor wakes up each second to do so.
+// tunDevice is wireguard-go's TUN adapted for forwarding: it never coalesces UDP, and it neither monitors the link from
+// other threads, which may be in another network namespace, nor polls it every second.
 type tunDevice struct {
 	tun.Device
 	mtu     atomic.Int64
-	limited chan struct{} // closed once the device's buffers have their limit
+	limited chan struct{} // closed after the device's buffers have their limit
 
-	eventsMu sync.Mutex // guards closed, and events against a send after its close
+	eventsMu sync.Mutex // guards closed, and prevents sends to events after its close
 	events   chan tun.Event
 	closed   bool
 
-	batchMu sync.Mutex // guards what follows
+	batchMu sync.Mutex // guards the following fields
 	batch   [][]byte
-	single  bool // the kernel refused a coalesced packet: no more of them
+	single  bool // the kernel rejected a coalesced packet: no more coalescing
 }
 
-// openClone opens the device by which TUNs are made.
+// openClone opens the device that creates TUNs.
 func openClone() (fd int, err error) {
 	const clone = "/dev/net/tun"
 	if fd, err = unix.Open(clone, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0); err != nil {
@@ -36,7 +36,7 @@ func openClone() (fd int, err error) {
 	return fd, nil
 }
 
-// openTUN makes the link in the network namespace of the calling thread. It needs /dev/net/tun.
+// openTUN creates the link in the network namespace of the calling thread. It requires /dev/net/tun.
 func openTUN(name string, mtu int) (*tunDevice, error) {
 	fd, err := openClone()
 	if err != nil {
@@ -54,8 +54,8 @@ func openTUN(name string, mtu int) (*tunDevice, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create TUN %s: %w", name, err)
 	}
-	// The kernel shall hand over TCP in large pieces, UDP packet by packet: some kernels (7.0 to 7.1.4) corrupt
-	// UDP segmentation of forwarded packets, see https://github.com/tailscale/tailscale/issues/19777.
+	// TCP is offloaded in large segments, UDP packet by packet: some kernels (7.0 to 7.1.4) corrupt UDP segmentation of
+	// forwarded packets, see https://github.com/tailscale/tailscale/issues/19777.
 	const offloads = unix.TUN_F_CSUM | unix.TUN_F_TSO4 | unix.TUN_F_TSO6
 	if err := unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, offloads); err != nil {
 		return nil, errors.Join(fmt.Errorf("set offloads of TUN %s: %w", name, err), native.Close())
@@ -69,9 +69,9 @@ func newTUNDevice(native tun.Device, mtu int) *tunDevice {
 	return t
 }
 
-// Write implements tun.Device. wireguard-go would join UDP packets of a flow into one large packet, which
-// VXLAN and Geneve send on wrongly (https://github.com/tailscale/wireguard-go/issues/26). It joins only what
-// comes in one call, so UDP goes down one by one and the rest together.
+// Write implements tun.Device. wireguard-go would coalesce UDP packets of a flow into one large packet, which VXLAN and
+// Geneve forward incorrectly (https://github.com/tailscale/wireguard-go/issues/26). It coalesces only packets of one
+// call, so UDP packets are written one by one and all others together.
 func (t *tunDevice) Write(bufs [][]byte, offset int) (int, error) {
 	t.batchMu.Lock()
 	defer t.batchMu.Unlock()
@@ -87,8 +87,8 @@ func (t *tunDevice) Write(bufs [][]byte, offset int) (int, error) {
 			return // the link is down and drops packets, which is no error
 		}
 		if len(batch) > 1 && errors.Is(err, unix.EINVAL) {
-			// Some kernels (6.6.44) refuse sound coalesced TCP: https://github.com/tailscale/tailscale/issues/13041.
-			// These packets are lost, TCP sends them again.
+			// Some kernels (6.6.44) reject valid coalesced TCP: https://github.com/tailscale/tailscale/issues/13041.
+			// These packets are lost, and TCP retransmits them.
 			t.single = true
 		}
 		errs = errors.Join(errs, err)
@@ -106,14 +106,14 @@ func (t *tunDevice) Write(bufs [][]byte, offset int) (int, error) {
 	return total, errs
 }
 
-// BatchSize implements tun.Device. The loops of a device ask for it before they take buffers.
+// BatchSize implements tun.Device. The loops of a device call it before they take buffers.
 func (t *tunDevice) BatchSize() int {
 	<-t.limited
 	return t.Device.BatchSize()
 }
 
-// isUDP reports whether the IP packet says that it carries UDP. Extension headers of IPv6 are not followed:
-// wireguard-go does not join such packets.
+// isUDP reports whether the header of an IP packet has protocol UDP. Extension headers of IPv6 are not parsed:
+// wireguard-go does not coalesce such packets.
 func isUDP(packet []byte) bool {
 	switch {
 	case len(packet) >= 20 && packet[0]>>4 == 4:
@@ -127,7 +127,7 @@ func isUDP(packet []byte) bool {
 // MTU implements tun.Device.
 func (t *tunDevice) MTU() (int, error) { return int(t.mtu.Load()), nil }
 
-// setMTU tells wireguard-go, which pads no packet beyond the MTU; the link's MTU is set apart.
+// setMTU sets the MTU of wireguard-go, to which packets are padded; the link's MTU is set separately.
 func (t *tunDevice) setMTU(mtu int) {
 	if t.mtu.Swap(int64(mtu)) == int64(mtu) {
 		return
@@ -139,14 +139,14 @@ func (t *tunDevice) setMTU(mtu int) {
 	}
 	select {
 	case t.events <- tun.EventMTUUpdate:
-	default: // the one that waits will do
+	default: // an update is already pending
 	}
 }
 
-// Events implements tun.Device. There is never an up or a down: the device is up while it exists.
+// Events implements tun.Device. There are no up and down events: the device is up while it exists.
 func (t *tunDevice) Events() <-chan tun.Event { return t.events }
 
-// Close implements tun.Device. The link goes with it.
+// Close implements tun.Device. The link is deleted with it.
 func (t *tunDevice) Close() error {
 	t.eventsMu.Lock()
 	defer t.eventsMu.Unlock()

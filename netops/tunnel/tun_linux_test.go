@@ -9,7 +9,7 @@ import (
 	"golang.zx2c4.com/wireguard/tun"
 )
 
-// recorder is a TUN that notes the sizes of the batches written to it.
+// recorder is a TUN that records the sizes of the batches written to it.
 type recorder struct {
 	tun.Device
 	batches []int
@@ -23,14 +23,14 @@ func (r *recorder) Write(bufs [][]byte, _ int) (int, error) {
 
 func (r *recorder) Close() error { return nil }
 
-// ipPacket is an IPv4 packet, after the given headroom, that says it carries the protocol.
+// ipPacket returns an IPv4 packet with that protocol, after the given headroom.
 func ipPacket(headroom int, protocol byte) []byte {
 	b := make([]byte, headroom+100)
 	b[headroom], b[headroom+9] = 0x45, protocol
 	return b
 }
 
-func TestWriteKeepsUDPApart(t *testing.T) {
+func TestWriteDoesNotCoalesceUDP(t *testing.T) {
 	const headroom = 16
 	tcp, udp := ipPacket(headroom, unix.IPPROTO_TCP), ipPacket(headroom, unix.IPPROTO_UDP)
 	udp6 := make([]byte, headroom+60)
@@ -43,7 +43,7 @@ func TestWriteKeepsUDPApart(t *testing.T) {
 	}
 }
 
-func TestWriteStopsJoiningWhereTheKernelRefuses(t *testing.T) {
+func TestWriteStopsCoalescingAfterAnError(t *testing.T) {
 	tcp := ipPacket(0, unix.IPPROTO_TCP)
 	r := &recorder{err: unix.EINVAL}
 	d := newTUNDevice(r, 1440)
@@ -63,7 +63,7 @@ func TestWriteToALinkThatIsDownDrops(t *testing.T) {
 	}
 }
 
-func TestMTUIsToldUntilClosed(t *testing.T) {
+func TestMTUIsReportedUntilClosed(t *testing.T) {
 	d := newTUNDevice(&recorder{}, 1440)
 	d.setMTU(1440)
 	d.setMTU(1400)

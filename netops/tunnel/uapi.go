@@ -13,8 +13,8 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 )
 
-// encodeUAPI writes a change as a "set" operation of WireGuard's cross-platform protocol, without its first
-// line (https://www.wireguard.com/xplatform/#configuration-protocol). The text holds keys.
+// encodeUAPI encodes a change as a "set" operation of WireGuard's cross-platform protocol, without its first line
+// (https://www.wireguard.com/xplatform/#configuration-protocol). The text contains keys.
 func encodeUAPI(cfg wgtypes.Config) string {
 	var b strings.Builder
 	line := func(key, value string) { b.WriteString(key + "=" + value + "\n") }
@@ -59,8 +59,8 @@ func encodePeer(p wgtypes.PeerConfig, line func(key, value string)) {
 	}
 }
 
-// decodeUAPI reads the answer to a "get" operation. Keys that it has no use for are passed over; errors name
-// the key of the line, never its value.
+// decodeUAPI decodes the reply to a "get" operation. Unused keys are ignored; errors contain the key of the line, never
+// its value.
 func decodeUAPI(text string) (wgtypes.Device, error) {
 	device := wgtypes.Device{Type: wgtypes.Userspace}
 	for line := range strings.Lines(text) {
@@ -119,7 +119,7 @@ func decodePeerLine(peer *wgtypes.Peer, key, value string) (err error) {
 	return err
 }
 
-// parseHexKey reads 64 hexadecimal digits; its errors do not repeat them.
+// parseHexKey parses 64 hexadecimal digits; its errors do not contain them.
 func parseHexKey(value string) (wgtypes.Key, error) {
 	raw, err := hex.DecodeString(value)
 	if err != nil || len(raw) != wgtypes.KeyLen {

@@ -12,7 +12,7 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 )
 
-// newDevice is a wireguard-go device without a kernel.
+// newDevice returns a wireguard-go device without a kernel.
 func newDevice(t *testing.T) *device.Device {
 	bind := bindtest.NewChannelBinds()[0]
 	d := device.NewDevice(tuntest.NewChannelTUN().TUN(), bind, device.NewLogger(device.LogLevelSilent, ""))
@@ -33,7 +33,7 @@ func read(t *testing.T, d *device.Device) wgtypes.Device {
 	return have
 }
 
-// bindtest knows neither ports nor addresses, so listen port and endpoint are left out here.
+// bindtest supports neither ports nor addresses, so listen port and endpoint are not tested here.
 func TestUAPIBringsADeviceIntoState(t *testing.T) {
 	d := newDevice(t)
 	cfg := testConfig()
