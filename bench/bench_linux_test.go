@@ -21,7 +21,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestMain is the paths' processes, too.
+// TestMain also runs the processes of the paths.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == path.ChildArgument {
 		if err := run(context.Background(), os.Args[1:]); err != nil {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// shortPlan measures next to nothing of what this kernel has.
+// shortPlan measures briefly, with the overlay and WireGuard that this kernel supports.
 func shortPlan() plan {
 	first := func(variable, otherwise string) string {
 		word, _, _ := strings.Cut(os.Getenv(variable), " ")
@@ -48,8 +48,8 @@ func shortPlan() plan {
 	}
 }
 
-// TestEveryPath carries every kind of traffic over every path, for longer each time: a busy machine may stand still
-// during a short sample.
+// TestEveryPath sends every kind of traffic over every path, with longer samples at each attempt: a busy machine may
+// stop for the length of a short sample.
 func TestEveryPath(t *testing.T) {
 	p := shortPlan()
 	const attempts = 4
@@ -62,10 +62,10 @@ func TestEveryPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{tunnelAlone, ownTunnel, baseline, byLiqo, byLiqonet, byTwo}
-	ratios := len(aims) - 2 // the model with the MTU of the others is not asked for
+	want := []string{tunnelAlone, ownTunnel, baseline, liqoModel, liqonetPath, twoGateways}
+	ratios := len(aims) - 2 // the model with the MTU of the others is measured only by name
 	if p.kinds.WireGuard == records.Kernel {
-		want = []string{tunnelAlone, baseline, byLiqo, byLiqonet, byTwo}
+		want = []string{tunnelAlone, baseline, liqoModel, liqonetPath, twoGateways}
 		ratios--
 	}
 	if diff := gocmp.Diff(want, r.Paths); diff != "" {
@@ -84,7 +84,7 @@ func TestEveryPath(t *testing.T) {
 	expectNoChildren(t)
 }
 
-// TestInterrupt ends a measurement that would take long.
+// TestInterrupt interrupts a long measurement.
 func TestInterrupt(t *testing.T) {
 	p := shortPlan()
 	p.only, p.sample = []string{ownTunnel, tunnelAlone}, time.Hour
@@ -99,7 +99,7 @@ type writerFunc func([]byte)
 
 func (f writerFunc) Write(b []byte) (int, error) { f(b); return len(b), nil }
 
-// expectNoChildren looks for processes that a run has left.
+// expectNoChildren checks that a run has left no processes.
 func expectNoChildren(t *testing.T) {
 	t.Helper()
 	if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); !errors.Is(err, unix.ECHILD) {
@@ -128,7 +128,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestGuestReport reads what a guest writes.
+// TestGuestReport decodes the report of a guest.
 func TestGuestReport(t *testing.T) {
 	want := []report.Report{{Kernel: "Linux 6.12", Paths: []string{"tunnel"}, Metrics: []report.Metric{
 		{Name: "TCP", Unit: "Mbit/s", Samples: map[string][]float64{"tunnel": {1, 2}}},

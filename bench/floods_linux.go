@@ -17,10 +17,10 @@ import (
 	"liqonet.io/liqonet/internal/health"
 )
 
-// flood is what a pod of the peer sends as fast as it can.
+// flood is traffic that a pod of the peer sends as fast as possible.
 type flood struct {
 	name string
-	send func(context.Context, load.Way, time.Duration) (string, error) // returns what arrived
+	send func(context.Context, load.Way, time.Duration) (string, error) // returns the received traffic
 }
 
 func floods() []flood {
@@ -42,17 +42,17 @@ func datagramFlood(size int) func(context.Context, load.Way, time.Duration) (str
 	}
 }
 
-// strain is a path to flood.
+// strain is a path with a flood.
 type strain struct {
 	kinds    path.Kinds
 	gateways int           // of each cluster
-	quota    float64       // of the gateway that is flooded, a share of one core; 0: none
-	delay    time.Duration // of the line, each way
-	qdisc    string        // of the line; "": the kernel's
+	quota    float64       // of the flooded gateway, a share of one core; 0: none
+	delay    time.Duration // of the link, each way
+	qdisc    string        // of the link; "": the kernel's default
 	sample   time.Duration
 }
 
-// runFloods floods a gateway and measures what is left for another flow.
+// runFloods floods a gateway and measures another flow.
 func runFloods(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench floods", flag.ContinueOnError)
 	kinds := kindFlags(flags)
@@ -80,19 +80,19 @@ func runFloods(ctx context.Context, args []string, out io.Writer) error {
 	return err
 }
 
-// floodReport is what was measured during a flood.
+// floodReport is the result of a flood.
 type floodReport struct {
 	arrived   string
-	other     float64 // share of another flow that arrives
-	peak      int     // of the memory of a gateway, bytes
+	other     float64 // received share of another flow
+	peak      int     // of a gateway's memory, bytes
 	renewals  int
 	failovers int
-	seconds   int // in which a state was seen
-	states    map[health.State]seen
+	seconds   int // in which the state was observed
+	states    map[health.State]stateCount
 }
 
-// seen is how often a state was seen, and its last reason.
-type seen struct {
+// stateCount counts the seconds of a state, and has its last reason.
+type stateCount struct {
 	seconds int
 	why     string
 }
@@ -112,7 +112,7 @@ func (s strain) measure(ctx context.Context, f flood) (r floodReport, err error)
 	if err != nil {
 		return r, err
 	}
-	r.states = map[health.State]seen{}
+	r.states = map[health.State]stateCount{}
 	before := bed.Renewals()
 	errs := make([]error, 3)
 	flooding, end := context.WithCancel(ctx)
@@ -131,7 +131,7 @@ func (s strain) measure(ctx context.Context, f flood) (r floodReport, err error)
 	return r, errors.Join(append(errs, errPeak, errFailovers)...)
 }
 
-// watch notes the states of the peering each second.
+// watch records the states of the peering each second.
 func (r *floodReport) watch(ctx context.Context, bed *path.Bed) error {
 	for load.Wait(ctx, time.Second) == nil {
 		verdicts, err := bed.Verdicts(ctx)
@@ -140,7 +140,7 @@ func (r *floodReport) watch(ctx context.Context, bed *path.Bed) error {
 		}
 		for _, v := range verdicts {
 			r.seconds++
-			r.states[v.State] = seen{r.states[v.State].seconds + 1, v.Why}
+			r.states[v.State] = stateCount{r.states[v.State].seconds + 1, v.Why}
 		}
 	}
 	return nil

@@ -9,10 +9,10 @@ import (
 	"liqonet.io/liqonet/bench/path"
 )
 
-// TestFloods floods gateways for some seconds: over a line with a delay, with a processor quota, and where there are
-// two. Their memory stays under the limit of their containers, and another flow goes on. In so short a sample the
-// memory would do so without a limit of buffers, too: TestBuffersAreLimited of netops/tunnel would not. With -short, as
-// in a slow guest whose kernel has no quotas, there is one flood.
+// TestFloods floods gateways for some seconds: over a link with a delay, with a CPU quota, and with two gateways. Their
+// memory stays below the limit of their containers, and another flow continues. In so short a sample the memory would
+// stay below it without limits of buffers too: TestBuffersAreLimited of netops/tunnel covers these. With -short, as in
+// a slow guest whose kernel has no quotas, there is one flood.
 func TestFloods(t *testing.T) {
 	strains := map[string]strain{"64 TCP streams": {}}
 	if !testing.Short() {
@@ -26,7 +26,7 @@ func TestFloods(t *testing.T) {
 	expectNoChildren(t)
 }
 
-// flood measures the flood that the name begins with.
+// flood measures the flood whose name is a prefix of name.
 func (s strain) flood(t *testing.T, name string) {
 	i := slices.IndexFunc(floods(), func(f flood) bool { return strings.HasPrefix(name, f.name) })
 	s.kinds, s.sample, s.gateways = shortPlan().kinds, 3*time.Second, max(1, s.gateways)

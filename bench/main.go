@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command bench measures the paths between two clusters: the tunnel alone, a baseline from pod to pod, a model of
-// Liqo's path, and the path that liqonet's helpers make, in turn, in network namespaces of this machine. It needs root.
+// Command bench measures the paths between two clusters, in turn, in network namespaces of this machine: the tunnel
+// alone, a baseline from pod to pod, a model of Liqo's path, and the path of liqonet's helpers. It needs root.
 package main
 
 import (
@@ -58,10 +58,10 @@ func run(ctx context.Context, args []string) error {
 	return o.write(os.Stdout, reports)
 }
 
-// options are the program's flags.
+// options are the flags of the program.
 type options struct {
 	plan  plan
-	guest string // program that runs others in a guest; "": none
+	guest string // command that runs programs in a guest; "": none
 	json  bool
 }
 
@@ -93,7 +93,7 @@ func parse(args []string, out io.Writer) (o options, err error) {
 	return o, nil
 }
 
-// kindFlags adds the flags that say what paths are made of.
+// kindFlags adds the flags that select overlay and WireGuard.
 func kindFlags(flags *flag.FlagSet) func() path.Kinds {
 	overlay := flags.String("overlay", string(records.VXLAN), "`KIND` of the overlay: vxlan or geneve")
 	wireGuard := flags.String("wireguard", string(records.Userspace), "`IMPLEMENTATION` of WireGuard: userspace or kernel")
@@ -102,7 +102,7 @@ func kindFlags(flags *flag.FlagSet) func() path.Kinds {
 	}
 }
 
-// measure measures here and, if asked, in a guest.
+// measure measures on this machine and, if requested, in a guest.
 func (o options) measure(ctx context.Context) ([]report.Report, error) {
 	here, err := o.plan.run(ctx, os.Stderr)
 	if err != nil || o.guest == "" {
@@ -112,7 +112,7 @@ func (o options) measure(ctx context.Context) ([]report.Report, error) {
 	return append([]report.Report{here}, guest...), err
 }
 
-// measureInGuest runs this program there.
+// measureInGuest runs this program in the guest.
 func (o options) measureInGuest(ctx context.Context) ([]report.Report, error) {
 	self, err := os.Executable()
 	if err != nil {

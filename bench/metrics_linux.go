@@ -8,13 +8,13 @@ import (
 	"liqonet.io/liqonet/bench/report"
 )
 
-// measurement is one kind of traffic, and the metrics that it yields.
+// measurement is one kind of traffic with its metrics.
 type measurement struct {
 	metrics []report.Metric // without samples
 	sample  func(context.Context, load.Way, time.Duration) ([]float64, error)
 }
 
-// manyStreams is more than this many processors carry by one queue each.
+// manyStreams is more than the processors of this machine carry with one queue each.
 const manyStreams = 4
 
 func measurements() []measurement {

@@ -22,27 +22,27 @@ const (
 	tunnelAlone = "tunnel" // between the gateways, without package netops/tunnel
 	ownTunnel   = "own tunnel"
 	baseline    = "baseline"     // from pod to pod, without liqonet
-	byLiqo      = "Liqo model"   // the same, with what Liqo puts in the way
-	byLiqonet   = "liqonet"      // the same
-	byTwo       = "two gateways" // liqonet, with two in each cluster
+	liqoModel   = "Liqo model"   // from pod to pod, with the elements of Liqo's path
+	liqonetPath = "liqonet"      // from pod to pod
+	twoGateways = "two gateways" // liqonet, with two gateways in each cluster
 
-	// byLiqoLarge is the model with the MTU that the other paths have. It is measured if it is asked for by name.
-	byLiqoLarge = "Liqo model 1420"
+	// liqoModelLarge is the model with the MTU of the other paths. It is measured only if requested by name.
+	liqoModelLarge = "Liqo model 1420"
 )
 
-// aims are the ratios that are compared.
+// aims are the ratios to report.
 var aims = []report.Ratio{
-	{Of: byLiqonet, To: baseline, Aim: 0.97},
-	{Of: byLiqo, To: baseline},
-	{Of: byLiqoLarge, To: baseline},
-	{Of: byLiqonet, To: byLiqo, Aim: 1},
-	{Of: byLiqonet, To: byLiqoLarge, Aim: 1},
-	{Of: byLiqonet, To: tunnelAlone, Aim: 0.9},
+	{Of: liqonetPath, To: baseline, Aim: 0.97},
+	{Of: liqoModel, To: baseline},
+	{Of: liqoModelLarge, To: baseline},
+	{Of: liqonetPath, To: liqoModel, Aim: 1},
+	{Of: liqonetPath, To: liqoModelLarge, Aim: 1},
+	{Of: liqonetPath, To: tunnelAlone, Aim: 0.9},
 	{Of: ownTunnel, To: tunnelAlone, Aim: 0.97},
-	{Of: byTwo, To: byLiqonet, Aim: 0.9},
+	{Of: twoGateways, To: liqonetPath, Aim: 0.9},
 }
 
-// plan says what is measured and how long.
+// plan has the paths to measure and the durations.
 type plan struct {
 	kinds  path.Kinds
 	only   []string // names of paths; none: all
@@ -50,7 +50,7 @@ type plan struct {
 	sample time.Duration
 }
 
-// run builds all paths, measures them in turn and takes them down, also when ctx ends early.
+// run builds all paths, measures them in turn and removes them, even if ctx ends early.
 func (p plan) run(ctx context.Context, progress io.Writer) (r report.Report, err error) {
 	release, err := kernelRelease()
 	if err != nil {
@@ -84,8 +84,8 @@ func (p plan) run(ctx context.Context, progress io.Writer) (r report.Report, err
 	return r, nil
 }
 
-// build makes the paths that are asked for. The tunnel of this process is compared with wireguard-go's only: where
-// the kernel carries the packets, both are the same.
+// build builds the selected paths. The tunnel of this process is compared with wireguard-go only: with the kernel's
+// WireGuard, both are the same.
 func (p plan) build(bed *path.Bed) (ways map[string]load.Way, names []string, err error) {
 	ways = map[string]load.Way{}
 	add := func(name string, build func() (load.Way, error)) {
@@ -105,24 +105,23 @@ func (p plan) build(bed *path.Bed) (ways map[string]load.Way, names []string, er
 		add(ownTunnel, gateways.OwnTunnel)
 	}
 	add(baseline, bed.Baseline)
-	add(byLiqo, func() (load.Way, error) { return bed.LiqoModel(path.LiqoMTU) })
-	if slices.Contains(p.only, byLiqoLarge) {
-		add(byLiqoLarge, func() (load.Way, error) { return bed.LiqoModel(path.CommonMTU) })
+	add(liqoModel, func() (load.Way, error) { return bed.LiqoModel(path.LiqoMTU) })
+	if slices.Contains(p.only, liqoModelLarge) {
+		add(liqoModelLarge, func() (load.Way, error) { return bed.LiqoModel(path.CommonMTU) })
 	}
-	add(byLiqonet, func() (load.Way, error) { return bed.Liqonet(1) })
-	add(byTwo, func() (load.Way, error) { return bed.Liqonet(2) })
+	add(liqonetPath, func() (load.Way, error) { return bed.Liqonet(1) })
+	add(twoGateways, func() (load.Way, error) { return bed.Liqonet(2) })
 	if err == nil && len(names) == 0 {
 		err = fmt.Errorf("no path is called %q", p.only)
 	}
 	return ways, names, err
 }
 
-// round measures everything once, each time in another order: no path has a place of its own, nor always the same one
-// before it.
+// round measures all metrics once, in random order: no path has a fixed position, nor a fixed predecessor.
 func (p plan) round(ctx context.Context, all []measurement, ways map[string]load.Way, r report.Report) error {
 	metrics := r.Metrics
 	for _, m := range all {
-		for _, i := range rand.Perm(len(r.Paths)) { //nolint:gosec // an order is no secret
+		for _, i := range rand.Perm(len(r.Paths)) { //nolint:gosec // the order is not secret
 			name := r.Paths[i]
 			values, err := m.sample(ctx, ways[name], p.sample)
 			if err != nil {
@@ -137,7 +136,7 @@ func (p plan) round(ctx context.Context, all []measurement, ways map[string]load
 	return nil
 }
 
-// kernelRelease names the kernel of this machine.
+// kernelRelease returns the name of this machine's kernel.
 func kernelRelease() (string, error) {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {

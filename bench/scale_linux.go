@@ -12,7 +12,7 @@ import (
 	"liqonet.io/liqonet/bench/report"
 )
 
-// crowds are the sizes of clusters that are measured.
+// crowds returns the cluster sizes to measure.
 func crowds(nodes, pods int) [][2]int {
 	if nodes > 0 {
 		return [][2]int{{nodes, pods}}
@@ -20,7 +20,7 @@ func crowds(nodes, pods int) [][2]int {
 	return [][2]int{{10, pods}, {100, pods}, {1000, pods}}
 }
 
-// runScale measures a gateway of clusters of several sizes, each from its start.
+// runScale measures a gateway in clusters of several sizes, each from its start.
 func runScale(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench scale", flag.ContinueOnError)
 	kinds := kindFlags(flags)
@@ -50,7 +50,7 @@ const settling = 5 * time.Second
 type crowd struct {
 	kinds       path.Kinds
 	nodes, pods int           // pods of each node
-	pause       time.Duration // between two pods that are replaced
+	pause       time.Duration // between two pod replacements
 	sample      time.Duration
 }
 
@@ -65,7 +65,7 @@ func (c crowd) measure(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	// The gateway reads its whole kernel again after so many changes. Pods that are replaced meanwhile wait for that.
+	// The gateway lists its whole kernel state again after so many changes. Pods replaced meanwhile wait for that.
 	if _, _, err := many.Replace(ctx, c.pause, settling); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestScale replaces pods of a small crowd: each gets its route.
+// TestScale replaces pods of a small cluster and checks that each gets its route.
 func TestScale(t *testing.T) {
 	var b bytes.Buffer
 	c := crowd{kinds: shortPlan().kinds, nodes: 20, pods: 5, pause: 20 * time.Millisecond, sample: time.Second}

@@ -19,20 +19,20 @@ import (
 	"liqonet.io/liqonet/internal/health"
 )
 
-// weather is how a line treats packets, in each direction.
+// weather is the behaviour of a link, in each direction.
 type weather struct {
 	Name  string `json:"name"`
 	qdisc string // a queueing discipline of tc(8)
-	// slow is how much longer than others it takes TCP to find its speed.
+	// slow is the factor by which TCP takes longer to reach its speed.
 	slow int
-	// late is how long a packet may be on its way.
+	// late is the maximum time in flight of a packet.
 	late time.Duration
 }
 
-// lineRate is that of every line. A queue holds a twentieth of a second of it, where nothing else is said.
+// lineRate is the rate of every link. By default, a queue holds a twentieth of a second of it.
 const lineRate = "rate 20mbit"
 
-// weathers are those that are measured. Without another delay, a line has one of five milliseconds.
+// weathers returns the links to measure. Without another delay, a link has one of five milliseconds.
 func weathers() []weather {
 	near := func(more string) string { return netem(130, "delay 5ms "+more) }
 	all := []weather{{Name: "calm", qdisc: near("")}}
@@ -49,12 +49,12 @@ func weathers() []weather {
 	)
 }
 
-// netem is the discipline of a line that holds a number of packets (tc-netem(8)).
+// netem returns a queueing discipline whose queue holds that many packets (tc-netem(8)).
 func netem(packets int, settings string) string {
 	return fmt.Sprintf("netem limit %d %s %s", packets, settings, lineRate)
 }
 
-// weatherReport is what was measured on one line.
+// weatherReport is the result of one link.
 type weatherReport struct {
 	weather
 	Metrics  []report.Metric         `json:"metrics"`
@@ -62,28 +62,28 @@ type weatherReport struct {
 	Renewals int                     `json:"renewals"` // of the tunnels
 }
 
-// Metrics of a line.
+// Metrics of a link.
 const (
 	metricTCP = iota
 	metricUDP
 )
 
-// UDP packets are sent at a tenth of the line's rate.
+// UDP packets are sent at a tenth of the link's rate.
 const (
 	pacedSize  = 1200
 	pacedPause = 5 * time.Millisecond
 )
 
-// weatherPlan says what is measured and how long.
+// weatherPlan has the links to measure and the durations.
 type weatherPlan struct {
 	plan
 	lines   []weather
-	streams int // of TCP at once
+	streams int // concurrent TCP streams
 }
 
 func runWeather(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench weather", flag.ContinueOnError)
-	p := weatherPlan{plan: plan{only: []string{tunnelAlone, byLiqonet}}}
+	p := weatherPlan{plan: plan{only: []string{tunnelAlone, liqonetPath}}}
 	kinds := kindFlags(flags)
 	only := flags.String("only", "", "measure `LINES` whose names contain one of these words alone, with commas between")
 	format := flags.String("o", "text", "`FORMAT`: text, a Markdown table, or json")
@@ -109,7 +109,7 @@ func runWeather(ctx context.Context, args []string) error {
 	return p.measure(ctx, os.Stderr, func(r weatherReport) error { return r.write(os.Stdout) })
 }
 
-// measure builds both paths once, changes the weather of their lines, and reports each line when it is measured.
+// measure builds both paths once, changes the conditions of their links, and reports each link when it is measured.
 func (p weatherPlan) measure(ctx context.Context, progress io.Writer, report func(weatherReport) error) (err error) {
 	bed := path.NewBed(ctx, p.kinds)
 	defer func() { err = errors.Join(err, bed.Close()) }()
@@ -130,7 +130,7 @@ func (p weatherPlan) measure(ctx context.Context, progress io.Writer, report fun
 	return nil
 }
 
-// line measures one line, in rounds that begin with another path each.
+// line measures one link, in rounds that each begin with another path.
 func (p weatherPlan) line(ctx context.Context, bed *path.Bed, w weather, ways map[string]load.Way, names []string) (weatherReport, error) {
 	r := weatherReport{weather: w, States: map[health.State]string{}, Metrics: []report.Metric{
 		metricTCP: {Name: "TCP", Unit: "Mbit/s", Samples: map[string][]float64{}},
@@ -146,7 +146,7 @@ func (p weatherPlan) line(ctx context.Context, bed *path.Bed, w weather, ways ma
 			if err := p.sampleLine(ctx, ways[name], w, r.Metrics, name); err != nil {
 				return r, fmt.Errorf("path %q: %w", name, err)
 			}
-			if name != byLiqonet {
+			if name != liqonetPath {
 				continue
 			}
 			verdicts, err := bed.Verdicts(ctx)
@@ -167,7 +167,7 @@ func (p weatherPlan) sampleLine(ctx context.Context, way load.Way, w weather, me
 	if err != nil {
 		return err
 	}
-	// What the stream has left in the queue goes first.
+	// The data of the stream in the queue is sent first.
 	if err := load.Wait(ctx, w.late); err != nil {
 		return err
 	}
@@ -181,18 +181,18 @@ func (p weatherPlan) sampleLine(ctx context.Context, way load.Way, w weather, me
 	return nil
 }
 
-// writeWeatherHeader begins a Markdown table.
+// writeWeatherHeader writes the header of a Markdown table.
 func writeWeatherHeader(w io.Writer) error {
 	_, err := io.WriteString(w, "| link, each way | TCP, WireGuard alone, Mbit/s | TCP, liqonet / WireGuard | UDP that arrives, WireGuard alone | "+
 		"UDP, liqonet / WireGuard | renewals | `status` |\n|---|---|---|---|---|---|---|\n")
 	return err
 }
 
-// write writes a row of it.
+// write writes a row of the table.
 func (r weatherReport) write(w io.Writer) error {
 	tcp, udp := r.Metrics[metricTCP], r.Metrics[metricUDP]
 	ratio := func(m report.Metric) string {
-		s := m.Share(byLiqonet, tunnelAlone)
+		s := m.Share(liqonetPath, tunnelAlone)
 		return fmt.Sprintf("%.2f (%.2f to %.2f)", s.Median, s.Low, s.High)
 	}
 	var states []string

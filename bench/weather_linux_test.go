@@ -9,10 +9,10 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestWeather measures a calm line and, where the kernel has netem, as in a guest, one that loses a tenth.
+// TestWeather measures a link without loss and, if the kernel has netem, as in a guest, one that loses a tenth.
 func TestWeather(t *testing.T) {
 	p := weatherPlan{plan: shortPlan(), streams: 1, lines: []weather{{Name: "calm", qdisc: "pfifo limit 1000"}}}
-	p.only = []string{tunnelAlone, byLiqonet}
+	p.only = []string{tunnelAlone, liqonetPath}
 	p.sample = time.Second
 	bad := p.kinds.WireGuard == records.Kernel
 	if bad {
@@ -32,7 +32,8 @@ func TestWeather(t *testing.T) {
 	}
 	for i, r := range all {
 		for _, name := range p.only {
-			// Each way one in ten is lost; on a line that is calm, what the queues of a busy machine cannot hold.
+			// Each direction loses one in ten; without netem, only packets that the queues of a busy machine cannot
+			// hold.
 			arrived := r.Metrics[metricUDP].Samples[name][0]
 			if lossy := i > 0; arrived <= 0.5 || arrived > 1 || lossy && arrived > 0.98 {
 				t.Errorf("%s, %s: a share of %.3f arrives", r.Name, name, arrived)

@@ -1,4 +1,4 @@
-// Package apiserver offers the objects of client-go's fake client to processes, as an API server does.
+// Package apiserver serves the objects of client-go's fake client to processes, like an API server.
 package apiserver
 
 import (
@@ -30,16 +30,16 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// Serve offers the objects of a fake client to other processes until ctx ends, at a Unix socket: it is reached
-// from every network namespace. It knows what helpers do: get, list, watch, create and patch. An object that
-// ceases to match a watch's selector is not reported as deleted.
+// Serve serves the objects of a fake client to other processes until ctx ends, on a Unix socket, which is reachable
+// from every network namespace. It supports the verbs that helpers use: get, list, watch, create and patch. An object
+// that no longer matches a watch's selector is not reported as deleted.
 func Serve(ctx context.Context, kube *fake.Clientset, socket string) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
 	if err != nil {
 		return err
 	}
-	s := &server{kube: kube, gone: make(map[schema.GroupVersionResource][]runtime.Object)}
-	kube.PrependReactor("delete", "*", s.remember)
+	s := &server{kube: kube, deletions: make(map[schema.GroupVersionResource][]runtime.Object)}
+	kube.PrependReactor("delete", "*", s.recordDeletion)
 	web := &http.Server{ //nolint:gosec // only tests connect
 		Handler: s, BaseContext: func(net.Listener) context.Context { return ctx },
 	}
@@ -50,7 +50,7 @@ func Serve(ctx context.Context, kube *fake.Clientset, socket string) error {
 	return nil
 }
 
-// ClientConfig is how a client reaches what Serve offers.
+// ClientConfig returns the client configuration for the socket of Serve.
 func ClientConfig(socket string) *rest.Config {
 	return &rest.Config{
 		Host:          "http://fake",
@@ -63,30 +63,30 @@ func ClientConfig(socket string) *rest.Config {
 
 type server struct {
 	kube *fake.Clientset
-	// version is that of the object sent last. The fake's objects have none, and to clients equal ones mean that
-	// nothing has changed.
-	version atomic.Uint64
-	mu      sync.Mutex
-	gone    map[schema.GroupVersionResource][]runtime.Object // what was deleted, in order
+	// version is the resource version of the object sent last. The fake's objects have none, and clients treat objects
+	// with equal versions as unchanged.
+	version   atomic.Uint64
+	mu        sync.Mutex
+	deletions map[schema.GroupVersionResource][]runtime.Object // deleted objects, in order
 }
 
-// remember keeps an object that is about to be deleted.
-func (s *server) remember(a clienttesting.Action) (bool, runtime.Object, error) {
+// recordDeletion stores an object that is about to be deleted.
+func (s *server) recordDeletion(a clienttesting.Action) (bool, runtime.Object, error) {
 	obj, err := s.kube.Tracker().Get(a.GetResource(), a.GetNamespace(), a.(clienttesting.DeleteAction).GetName())
 	if err != nil {
-		return false, nil, nil // the deletion itself tells
+		return false, nil, nil // the deletion itself returns the error
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.gone[a.GetResource()] = append(s.gone[a.GetResource()], obj)
+	s.deletions[a.GetResource()] = append(s.deletions[a.GetResource()], obj)
 	return false, nil, nil
 }
 
-// deleted returns what was deleted of a kind so far.
+// deleted returns the deleted objects of a kind.
 func (s *server) deleted(of schema.GroupVersionResource) []runtime.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.gone[of])
+	return slices.Clone(s.deletions[of])
 }
 
 // ServeHTTP implements http.Handler.
@@ -111,7 +111,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
-	_, _ = w.Write(text) //nolint:gosec // JSON, read by no browser
+	_, _ = w.Write(text) //nolint:gosec // JSON, not read by a browser
 }
 
 func (s *server) do(r *http.Request, t target) (runtime.Object, error) {
@@ -171,8 +171,8 @@ func (s *server) list(r *http.Request, t target) (runtime.Object, error) {
 	return list, meta.SetList(list, some)
 }
 
-// watch reports every object that was ever deleted, every one that is there, and then what changes: whatever came
-// between a client's list and its watch is among them, and clients pass over what they know.
+// watch sends every object that was ever deleted, every existing one, and then changes. This includes all changes
+// between a client's list and its watch; clients skip the known ones.
 func (s *server) watch(w http.ResponseWriter, r *http.Request, t target) {
 	matches, err := selection(r)
 	if err != nil {
@@ -180,10 +180,10 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request, t target) {
 		return
 	}
 	if r.URL.Query().Get("sendInitialEvents") != "" {
-		writeError(w, apierrors.NewInvalid(t.kind.GroupKind(), "", nil)) // clients then list and watch
+		writeError(w, apierrors.NewInvalid(t.kind.GroupKind(), "", nil)) // clients then list and watch again
 		return
 	}
-	// Without a version the fake begins with what is there.
+	// Without a version, the fake begins with the existing objects.
 	events, err := s.kube.InvokesWatch(clienttesting.NewWatchActionWithOptions(t.resource, t.namespace, metav1.ListOptions{}))
 	if err != nil {
 		writeError(w, err)
@@ -225,7 +225,7 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request, t target) {
 	}
 }
 
-// encode writes an object with its kind and a version of its own.
+// encode encodes an object with its kind and a new resource version.
 func (s *server) encode(obj runtime.Object, t target) ([]byte, error) {
 	obj = obj.DeepCopyObject()
 	m, err := meta.CommonAccessor(obj)
@@ -236,14 +236,14 @@ func (s *server) encode(obj runtime.Object, t target) ([]byte, error) {
 	return runtime.Encode(scheme.Codecs.LegacyCodec(t.kind.GroupVersion()), obj)
 }
 
-// target is what a request is about.
+// target is the resource that a request addresses.
 type target struct {
 	resource        schema.GroupVersionResource
 	kind            schema.GroupVersionKind
 	namespace, name string // "": none
 }
 
-// parseTarget reads the path of a request, such as /apis/apps/v1/namespaces/NAMESPACE/deployments/NAME.
+// parseTarget parses the path of a request, such as /apis/apps/v1/namespaces/NAMESPACE/deployments/NAME.
 func parseTarget(path string) (target, error) {
 	var t target
 	words := strings.Split(strings.Trim(path, "/"), "/")
@@ -271,7 +271,7 @@ func parseTarget(path string) (target, error) {
 	return t, apierrors.NewNotFound(t.resource.GroupResource(), path)
 }
 
-// selection is the set of objects that a request selects.
+// selection returns a function that reports whether the selectors of a request match an object.
 func selection(r *http.Request) (func(runtime.Object) bool, error) {
 	byLabel, err := labels.Parse(r.URL.Query().Get("labelSelector"))
 	if err != nil {
@@ -306,5 +306,5 @@ func writeError(w http.ResponseWriter, err error) {
 	}
 	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 	w.WriteHeader(int(s.Code))
-	_, _ = w.Write(text) //nolint:gosec // JSON, read by no browser
+	_, _ = w.Write(text) //nolint:gosec // JSON, not read by a browser
 }

@@ -19,10 +19,10 @@ import (
 
 // served returns a fake client and a real one that reaches it through Serve.
 func served(t *testing.T) (*fake.Clientset, *kubernetes.Clientset) {
-	behind := fake.NewClientset()
+	fakeClient := fake.NewClientset()
 	socket := filepath.Join(t.TempDir(), "api")
 	done := make(chan error, 1)
-	go func() { done <- Serve(t.Context(), behind, socket) }()
+	go func() { done <- Serve(t.Context(), fakeClient, socket) }()
 	t.Cleanup(func() {
 		if err := <-done; err != nil {
 			t.Error(err)
@@ -38,7 +38,7 @@ func served(t *testing.T) (*fake.Clientset, *kubernetes.Clientset) {
 		_, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 		return err == nil
 	})
-	return behind, client
+	return fakeClient, client
 }
 
 func configMap(name string, labels map[string]string) *corev1.ConfigMap {
@@ -114,8 +114,8 @@ func TestServeFeedsInformers(t *testing.T) {
 	wait.Until(t, "the answer", wait.Timeout, func() bool { return value() == "none" })
 }
 
-// TestServeTellsOfDeletions has an object deleted between a client's list and its watch.
-func TestServeTellsOfDeletions(t *testing.T) {
+// TestServeReportsDeletions deletes an object between a client's list and its watch.
+func TestServeReportsDeletions(t *testing.T) {
 	behind, client := served(t)
 	maps := behind.CoreV1().ConfigMaps("ns")
 	if _, err := maps.Create(t.Context(), configMap("a", nil), metav1.CreateOptions{}); err != nil {

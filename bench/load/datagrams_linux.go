@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// datagramSize is that of small packets, bytes without IP and UDP headers.
+	// datagramSize is the size of small packets, in bytes without IP and UDP headers.
 	datagramSize = 64
-	// datagramWindow is how many packets may be on their way. A sender without a limit would measure how the two
-	// ends of an overloaded path share the processors; this is less than what any queue on the way holds.
+	// datagramWindow is the number of packets in flight. Without a limit, the measurement would show how the two ends
+	// of an overloaded path share the processors. The limit is below the size of all queues on the path.
 	datagramWindow = 256
-	// datagramLoss is after how much silence what is on its way is given up.
+	// datagramLoss is the time without arrivals after which packets in flight count as lost.
 	datagramLoss = 200 * time.Millisecond
 )
 
-// Datagrams sends small UDP packets of one flow. The rate's unit is a packet.
+// Datagrams sends small UDP packets of one flow. The unit of the rate is a packet.
 func (w Way) Datagrams(ctx context.Context, d time.Duration) (Rate, error) {
 	near, far, err := w.sockets()
 	if err != nil {
@@ -28,7 +28,7 @@ func (w Way) Datagrams(ctx context.Context, d time.Duration) (Rate, error) {
 	}
 	f := &datagrams{near: near, far: far, arrived: make(chan struct{}, 1), done: make(chan struct{})}
 	defer f.close()
-	_ = far.SetReadBuffer(4 << 20) // as much as the system grants
+	_ = far.SetReadBuffer(4 << 20) // limited by net.core.rmem_max
 	f.running.Go(f.receive)
 	f.running.Go(f.send)
 	r, err := w.rate(ctx, &f.received, 1, d)
@@ -38,7 +38,7 @@ func (w Way) Datagrams(ctx context.Context, d time.Duration) (Rate, error) {
 	return r, nil
 }
 
-// datagrams is a flow of UDP packets, of which a limited number is on its way.
+// datagrams is a flow of UDP packets with a limited number in flight.
 type datagrams struct {
 	near, far      *net.UDPConn
 	sent, received atomic.Int64

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Flood sends datagrams of some bytes as fast as they go, whatever is lost, and returns how many a second are sent and
-// arrive.
+// Flood sends datagrams of size bytes as fast as possible, regardless of loss, and returns how many are sent and
+// received per second.
 func (w Way) Flood(ctx context.Context, size int, d time.Duration) (sent, arrived float64, err error) {
 	near, far, err := w.sockets()
 	if err != nil {
@@ -27,7 +27,7 @@ func (w Way) Flood(ctx context.Context, size int, d time.Duration) (sent, arrive
 	ctx, cancel := context.WithCancel(ctx)
 	running.Go(func() {
 		for packet := make([]byte, size); ctx.Err() == nil; out.Add(1) {
-			_, _ = near.Write(packet) // one that finds no room is lost
+			_, _ = near.Write(packet) // without buffer space, the packet is lost
 		}
 	})
 	begin := time.Now()

@@ -1,5 +1,5 @@
-// Package load sends traffic from one network namespace to another and measures what arrives. Both ends are in this
-// process: they share one clock, and the sender knows what has arrived.
+// Package load sends traffic from one network namespace to another and measures the received traffic. Both ends are in
+// this process: they share one clock, and the sender knows the number of received packets.
 package load
 
 import (
@@ -14,29 +14,29 @@ import (
 	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
-// Way is where traffic goes.
+// Way is a path for traffic.
 type Way struct {
 	From, To netns.Handle
-	Address  netip.Addr // of To, as From calls it; IPv4
-	// Processes carry the packets, beside the kernel.
+	Address  netip.Addr // of To, as reached from From; IPv4
+	// Processes are those that carry the packets, besides the kernel.
 	Processes []int
 }
 
-// Rate is how much arrives, in units of what is sent.
+// Rate is the received traffic, in units of the sent traffic.
 type Rate struct {
 	PerSecond float64
-	Processor time.Duration // of all processors together, for each unit
+	Processor time.Duration // of all processors together, per unit
 }
 
-// warmUp is the part of a measurement, at its beginning, that does not count: connections find their speed.
+// warmUp is the share at the beginning of a measurement that does not count: connections reach their speed.
 const warmUp = 0.2
 
-// patience is how long the first arrival may take, and one that is late: on a line that loses a fifth, TCP may wait for
-// half a minute.
-const patience = time.Minute
+// arrivalTimeout bounds the time to the first arrival, and to a late one: on a link that loses a fifth, TCP may wait
+// for half a minute.
+const arrivalTimeout = time.Minute
 
-// rate returns by how much a counter of arrivals grows, in units of some arrivals, measured for a time that begins
-// after the first one, and is longer where a loaded machine stands still.
+// rate returns the growth of a counter of arrivals per second, in units of unit arrivals. The measurement begins after
+// the first arrival, and is longer if a loaded machine stops in between.
 func (w Way) rate(ctx context.Context, arrivals *atomic.Int64, unit float64, d time.Duration) (Rate, error) {
 	if err := exceed(ctx, arrivals, 0); err != nil {
 		return Rate{}, err
@@ -62,11 +62,11 @@ func (w Way) rate(ctx context.Context, arrivals *atomic.Int64, unit float64, d t
 	}, err
 }
 
-// exceed waits until there are more arrivals than some.
+// exceed waits until there are more than some arrivals.
 func exceed(ctx context.Context, arrivals *atomic.Int64, some int64) error {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(patience); arrivals.Load() <= some; {
+	for end := time.Now().Add(arrivalTimeout); arrivals.Load() <= some; {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -79,7 +79,7 @@ func exceed(ctx context.Context, arrivals *atomic.Int64, some int64) error {
 	return nil
 }
 
-// Wait lets the traffic of other goroutines flow for a time.
+// Wait waits for a duration, during which other goroutines send traffic.
 func Wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

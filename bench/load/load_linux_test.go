@@ -10,7 +10,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
-// wire is a way from one namespace to another that nothing is between.
+// wire returns a direct path between two namespaces.
 func wire(t *testing.T) Way {
 	t.Helper()
 	var ends [2]netns.Handle
@@ -33,11 +33,11 @@ func wire(t *testing.T) Way {
 	return Way{From: ends[0], To: ends[1], Address: netip.MustParseAddr("192.0.2.2")}
 }
 
-// sample is short, and yet a busy machine's tests get their turns within.
+// sample is short, but long enough for the tests of a busy machine to be scheduled.
 const sample = 500 * time.Millisecond
 
-// measure calls a function that measures for some time until it has no error, each time for twice as long: a busy
-// machine may stand still during a sample.
+// measure calls do until it returns no error, with twice the duration at each attempt: a busy machine may stop during a
+// sample.
 func measure(t *testing.T, do func(during time.Duration) error) {
 	t.Helper()
 	const attempts = 5
@@ -83,15 +83,15 @@ func TestWire(t *testing.T) {
 	})
 }
 
-// TestSlowWire limits what may pass, which shows that it is arrivals which count.
+// TestSlowWire limits the rate, and checks that only arrivals count.
 func TestSlowWire(t *testing.T) {
 	w := wire(t)
 	if _, err := w.From.Run(t.Context(), "", "tc", "qdisc", "add", "dev", "eth0", "root", "tbf",
 		"rate", "8mbit", "burst", "4000", "latency", "50ms"); err != nil {
 		t.Fatal(err)
 	}
-	// A receiver that stood still finds its buffer full, which then counts as of this sample; without the limit there
-	// are thousands.
+	// A receiver that was not scheduled finds its buffer full, which counts for this sample. Without the limit there
+	// would be thousands.
 	measure(t, func(during time.Duration) error {
 		v, err := w.Streams(t.Context(), 1, during)
 		if err != nil || v.PerSecond > 80 {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Paced sends datagrams of some bytes at an even pace, which is no answer to what is lost, and returns the share that
-// arrives, 0 to 1; one that arrives twice counts twice. What is under way at the end has late to arrive.
+// Paced sends datagrams of size bytes at a constant rate, independent of loss, and returns the received share, 0 to 1;
+// duplicates count twice. It waits for the duration late for the packets in flight at the end.
 func (w Way) Paced(ctx context.Context, size int, pause, d, late time.Duration) (float64, error) {
 	near, far, err := w.sockets()
 	if err != nil {
@@ -32,7 +32,7 @@ func (w Way) Paced(ctx context.Context, size int, pause, d, late time.Duration) 
 	packet := make([]byte, size)
 	for begin := time.Now(); time.Since(begin) < d; {
 		for due := int64(time.Since(begin)/pause) + 1; sent < due; sent++ {
-			_, _ = near.Write(packet) // an error is that of an earlier datagram
+			_, _ = near.Write(packet) // an error refers to an earlier datagram
 		}
 		if err := Wait(ctx, pause); err != nil {
 			return 0, err

@@ -9,14 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processorTime is what this process and those that carry the way's packets have taken of all processors. What the
-// kernel does for packets counts where it happens in the course of a system call, as it does between virtual links;
-// its own threads do not count.
+// processorTime returns the CPU time of this process and of the processes that carry the packets. Work of the kernel
+// counts if it happens during a system call, as it does between virtual links. Kernel threads do not count.
 func (w Way) processorTime() (time.Duration, error) {
 	return ProcessorTime(append([]int{os.Getpid()}, w.Processes...)...)
 }
 
-// ProcessorTime is what some processes have taken of all processors.
+// ProcessorTime returns the CPU time of processes.
 func ProcessorTime(pids ...int) (time.Duration, error) {
 	var sum time.Duration
 	for _, pid := range pids {
@@ -29,16 +28,16 @@ func ProcessorTime(pids ...int) (time.Duration, error) {
 	return sum, nil
 }
 
-// processClock is the clock of all threads of a process, as clock_getcpuclockid(3) makes it.
+// processClock returns the clock of all threads of a process, like clock_getcpuclockid(3).
 func processClock(pid int) int32 {
 	const scheduled = 2 // CPUCLOCK_SCHED of linux/posix-timers.h: nanoseconds, not ticks
 	return int32(^pid<<3 | scheduled)
 }
 
-// Resident is the physical memory of a process, bytes.
+// Resident returns the resident memory of a process, in bytes.
 func Resident(pid int) (int, error) { return memory(pid, "VmRSS") }
 
-// Peak is the most physical memory that a process has had, bytes.
+// Peak returns the peak resident memory of a process, in bytes.
 func Peak(pid int) (int, error) { return memory(pid, "VmHWM") }
 
 // memory reads a field of proc_pid_status(5).

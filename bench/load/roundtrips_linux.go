@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// roundTripLoss is how long an answer may take.
+// roundTripLoss is the timeout of an answer.
 const roundTripLoss = time.Second
 
-// RoundTrips sends small UDP packets that are returned, one after another, and returns the duration of each. One that
-// is lost takes a second.
+// RoundTrips sends small UDP packets that are returned, one after another, and returns the duration of each. A lost
+// packet counts as one second.
 func (w Way) RoundTrips(ctx context.Context, d time.Duration) ([]time.Duration, error) {
 	near, far, err := w.sockets()
 	if err != nil {
@@ -46,7 +46,7 @@ func returnAll(conn *net.UDPConn) {
 	}
 }
 
-// roundTrips needs one answer at least.
+// roundTrips requires at least one answer.
 func roundTrips(ctx context.Context, conn *net.UDPConn, d time.Duration) ([]time.Duration, error) {
 	var all []time.Duration
 	packet := make([]byte, datagramSize)

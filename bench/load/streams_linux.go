@@ -16,7 +16,7 @@ const (
 	connectTimeout = time.Minute
 )
 
-// Streams sends over a number of TCP connections at once, as fast as they go. The rate's unit is a million bits.
+// Streams sends over several TCP connections concurrently, as fast as possible. The unit of the rate is a million bits.
 func (w Way) Streams(ctx context.Context, count int, d time.Duration) (Rate, error) {
 	s, err := w.connect(ctx, count)
 	if err != nil {
@@ -32,7 +32,7 @@ func (w Way) Streams(ctx context.Context, count int, d time.Duration) (Rate, err
 	return r, nil
 }
 
-// streams are TCP connections that send in one direction.
+// streams are TCP connections with traffic in one direction.
 type streams struct {
 	near, far []net.Conn
 	running   sync.WaitGroup
@@ -77,7 +77,7 @@ func (w Way) connect(ctx context.Context, count int) (_ *streams, err error) {
 	return made, nil
 }
 
-// flow lets all connections send until they are closed.
+// flow starts sending on all connections until they are closed.
 func (s *streams) flow() {
 	for i := range s.near {
 		s.running.Go(func() {
@@ -91,19 +91,19 @@ func (s *streams) flow() {
 	}
 }
 
-// Write counts what arrives.
+// Write counts the received bytes.
 func (s *streams) Write(b []byte) (int, error) {
 	s.received.Add(int64(len(b)))
 	return len(b), nil
 }
 
-// onlyReader hides from io.CopyBuffer that a connection can do more than read.
+// onlyReader hides the other methods of a connection from io.CopyBuffer.
 type onlyReader struct{ io.Reader }
 
 func (s *streams) close() {
 	for _, c := range append(s.near, s.far...) {
 		if t, ok := c.(*net.TCPConn); ok {
-			_ = t.SetLinger(0) // nothing of this measurement is sent during the next
+			_ = t.SetLinger(0) // no data of this measurement is sent during the next
 		}
 		_ = c.Close()
 	}

@@ -16,8 +16,8 @@ const (
 	baselineGatewayAddress = "10.80.0.2"
 )
 
-// Baseline is the simplest path from pod to pod: one overlay device in each node and gateway, routes, and the
-// translation that equal CIDRs need. It has no filter and adapts to no change.
+// Baseline builds the simplest path from pod to pod: one overlay device in each node and gateway, routes, and the
+// translation that equal CIDRs need. It has no filters and does not react to changes.
 func (b *Bed) Baseline() (load.Way, error) {
 	client, server, err := b.clusters()
 	if err != nil {
@@ -36,14 +36,14 @@ func (b *Bed) baselineSide(c, peer *cluster) error {
 	return errors.Join(
 		b.baselineOverlay(c.node, baselineNodeAddress, gatewayAddress),
 		b.ip(c.node, fmt.Sprintf("route add %s via %s dev overlay mtu %d", peer.seen, baselineGatewayAddress, pathMTU)),
-		// The source is kept, whatever the CNI would masquerade.
+		// The source stays, whatever the CNI would masquerade.
 		b.nft(c.node, "table ip baseline {", "chain source { type nat hook postrouting priority 80",
 			fmt.Sprintf("oifname overlay ip saddr %s snat ip prefix to ip saddr map { %s : %s }", nodePodCIDR, nodePodCIDR, nodePodCIDR),
 			"}", "}"),
 		b.baselineGateway(c.gateway, peer))
 }
 
-// likeGeneve are the options of VXLAN without which it does more for each packet than Geneve, and than liqonet's.
+// vxlanOptions are the options without which VXLAN does more work per packet than Geneve and than liqonet's VXLAN.
 func (b *Bed) likeGeneve() string {
 	if b.kinds.Overlay == records.VXLAN {
 		return " nolearning noudpcsum"

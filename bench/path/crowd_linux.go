@@ -19,23 +19,23 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// Crowd is many nodes of one cluster that exist as Leases alone, with the pods that they report: a gateway has routes
-// to them, but nobody sends or receives packets.
+// Crowd is many nodes of one cluster that exist as Leases only, with the pods in their reports: a gateway has routes to
+// them, but no packets are sent or received.
 type Crowd struct {
-	cluster *joined
-	nodes   []records.Node
-	free    []netip.Addr // addresses of no pod, in the order in which they are taken
-	routes  chan netlink.RouteUpdate
-	blind   chan error // that ended routes
+	cluster  *joined
+	nodes    []records.Node
+	free     []netip.Addr // unused pod addresses, in the order in which they are used
+	routes   chan netlink.RouteUpdate
+	watchErr chan error // error of the route subscription
 }
 
-// crowdSpan is the pod CIDR without the share of the real node.
+// crowdSpan is the pod CIDR without the subnet of the real node.
 var crowdSpan = netip.MustParsePrefix("10.244.2.0/24")
 
-// Join adds nodes, with some pods each outside their podCIDRs, to the cluster that was joined first. Its gateway knows
+// Join adds nodes, each with pods outside its podCIDRs, to the cluster that was joined first. Its gateway has routes to
 // them when Join returns, after took.
 func (b *Bed) Join(ctx context.Context, nodes, pods int) (c *Crowd, took time.Duration, err error) {
-	c = &Crowd{cluster: b.joined[0], routes: make(chan netlink.RouteUpdate, 1<<16), blind: make(chan error, 1)}
+	c = &Crowd{cluster: b.joined[0], routes: make(chan netlink.RouteUpdate, 1<<16), watchErr: make(chan error, 1)}
 	if err := c.watch(b); err != nil {
 		return nil, 0, err
 	}
@@ -71,18 +71,18 @@ func (b *Bed) Join(ctx context.Context, nodes, pods int) (c *Crowd, took time.Du
 	return c, time.Since(begin), err
 }
 
-// joinPatience is how long a gateway may need for a crowd.
-const joinPatience = 10 * time.Minute
+// joinTimeout is how long a gateway may take to add routes to a crowd.
+const joinTimeout = 10 * time.Minute
 
 // await waits for a route to each address.
 func (c *Crowd) await(ctx context.Context, missing map[netip.Addr]bool) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, joinPatience, errors.New("the gateway has not all routes"))
+	ctx, cancel := context.WithTimeoutCause(ctx, joinTimeout, errors.New("the gateway has not all routes"))
 	defer cancel()
 	for len(missing) > 0 {
 		select {
 		case u := <-c.routes:
 			delete(missing, target(u))
-		case err := <-c.blind:
+		case err := <-c.watchErr:
 			return fmt.Errorf("%d routes are missing: follow the gateway's routes: %w", len(missing), err)
 		case <-ctx.Done():
 			return fmt.Errorf("%d routes are missing: %w", len(missing), context.Cause(ctx))
@@ -91,7 +91,7 @@ func (c *Crowd) await(ctx context.Context, missing map[netip.Addr]bool) error {
 	return nil
 }
 
-// watch follows the routes of the gateway.
+// watch subscribes to the routes of the gateway.
 func (c *Crowd) watch(b *Bed) error {
 	ns, err := netns.GetFromPath(c.cluster.gateway.Path())
 	if err != nil {
@@ -103,14 +103,14 @@ func (c *Crowd) watch(b *Bed) error {
 		Namespace: &ns, ReceiveBufferSize: 64 << 20, ReceiveBufferForceSize: true, // a subscription that overflows ends
 		ErrorCallback: func(err error) {
 			select {
-			case c.blind <- err:
+			case c.watchErr <- err:
 			default:
 			}
 		},
 	})
 }
 
-// target is the pod or node that a new route leads to; no address if it is another change.
+// target returns the pod or node of a new route; no address for other changes.
 func target(u netlink.RouteUpdate) netip.Addr {
 	if u.Type != newRoute || u.Table != netops.FromPeer || u.Dst == nil {
 		return netip.Addr{}
@@ -121,7 +121,7 @@ func target(u netlink.RouteUpdate) netip.Addr {
 
 const newRoute = 24 // RTM_NEWROUTE
 
-// write writes the Lease of a node, as its helper does.
+// write writes the Lease of a node like its helper.
 func (c *Crowd) write(ctx context.Context, n records.Node, first bool) error {
 	text, err := records.Encode(n)
 	if err != nil {
@@ -144,8 +144,8 @@ func (c *Crowd) write(ctx context.Context, n records.Node, first bool) error {
 	return err
 }
 
-// Replace has pods of random nodes replaced by others, one each pause, for a time. It returns how long each new one
-// took from its node's report to the gateway's route, and the share of one processor that the gateway took.
+// Replace replaces pods of random nodes, one per pause, for the duration d. It returns the time of each new pod from
+// its node's report to the gateway's route, and the share of one processor that the gateway used.
 func (c *Crowd) Replace(ctx context.Context, pause, d time.Duration) (took []time.Duration, processor float64, err error) {
 	before, err := load.ProcessorTime(c.cluster.process)
 	if err != nil {
@@ -154,7 +154,7 @@ func (c *Crowd) Replace(ctx context.Context, pause, d time.Duration) (took []tim
 	begin, sent := time.Now(), map[netip.Addr]time.Time{}
 	tick, end := time.NewTicker(pause), time.After(d)
 	defer tick.Stop()
-	late := time.NewTimer(joinPatience)
+	late := time.NewTimer(joinTimeout)
 	for tick := tick.C; tick != nil || len(sent) > 0; {
 		select {
 		case <-tick:
@@ -170,7 +170,7 @@ func (c *Crowd) Replace(ctx context.Context, pause, d time.Duration) (took []tim
 		case <-end:
 			tick = nil
 		case <-late.C:
-			return took, 0, fmt.Errorf("%d pods have no route after %v", len(sent), joinPatience)
+			return took, 0, fmt.Errorf("%d pods have no route after %v", len(sent), joinTimeout)
 		case <-ctx.Done():
 			return took, 0, context.Cause(ctx)
 		}
@@ -181,12 +181,12 @@ func (c *Crowd) Replace(ctx context.Context, pause, d time.Duration) (took []tim
 
 // replaceOne replaces the oldest pod of a random node.
 func (c *Crowd) replaceOne(ctx context.Context, sent map[netip.Addr]time.Time) (netip.Addr, error) {
-	n := &c.nodes[rand.N(len(c.nodes))] //nolint:gosec // any node will do
-	gone, pod := n.Pods[0], c.free[0]
-	n.Pods, c.free = append(slices.Clone(n.Pods[1:]), pod), append(c.free[1:], gone)
+	n := &c.nodes[rand.N(len(c.nodes))] //nolint:gosec // any node is suitable
+	removed, pod := n.Pods[0], c.free[0]
+	n.Pods, c.free = append(slices.Clone(n.Pods[1:]), pod), append(c.free[1:], removed)
 	sent[pod] = time.Now()
 	return pod, c.write(ctx, *n, false)
 }
 
-// Memory is the resident memory of the gateway, bytes.
+// Memory returns the resident memory of the gateway, in bytes.
 func (c *Crowd) Memory() (int, error) { return load.Resident(c.cluster.process) }

@@ -10,8 +10,8 @@ import (
 	"golang.zx2c4.com/wireguard/tun"
 )
 
-// wire joins two nodes by their eth0: a veth pair, or, with a delay, two TUN devices and a relay in this process, as
-// not every kernel has netem.
+// wire connects two nodes by their eth0: with a veth pair, or, for a delay, with two TUN devices and a relay in this
+// process, as not every kernel has netem.
 func (b *Bed) wire(x, y *cluster) error {
 	if b.Delay == 0 {
 		return b.ip(x.node, "link add eth0 type veth peer name eth0 netns "+y.node.Path())
@@ -24,11 +24,11 @@ func (b *Bed) wire(x, y *cluster) error {
 		}); err != nil {
 			return fmt.Errorf("TUN device of cluster %s: %w", c.name, err)
 		}
-		if err := b.ip(c.node, "link set eth0 txqueuelen 10000"); err != nil { // the line loses nothing
+		if err := b.ip(c.node, "link set eth0 txqueuelen 10000"); err != nil { // no packets are lost
 			return err
 		}
 		go func() {
-			for range ends[i].Events() { // who does not read them holds up Close
+			for range ends[i].Events() { // unread events block Close
 			}
 		}()
 	}
@@ -47,7 +47,7 @@ func (b *Bed) wire(x, y *cluster) error {
 }
 
 const (
-	lateBatches = 1 << 12 // on the line at once; for more there is no room, and they are lost
+	lateBatches = 1 << 12 // on the line at once; more are lost
 	wireOffset  = 16      // bytes before a packet, for the header that a TUN device adds
 )
 
@@ -58,7 +58,7 @@ type relay struct {
 	late     chan batch
 }
 
-// batch is packets that came at once, each after wireOffset bytes.
+// batch is packets that arrived together, each after wireOffset bytes.
 type batch struct {
 	due     time.Time
 	packets [][]byte
@@ -82,7 +82,7 @@ func (r relay) receive() {
 		}
 		for i, size := range sizes[:n] {
 			b.packets = append(b.packets, append(make([]byte, 0, room), buffers[i][:wireOffset+size]...))
-			room = wireOffset // the other device puts packets of a flow together in the room of the first one
+			room = wireOffset // the other device merges packets of a flow in the room of the first one
 		}
 		select {
 		case r.late <- b:
@@ -91,10 +91,10 @@ func (r relay) receive() {
 	}
 }
 
-// send writes them when they are due.
+// send writes packets when they are due.
 func (r relay) send() {
 	for b := range r.late {
 		<-time.After(time.Until(b.due))
-		_, _ = r.to.Write(b.packets, wireOffset) // what the other node has no room for is lost
+		_, _ = r.to.Write(b.packets, wireOffset) // packets without buffer space are lost
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"liqonet.io/liqonet/internal/health"
 )
 
-// SetLine gives the links between the nodes of every path a queueing discipline in each direction, such as
-// "netem loss 1%". The old one goes with the packets that it holds.
+// SetLine sets the queueing discipline of the links between the nodes of every path, in each direction, such as "netem
+// loss 1%". The packets in the old one are dropped.
 func (b *Bed) SetLine(qdisc string) error {
 	var errs []error
 	for _, node := range b.nodes {
@@ -26,7 +26,7 @@ type Verdict struct {
 	Why   string
 }
 
-// Verdicts are the states that `network status` shows of the path of helpers, in either cluster.
+// Verdicts returns the states that `network status` shows for the path of helpers, in both clusters.
 func (b *Bed) Verdicts(ctx context.Context) ([]Verdict, error) {
 	var all []Verdict
 	var errs []error
@@ -37,10 +37,10 @@ func (b *Bed) Verdicts(ctx context.Context) ([]Verdict, error) {
 	return all, errors.Join(errs...)
 }
 
-// renewed is what a gateway logs when it renews its tunnel.
+// renewed is the log message of a gateway that renews its tunnel.
 const renewed = "tunnel renewed"
 
-// Renewals is how often the tunnels of the path of helpers were renewed since it was built.
+// Renewals returns how often the tunnels of the path of helpers were renewed since it was built.
 func (b *Bed) Renewals() int {
 	n := 0
 	for _, c := range b.joined {

@@ -10,20 +10,20 @@ import (
 	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
-// What the model of Liqo's path has. Section "Model of Liqo's path" of docs/performance.md names the part of Liqo's
-// documentation that each element follows, and what is assumed.
+// Elements of the model of Liqo's path. Section "Model of Liqo's path" of docs/performance.md names the part of Liqo's
+// documentation for each element, and the assumptions.
 const (
-	// LiqoMTU is that of Liqo's links by default, bytes.
+	// LiqoMTU is the default MTU of Liqo's links, in bytes.
 	LiqoMTU = 1340
-	// CommonMTU is that of the other paths.
+	// CommonMTU is the MTU of the other paths.
 	CommonMTU = pathMTU
 
 	liqoTunnel      = "liqo-tunnel"
-	liqoNodeLink    = "liqo.gateway" // on the node: one for each gateway
-	liqoGatewayLink = "liqo.node"    // in the gateway: one for each node
+	liqoNodeLink    = "liqo.gateway" // on the node, one for each gateway
+	liqoGatewayLink = "liqo.node"    // in the gateway, one for each node
 	liqoNode        = "10.80.0.1"
 	liqoGateway     = "10.80.0.2"
-	liqoUnknown     = "10.70.0.0" // source of what does not come from a pod: first address of the external CIDR
+	liqoUnknown     = "10.70.0.0" // source of packets that are not from a pod: first address of the external CIDR
 	liqoMark        = 1           // of the node's connections
 )
 
@@ -36,9 +36,9 @@ const (
 	liqoTablePeer     = 1005
 )
 
-// LiqoModel is a model of the path that Liqo makes, by hand and without its processes: one overlay device for each pair
-// of node and gateway, rules and routes for each CIDR and pod, translation by connection tracking. The MTU, in bytes,
-// is that of tunnel and overlay.
+// LiqoModel builds a model of Liqo's path manually, without its processes: one overlay device for each pair of node and
+// gateway, rules and routes for each CIDR and pod, translation by connection tracking. The MTU, in bytes, applies to
+// tunnel and overlay.
 func (b *Bed) LiqoModel(mtu int) (load.Way, error) {
 	client, server, err := b.clusters()
 	if err != nil {
@@ -56,7 +56,7 @@ func (b *Bed) modelLiqo(client, server *cluster, mtu int) (load.Way, error) {
 	return b.complete(load.Way{From: client.pod, To: server.pod, Address: server.seenPod()})
 }
 
-// liqoNode makes what Liqo's fabric makes on a node.
+// liqoNode creates the objects of Liqo's fabric on a node.
 func (b *Bed) liqoNode(c, peer *cluster, mtu int) error {
 	rules := liqoRoutes{table: liqoTableNode}
 	rules.add("to "+liqoGateway, liqoGateway+" dev "+liqoNodeLink+" scope link")
@@ -70,14 +70,14 @@ func (b *Bed) liqoNode(c, peer *cluster, mtu int) error {
 			fmt.Sprintf("ip daddr %s ip saddr != %s snat to %s", remote, podCIDR, liqoUnknown))
 	}
 	return errors.Join(
-		// Liqo's chain has priority 99 and depends on being the first.
+		// Liqo's chain has priority 99 and must be the first.
 		b.masquerade(c.node, commonMasquerade),
 		b.liqoLink(c.node, liqoNodeLink, liqoNode, gatewayAddress, mtu),
 		b.ip(c.node, rules.lines...),
 		b.nft(c.node, append(nat, "}", "}")...))
 }
 
-// liqoGateway makes what is in the namespace of Liqo's gateway pod.
+// liqoGateway creates the objects in the namespace of Liqo's gateway pod.
 func (b *Bed) liqoGateway(c, peer *cluster, mtu int) error {
 	for _, setting := range []string{"ip_forward=1", "conf.all.rp_filter=0", "conf.default.rp_filter=0"} {
 		if _, err := c.gateway.Run(b.ctx, "", "sysctl", "-qw", "net.ipv4."+setting); err != nil {
@@ -93,8 +93,8 @@ func (b *Bed) liqoGateway(c, peer *cluster, mtu int) error {
 		b.nft(c.gateway, liqoGatewayChains(peer, mtu)...))
 }
 
-// liqoGatewayRules are the gateway's route configurations. The kernel puts each further rule without a priority before
-// those that are there: those that pods' packets need are added last, which is the order that costs them least.
+// liqoGatewayRules returns the route configurations of the gateway. The kernel inserts each rule without a priority
+// before the existing ones: the rules for packets of pods are added last, which is the cheapest order for them.
 func liqoGatewayRules(peer *cluster) []string {
 	nodePort := liqoRoutes{table: liqoTableNodePort}
 	nodePort.add(fmt.Sprintf("fwmark %d to %s", liqoMark, liqoUnknown), fmt.Sprintf("%s via %s dev %s onlink", liqoUnknown, liqoNode, liqoGatewayLink))
@@ -111,7 +111,7 @@ func liqoGatewayRules(peer *cluster) []string {
 	return append(append(nodePort.lines, external.lines...), append(pods.lines, toPeer.lines...)...)
 }
 
-// liqoGatewayChains are the gateway's firewall configurations.
+// liqoGatewayChains returns the firewall configurations of the gateway.
 func liqoGatewayChains(peer *cluster, mtu int) []string {
 	chains := []string{
 		"table ip service-nodeport-routing {",
@@ -136,7 +136,7 @@ func liqoGatewayChains(peer *cluster, mtu int) []string {
 	return chains
 }
 
-// liqoLink makes one end of the overlay between a node and a gateway.
+// liqoLink creates one end of the overlay between a node and a gateway.
 func (b *Bed) liqoLink(ns netns.Handle, name, address string, far netip.Addr, mtu int) error {
 	return b.ip(ns,
 		fmt.Sprintf("link add %s mtu %d type %s id %d remote %s dstport %d%s", name, mtu, b.kinds.Overlay, overlayID, far, overlayPort, b.likeGeneve()),
@@ -144,7 +144,7 @@ func (b *Bed) liqoLink(ns netns.Handle, name, address string, far netip.Addr, mt
 		fmt.Sprintf("addr add %s/32 dev %s", address, name))
 }
 
-// liqoRoutes are the lines for ip(8) of a route configuration: rules that have a table in common, and its routes.
+// liqoRoutes are the lines for ip(8) of a route configuration: rules with a common table, and its routes.
 type liqoRoutes struct {
 	table int
 	lines []string

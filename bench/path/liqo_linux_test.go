@@ -19,7 +19,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
-// TestMain is the paths' processes, too.
+// TestMain also runs the processes of the paths.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == ChildArgument {
 		if err := RunChild(context.Background(), os.Stdin, os.Stdout, os.Stderr); err != nil {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testKinds is what this kernel has.
+// testKinds returns the overlay and WireGuard that this kernel supports.
 func testKinds() Kinds {
 	first := func(variable, otherwise string) string {
 		word, _, _ := strings.Cut(os.Getenv(variable), " ")
@@ -43,8 +43,8 @@ func testKinds() Kinds {
 	}
 }
 
-// TestLiqoModel sends from each pod to the other one: addresses are translated as Liqo's documentation describes, by
-// connections, and packets have the size that its MTU allows.
+// TestLiqoModel sends from each pod to the other: addresses are translated by connection as Liqo's documentation
+// describes, and packets have the size that its MTU permits.
 func TestLiqoModel(t *testing.T) {
 	b := NewBed(t.Context(), testKinds())
 	t.Cleanup(func() {
@@ -85,8 +85,8 @@ func TestLiqoModel(t *testing.T) {
 
 const modelPort = 7777
 
-// exchange opens a TCP connection, sends text both ways and returns from where it comes, as its receiver sees it. The
-// receiver listens at the pod's own address: there, the destination is the pod.
+// exchange opens a TCP connection, sends text both ways and returns the source address that the receiver observes. The
+// receiver listens on the pod's own address, so the destination must be translated to the pod.
 func exchange(from, to netns.Handle, target netip.AddrPort) (seen netip.Addr, err error) {
 	const text = "a packet"
 	var listener *net.TCPListener
@@ -127,8 +127,8 @@ func exchange(from, to netns.Handle, target netip.AddrPort) (seen netip.Addr, er
 	return seen, errors.Join(errSend, errBack, <-answered)
 }
 
-// expectTracked looks for a TCP connection that a namespace has translated: its addresses as they were when it was
-// opened, and as answers have them.
+// expectTracked checks for a tracked TCP connection that a namespace has translated: its addresses in the original
+// direction and in that of answers.
 func expectTracked(t *testing.T, ns netns.Handle, source, destination, answerSource, answerDestination netip.Addr) {
 	t.Helper()
 	var found []string

@@ -13,14 +13,14 @@ import (
 	"liqonet.io/liqonet/bench/load"
 )
 
-// processors is where the control groups of processors are, with cgroup v1 and v2.
+// processors has the quota files of the parents of CPU control groups, with cgroup v1 and v2.
 var processors = map[string]string{"/sys/fs/cgroup/cpu": "cpu.cfs_quota_us", "/sys/fs/cgroup": "cpu.max"}
 
 // quotaPeriod is the default of the kernel and of Kubernetes, in microseconds (cpu.cfs_period_us, and the second word
 // of cpu.max).
 const quotaPeriod = 100_000
 
-// Limit gives the server's gateway a processor quota, a share of one core, until the bed ends.
+// Limit sets a CPU quota for the server's gateway, a share of one core, until the bed is closed.
 func (b *Bed) Limit(share float64) error {
 	for parent, file := range processors {
 		group := filepath.Join(parent, fmt.Sprintf("liqonet-bench-%d", b.joined[0].process))
@@ -30,7 +30,7 @@ func (b *Bed) Limit(share float64) error {
 		if err := os.Mkdir(group, 0o755); err != nil {
 			return fmt.Errorf("control group: %w", err)
 		}
-		b.first(func() error { return os.Remove(group) }) // when the process has ended
+		b.first(func() error { return os.Remove(group) }) // after the process has ended
 		return errors.Join(
 			os.WriteFile(filepath.Join(group, file), []byte(strconv.Itoa(int(share*quotaPeriod))), 0),
 			os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(b.joined[0].process)), 0))
@@ -38,7 +38,7 @@ func (b *Bed) Limit(share float64) error {
 	return errors.New("this machine has no control group of processors")
 }
 
-// Peak is the most physical memory that a gateway took since the bed was made, bytes.
+// Peak returns the peak resident memory of a gateway since the bed was created, in bytes.
 func (b *Bed) Peak() (int, error) {
 	most := 0
 	var errs []error
@@ -49,8 +49,8 @@ func (b *Bed) Peak() (int, error) {
 	return most, errors.Join(errs...)
 }
 
-// Failovers is how often nodes and gateways reported that they send packets by another gateway or tunnel, or by one
-// again.
+// Failovers returns how often nodes and gateways reported that they send packets through another gateway or tunnel, or
+// through one again after none was usable.
 func (b *Bed) Failovers(ctx context.Context) (n int, err error) {
 	for _, c := range b.joined {
 		events, err := c.api.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})

@@ -25,14 +25,14 @@ type tunnelJob struct {
 	ListenPort uint16
 	Address    netip.Prefix
 	PeerKey    wgtypes.Key
-	Endpoint   netip.AddrPort // zero: the peer begins
+	Endpoint   netip.AddrPort // zero: the peer initiates
 	AllowedIPs []netip.Prefix
 	MTU        int
 }
 
 const keepAlive = 15 * time.Second
 
-// tunnelTo describes the cluster's end of the tunnel to its peer.
+// tunnelTo returns the cluster's end of the tunnel to its peer.
 func (c *cluster) tunnelTo(peer *cluster, link string) tunnelJob {
 	t := tunnelJob{
 		Link: link, Key: c.key, ListenPort: listenPort, Address: netip.PrefixFrom(c.tunnel, tunnelBits),
@@ -45,7 +45,7 @@ func (c *cluster) tunnelTo(peer *cluster, link string) tunnelJob {
 	return t
 }
 
-// uapi is the description as wireguard-go takes it: https://www.wireguard.com/xplatform.
+// uapi returns the configuration for wireguard-go: https://www.wireguard.com/xplatform.
 func (t tunnelJob) uapi() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "private_key=%s\nlisten_port=%d\npublic_key=%s\n",
@@ -59,7 +59,7 @@ func (t tunnelJob) uapi() string {
 	return b.String()
 }
 
-// config is the description as liqonet's own package takes it.
+// config returns the configuration for package netops/tunnel.
 func (t tunnelJob) config() tunnel.Config {
 	c := tunnel.Config{
 		Implementation: tunnel.Userspace, Name: t.Link, PrivateKey: tunnel.NewSecret(t.Key), ListenPort: t.ListenPort,
@@ -71,7 +71,7 @@ func (t tunnelJob) config() tunnel.Config {
 	return c
 }
 
-// configureKernel is what "wg set" does to the kernel's device.
+// configureKernel configures the kernel's device like "wg set".
 func (t tunnelJob) configureKernel() error {
 	port, interval := int(t.ListenPort), keepAlive
 	peer := wgtypes.PeerConfig{PublicKey: t.PeerKey}
@@ -90,7 +90,7 @@ func (t tunnelJob) configureKernel() error {
 	}), client.Close())
 }
 
-// openTunnel makes one end, without package netops/tunnel.
+// openTunnel creates one end, without package netops/tunnel.
 func (b *Bed) openTunnel(ns netns.Handle, t tunnelJob) error {
 	if b.kinds.WireGuard == records.Kernel {
 		if err := b.ip(ns, fmt.Sprintf("link add %s mtu %d type wireguard", t.Link, t.MTU)); err != nil {
@@ -105,35 +105,34 @@ func (b *Bed) openTunnel(ns netns.Handle, t tunnelJob) error {
 	return b.setUp(ns, t)
 }
 
-// setUp gives a tunnel's link its address and MTU.
+// setUp sets the address and MTU of a tunnel's link.
 func (b *Bed) setUp(ns netns.Handle, t tunnelJob) error {
 	return b.ip(ns, fmt.Sprintf("addr add %s dev %s", t.Address, t.Link), fmt.Sprintf("link set %s mtu %d up", t.Link, t.MTU))
 }
 
-// wireGuardLink is the link of a tunnel that package netops/tunnel did not make.
+// wireGuardLink is the link of a tunnel without package netops/tunnel.
 const wireGuardLink = "wg0"
 
-// openTunnels makes both ends. The server listens first: nobody answers a handshake before.
+// openTunnels creates both ends. The server listens first, as a handshake is not answered before.
 func (b *Bed) openTunnels(client, server *cluster) error {
 	return errors.Join(
 		b.openTunnel(server.gateway, server.tunnelTo(client, wireGuardLink)),
 		b.openTunnel(client.gateway, client.tunnelTo(server, wireGuardLink)))
 }
 
-// Gateways are the gateways of two clusters, with nothing between them yet but a wire: traffic begins and ends in
-// them.
+// Gateways are the gateways of two clusters, with only a link between them: traffic begins and ends in them.
 type Gateways struct {
 	bed            *Bed
 	client, server *cluster
 }
 
-// Gateways makes two clusters for tunnels alone.
+// Gateways creates two clusters for tunnels alone.
 func (b *Bed) Gateways() (Gateways, error) {
 	client, server, err := b.clusters()
 	return Gateways{b, client, server}, err
 }
 
-// Tunnel is the tunnel without package netops/tunnel.
+// Tunnel returns the tunnel without package netops/tunnel.
 func (g Gateways) Tunnel() (load.Way, error) {
 	if err := g.bed.openTunnels(g.client, g.server); err != nil {
 		return load.Way{}, err
@@ -141,11 +140,11 @@ func (g Gateways) Tunnel() (load.Way, error) {
 	return g.way(g.server.tunnel)
 }
 
-// OwnTunnel is the tunnel that runs in the process of a liqonet gateway.
+// OwnTunnel returns the tunnel that runs in the process of a liqonet gateway.
 func (g Gateways) OwnTunnel() (load.Way, error) {
 	var errs []error
 	for _, c := range []struct{ end, peer *cluster }{{g.server, g.client}, {g.client, g.server}} {
-		t := beside(c.end.tunnelTo(c.peer, "own"))
+		t := secondTunnel(c.end.tunnelTo(c.peer, "own"))
 		if err := g.bed.startTunnel(c.end.gateway, job{Own: &t}); err != nil {
 			return load.Way{}, err
 		}
@@ -161,8 +160,8 @@ func (g Gateways) way(server netip.Addr) (load.Way, error) {
 	return g.bed.complete(load.Way{From: g.client.gateway, To: g.server.gateway, Address: server})
 }
 
-// beside gives a second tunnel of the same gateways addresses and ports of its own.
-func beside(t tunnelJob) tunnelJob {
+// secondTunnel gives a second tunnel of the same gateways other addresses and ports.
+func secondTunnel(t tunnelJob) tunnelJob {
 	t.ListenPort++
 	t.Address = netip.PrefixFrom(second(t.Address.Addr()), tunnelBits)
 	if t.Endpoint.IsValid() {
@@ -172,7 +171,7 @@ func beside(t tunnelJob) tunnelJob {
 	return t
 }
 
-// second is the address in the range of the gateways' second tunnel.
+// second returns the address in the range of the gateways' second tunnel.
 func second(a netip.Addr) netip.Addr {
 	b := a.As4()
 	b[2]++

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// bootGuard is the example of docs/connect.md with other values: the ranges of peers and the port of the overlay.
+// bootGuard returns the example of docs/connect.md with other values: the ranges of peers and the port of the overlay.
 func bootGuard(t *testing.T, overlayPort uint16, peers ...netip.Prefix) string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/connect.md")

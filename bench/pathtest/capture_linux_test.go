@@ -16,18 +16,18 @@ import (
 	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
-// capture looks at every frame on every link of a namespace for marks that senders put into their packets.
+// capture inspects every frame on every link of a namespace for the marks in the senders' packets.
 type capture struct {
 	t        *testing.T
 	fd       int
 	done     chan struct{}
 	clusters []*testCluster
-	cards    map[[6]byte]*testCluster // by the hardware address of a node
-	bare     map[netip.Addr]bool      // nodes on which nothing stands any more
+	cards    map[[6]byte]*testCluster // clusters by the hardware address of a node
+	cleaned  map[netip.Addr]bool      // nodes without liqonet state
 
 	mu    sync.Mutex
-	clear map[string][]sighting // by mark: not from a node to another of its cluster
-	// wireGuard counts the packets between clusters that are WireGuard's.
+	clear map[string][]sighting // by mark; without packets between nodes of one cluster
+	// wireGuard counts the WireGuard packets between clusters.
 	wireGuard int
 }
 
@@ -35,11 +35,11 @@ type capture struct {
 type sighting struct {
 	source, target netip.Addr
 	protocol       byte
-	standing       string // what of ours stood on the sending node when a packet of markLeaving was seen
+	state          string // liqonet's state on the sending node when a packet of markLeaving was captured
 }
 
 func (s sighting) String() string {
-	return fmt.Sprintf("from %s to %s, protocol %d, with %q standing", s.source, s.target, s.protocol, s.standing)
+	return fmt.Sprintf("from %s to %s, protocol %d, with %q standing", s.source, s.target, s.protocol, s.state)
 }
 
 // Of a frame.
@@ -47,7 +47,7 @@ const (
 	ethernetHeader = 14
 	ipHeader       = 20
 	udpProtocol    = 17
-	captureBuffer  = 128 << 20 // bytes: nothing is missed while this process waits for a core
+	captureBuffer  = 128 << 20 // bytes: enough while this process waits for a core
 	captureTick    = 100 * time.Millisecond
 )
 
@@ -56,7 +56,7 @@ func startCapture(t *testing.T, ns netns.Namespace, clusters ...*testCluster) *c
 	t.Helper()
 	c := &capture{
 		t: t, done: make(chan struct{}), clear: map[string][]sighting{}, clusters: clusters,
-		cards: map[[6]byte]*testCluster{}, bare: map[netip.Addr]bool{},
+		cards: map[[6]byte]*testCluster{}, cleaned: map[netip.Addr]bool{},
 	}
 	for _, cluster := range clusters {
 		for _, n := range cluster.nodes {
@@ -104,13 +104,13 @@ func (c *capture) run() {
 		default:
 		}
 		if n, _, err := unix.Recvfrom(c.fd, buf, 0); err == nil {
-			c.look(buf[:n])
+			c.inspect(buf[:n])
 		}
 	}
 }
 
-// look checks one frame. Inside a cluster the overlay is unencrypted, like the CNI's own packets.
-func (c *capture) look(frame []byte) {
+// inspect checks one frame. Inside a cluster the overlay is unencrypted, like the CNI's own packets.
+func (c *capture) inspect(frame []byte) {
 	if len(frame) < ethernetHeader {
 		return
 	}
@@ -133,14 +133,14 @@ func (c *capture) look(frame []byte) {
 	if mark == "" {
 		return
 	}
-	if mark == markLeaving && !c.bare[s.source] {
-		s.standing = c.standingAt(s.source)
-		c.bare[s.source] = s.standing == ""
+	if mark == markLeaving && !c.cleaned[s.source] {
+		s.state = c.stateAt(s.source)
+		c.cleaned[s.source] = s.state == ""
 	}
-	c.note(mark, s)
+	c.record(mark, s)
 }
 
-// isTunnel reports whether a packet is for a port of WireGuard's.
+// isTunnel reports whether a packet is for a WireGuard port.
 func isTunnel(packet []byte) bool {
 	header := int(packet[0]&15) * 4
 	if packet[9] != udpProtocol || len(packet) < header+4 {
@@ -150,8 +150,8 @@ func isTunnel(packet []byte) bool {
 	return port == serverPort || port == listenPort
 }
 
-// standingAt is liqonet's state of a node that prevents unencrypted packets.
-func (c *capture) standingAt(source netip.Addr) string {
+// stateAt returns the liqonet state of a node that prevents unencrypted packets.
+func (c *capture) stateAt(source netip.Addr) string {
 	for _, cluster := range c.clusters {
 		for i, n := range cluster.nodes {
 			if cluster.node(i) != source {
@@ -171,14 +171,14 @@ func (c *capture) standingAt(source netip.Addr) string {
 	return ""
 }
 
-func (c *capture) note(mark string, s sighting) {
+func (c *capture) record(mark string, s sighting) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.clear[mark] = append(c.clear[mark], s)
 }
 
-// seen are the unencrypted packets with a mark that were captured so far.
-func (c *capture) seen(mark string) []sighting {
+// captured returns the unencrypted packets with a mark that were captured so far.
+func (c *capture) captured(mark string) []sighting {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]sighting(nil), c.clear[mark]...)

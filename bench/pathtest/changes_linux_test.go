@@ -10,8 +10,8 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// TestRolesChangePlaces makes the client of a standing peering the server, by the records alone: the tunnels get other
-// addresses, and of several gateways other networks. The records ask for another implementation of WireGuard, too. All
+// TestRolesChangePlaces makes the client of a peering the server by changing the records. The tunnels get other
+// addresses and, with several gateways, other networks. The records also change the implementation of WireGuard. All
 // tunnels are answered again, by the same helpers, and nothing of it counts as drift.
 func TestRolesChangePlaces(t *testing.T) {
 	t.Parallel()
@@ -44,7 +44,7 @@ func TestRolesChangePlaces(t *testing.T) {
 	t.Logf("%.1f s until all tunnels were answered; %d of %d packets lost, %.2f s at most without any", time.Since(begin).Seconds(), lost, sent, silent.Seconds())
 }
 
-// awaitAnswered waits until every tunnel of every gateway has been answered since some time.
+// awaitAnswered waits until every tunnel of every gateway has been answered since a time.
 func (c *testCluster) awaitAnswered(since time.Time) {
 	c.t.Helper()
 	for _, g := range c.gateways {
@@ -52,12 +52,12 @@ func (c *testCluster) awaitAnswered(since time.Time) {
 		wait.Succeeds(c.t, joining, func() error {
 			s, err := c.statusOf(g)
 			if err != nil {
-				return silent // it is written anew
+				return silent // the gateway rewrites it
 			}
 			for i, tunnel := range s.AllTunnels() {
 				if !tunnel.LastEcho.After(since) {
 					silent = fmt.Errorf("gateway %d of %s: no echo by tunnel %d since the change: %+v, failed: %v", g.number, c.name, i+1, tunnel, s.Failed)
-					// By damage, it is written at once.
+					// The gateway rewrites a damaged status immediately.
 					c.edit(g.id().StatusName(), func(string) string { return "gone" })
 					return silent
 				}

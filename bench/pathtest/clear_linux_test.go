@@ -46,7 +46,7 @@ var gatewayFaults = []fault{
 	{"no underlay", "ip link set eth0 down"},
 }
 
-// flushTable is a command that removes each route of a table: ip(8) cannot flush those by nexthop objects.
+// flushTable returns a command that removes each route of a table: ip(8) cannot flush those by nexthop objects.
 func flushTable(table int) string {
 	return fmt.Sprintf(`ip route show table %[1]d | while read -r a b _; do
 		[ "$a" != unreachable ] || a="$a $b"
@@ -55,8 +55,8 @@ func flushTable(table int) string {
 }
 
 // TestNothingInTheClear captures on every link between two clusters from before they are connected until after they are
-// disconnected, while all pods and nodes of each send to all pods of the other, and removes one part of the path
-// after another, helpers included: the capture contains none of the payload.
+// disconnected, while all pods and nodes of each send to all pods of the other. It removes one part of the path after
+// another, helpers included. The capture contains none of the payload.
 func TestNothingInTheClear(t *testing.T) {
 	t.Parallel()
 	for _, k := range combinations() {
@@ -64,12 +64,12 @@ func TestNothingInTheClear(t *testing.T) {
 	}
 }
 
-// conversation are the packets of pods and nodes of two clusters to the pods of the other.
+// conversation is traffic from pods and nodes of two clusters to the pods of the other.
 type conversation struct {
 	t *testing.T
 	kinds
 	a, b      *testCluster
-	talkers   map[string]*talker // by node; those of its pod have "/pod" behind
+	talkers   map[string]*talker // by node; those of its pod with suffix "/pod"
 	listeners *listeners
 	capture   *capture
 }
@@ -83,7 +83,7 @@ func newConversation(t *testing.T, k kinds) *conversation {
 		from, to := side[0], side[1]
 		var targets []netip.Addr
 		for i := range to.pods {
-			targets = append(targets, to.seenPod(i))
+			targets = append(targets, to.remappedPod(i))
 		}
 		for i := range from.nodes {
 			node, pod := from.nodeName(i), from.nodeName(i)+"/pod"
@@ -95,9 +95,9 @@ func newConversation(t *testing.T, k kinds) *conversation {
 }
 
 func (c *conversation) run() {
-	// Without a peering the packets are anybody's: that the capture sees them shows that it would see others.
+	// Without a peering, nothing encrypts the packets. The capture must contain them, as it would contain others later.
 	wait.Succeeds(c.t, joining, func() error {
-		if len(c.capture.seen(markBefore)) == 0 {
+		if len(c.capture.captured(markBefore)) == 0 {
 			return fmt.Errorf("the capture sees nothing")
 		}
 		return nil
@@ -107,38 +107,38 @@ func (c *conversation) run() {
 	c.b.connect(c.kinds, c.a)
 	for _, cluster := range []*testCluster{c.a, c.b} {
 		cluster.awaitApplied()
-		c.say(cluster, markSecret)
+		c.setMark(cluster, markSecret)
 	}
-	c.awaitUnderstood("connect")
+	c.awaitReceived("connect")
 	c.awaitKept()
 	for _, f := range nodeFaults {
-		c.suffer("node, "+f.name, c.a.nodes[1], f, func() { c.a.nodeHelpers[1].kill() }, func() { c.a.startNode(1) })
+		c.inject("node, "+f.name, c.a.nodes[1], f, func() { c.a.nodeHelpers[1].kill() }, func() { c.a.startNode(1) })
 	}
 	for _, f := range gatewayFaults {
-		c.suffer("gateway, "+f.name, c.a.gateways[0].Namespace, f, c.killGateway, c.a.startGateway)
+		c.inject("gateway, "+f.name, c.a.gateways[0].Namespace, f, c.killGateway, c.a.startGateway)
 	}
 	c.rebootNode(1)
-	c.leave()
-	if sightings := c.capture.seen(markSecret); len(sightings) > 0 {
+	c.disconnect()
+	if sightings := c.capture.captured(markSecret); len(sightings) > 0 {
 		c.t.Errorf("%d packets in the clear, the first %s", len(sightings), sightings[0])
 	}
 	c.capture.complete()
 }
 
-// say changes the payload of pods and nodes of a cluster.
-func (c *conversation) say(cluster *testCluster, mark string) {
+// setMark changes the payload of pods and nodes of a cluster.
+func (c *conversation) setMark(cluster *testCluster, mark string) {
 	for i := range cluster.nodes {
-		c.sayAt(cluster.nodeName(i), mark)
+		c.setMarkAt(cluster.nodeName(i), mark)
 	}
 }
 
-func (c *conversation) sayAt(node, mark string) {
-	c.talkers[node].say(mark)
-	c.talkers[node+"/pod"].say(mark)
+func (c *conversation) setMarkAt(node, mark string) {
+	c.talkers[node].setMark(mark)
+	c.talkers[node+"/pod"].setMark(mark)
 }
 
-// awaitUnderstood waits until every pod has received new payload.
-func (c *conversation) awaitUnderstood(after string) {
+// awaitReceived waits until every pod has received new payload.
+func (c *conversation) awaitReceived(after string) {
 	c.t.Helper()
 	before := c.listeners.count(markSecret)
 	wait.Succeeds(c.t, joining, func() error {
@@ -191,9 +191,9 @@ func (c *conversation) awaitRounds() {
 	})
 }
 
-// suffer removes a part while its helper runs, which restores it, and again while the helper does not run; in a short
-// test only the latter, unless the tunnel ends with the helper.
-func (c *conversation) suffer(name string, in netns.Namespace, f fault, kill, begin func()) {
+// inject removes a part while its helper runs, which restores it, and again while the helper does not run. A short test
+// does only the latter, unless the tunnel ends with the helper.
+func (c *conversation) inject(name string, in netns.Namespace, f fault, kill, begin func()) {
 	c.t.Helper()
 	routes, whole := defaultRoutes(in), pathIn(in)
 	mortal := in == c.a.gateways[0].Namespace && c.wireGuard == records.Userspace
@@ -205,41 +205,41 @@ func (c *conversation) suffer(name string, in netns.Namespace, f fault, kill, be
 			kill()
 		}
 		out, err := in.Command(c.t.Context(), "sh", "-c", f.command).CombinedOutput()
-		if err != nil && dead { // a helper that runs may bring back what is just being removed
+		if err != nil && dead { // a running helper may restore the part concurrently
 			c.t.Fatalf("%s: %v\n%s", name, err, out)
 		}
 		c.awaitRounds()
 		if f.name == "no underlay" {
 			in.IP("link set eth0 up")
-			for _, route := range slices.Backward(routes) { // the default route last: gateways' pods are not behind it
+			for _, route := range slices.Backward(routes) { // the default route last: gateway pods are not behind it
 				in.IP("route replace " + route)
 			}
 		}
 		if dead {
 			begin()
 		}
-		c.awaitUnderstood(name)
-		// Packets cross by the other nodes, too, and without a firewall.
+		c.awaitReceived(name)
+		// Packets also cross through the other nodes, and without a firewall.
 		wait.Succeeds(c.t, joining, func() error {
 			if now := pathIn(in); now != whole {
 				return fmt.Errorf("after %s there is\n%s\nwant\n%s", name, now, whole)
 			}
 			return nil
 		})
-		if sightings := c.capture.seen(markSecret); len(sightings) > 0 {
+		if sightings := c.capture.captured(markSecret); len(sightings) > 0 {
 			c.t.Fatalf("%s: %d packets in the clear, the first %s", name, len(sightings), sightings[0])
 		}
 	}
 }
 
-// pathIn is the state of the path in a namespace.
+// pathIn returns the state of the path in a namespace.
 func pathIn(ns netns.Namespace) string {
 	return ns.Run("sh", "-c", `{ ip rule; ip route show table all | grep -E '760[0-3]|lqn-'; ip nexthop show protocol 76
 		ip neigh show nud permanent; ip -br link show type vxlan; ip -br link show type geneve
 		ip -br link show group 19457; ip -br link show group 19458; nft list tables ip; nft list tables ip6; } | sort`)
 }
 
-// awaitFirewall waits until our table is there.
+// awaitFirewall waits until liqonet's table exists.
 func awaitFirewall(t *testing.T, ns netns.Namespace) {
 	t.Helper()
 	wait.Succeeds(t, joining, func() error {
@@ -247,7 +247,7 @@ func awaitFirewall(t *testing.T, ns netns.Namespace) {
 	})
 }
 
-// defaultRoutes are the routes that are removed with eth0 and that only the CNI restores.
+// defaultRoutes returns the routes that are removed with eth0 and that only the CNI restores.
 func defaultRoutes(ns netns.Namespace) []string {
 	var routes []string
 	for line := range strings.Lines(ns.IP("route show table main")) {
@@ -258,24 +258,24 @@ func defaultRoutes(ns netns.Namespace) []string {
 	return routes
 }
 
-// killGateway ends the helper of a's gateway. The tunnel of one in userspace goes with it.
+// killGateway kills the helper of a's gateway. A tunnel in userspace ends with it.
 func (c *conversation) killGateway() { c.a.gateways[0].helper.kill() }
 
-// rebootNode removes all liqonet state of a node at once, as a restart does, after which the node loads its boot guard.
-// Its pods send all the time.
+// rebootNode removes all liqonet state of a node, as a restart does, after which the node loads its boot guard. Its
+// pods send continuously.
 func (c *conversation) rebootNode(i int) {
 	c.t.Helper()
 	n := c.a.nodes[i]
-	guard := bootGuard(c.t, overlayPorts[0], c.b.seen, peerExternal)
-	c.sayAt(c.a.nodeName(i), "")
+	guard := bootGuard(c.t, overlayPorts[0], c.b.remapped, peerExternal)
+	c.setMarkAt(c.a.nodeName(i), "")
 	c.a.nodeHelpers[i].kill()
 	n.Run("nft", "delete table ip liqonet; delete table ip6 liqonet")
 	ip(n, "rule del priority 104", "link del lqn-gw7")
 	n.Run("sh", "-c", flushTable(7600))
-	for range 2 { // once more: the file can be loaded at any time
+	for range 2 { // twice: the file can be loaded at any time
 		n.Feed(guard, "nft", "-f", "-")
 	}
-	c.sayAt(c.a.nodeName(i), markSecret)
+	c.setMarkAt(c.a.nodeName(i), markSecret)
 	c.awaitRounds()
 	c.a.startNode(i)
 	awaitFirewall(c.t, n)
@@ -285,32 +285,32 @@ func (c *conversation) rebootNode(i int) {
 		}
 		return nil
 	})
-	c.awaitUnderstood("reboot of a node")
-	if sightings := c.capture.seen(markSecret); len(sightings) > 0 {
+	c.awaitReceived("reboot of a node")
+	if sightings := c.capture.captured(markSecret); len(sightings) > 0 {
 		c.t.Fatalf("reboot of a node: %d packets in the clear, the first %s", len(sightings), sightings[0])
 	}
 }
 
-// leave ends the peering. A node with liqonet state sends nothing unencrypted.
-func (c *conversation) leave() {
+// disconnect ends the peering. A node with liqonet state sends nothing unencrypted.
+func (c *conversation) disconnect() {
 	for _, cluster := range []*testCluster{c.a, c.b} {
-		c.say(cluster, markLeaving)
-		cluster.part()
+		c.setMark(cluster, markLeaving)
+		cluster.disconnect()
 	}
-	for _, s := range c.capture.seen(markLeaving) {
-		if s.standing != "" {
+	for _, s := range c.capture.captured(markLeaving) {
+		if s.state != "" {
 			c.t.Errorf("a packet in the clear while there still is something of ours: %s", s)
 		}
 	}
 	wait.Succeeds(c.t, joining, func() error {
-		if len(c.capture.seen(markLeaving)) == 0 {
+		if len(c.capture.captured(markLeaving)) == 0 {
 			return fmt.Errorf("the capture sees nothing any more")
 		}
 		return nil
 	})
 }
 
-// awaitApplied waits until every node has the peering in its kernel.
+// awaitApplied waits until every node has applied the peering.
 func (c *testCluster) awaitApplied() {
 	c.t.Helper()
 	wait.Succeeds(c.t, joining, func() error {

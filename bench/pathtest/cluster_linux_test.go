@@ -1,6 +1,5 @@
-// Package pathtest runs the helpers themselves, as processes, in the nodes and gateways of two clusters made of
-// network namespaces, and sends through them. Only the API servers are fakes, and the CLI's documents are written
-// by the test.
+// Package pathtest runs the helpers as processes in the nodes and gateways of two clusters made of network namespaces,
+// and sends packets through them. The API servers are fakes, and the test writes the records of the CLI.
 package pathtest
 
 import (
@@ -24,13 +23,13 @@ import (
 	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
-// kinds is what a test's path is made of.
+// kinds are the implementations of a test's path.
 type kinds struct {
 	overlay   records.OverlayKind
 	wireGuard records.Implementation
 }
 
-// Both clusters have the same CIDRs, and each remaps the other's pods.
+// Both clusters have the same CIDRs, and each has the other's pods remapped.
 var (
 	podCIDR      = netip.MustParsePrefix("10.244.0.0/16")
 	externalCIDR = netip.MustParsePrefix("10.70.0.0/16")
@@ -46,27 +45,27 @@ const (
 	pathMTU         = linkMTU - 80 // IPv6 40 + UDP 8 + WireGuard 32
 )
 
-// testCluster is two nodes with a pod each, and the pod of a gateway, on the first one. Tests add others.
+// testCluster is two nodes with a pod each, and the pod of a gateway on the first one. Tests add others.
 type testCluster struct {
-	t      *testing.T
-	number byte
-	name   string
-	seen   netip.Prefix // its pod CIDR as the peer calls it
-	serves bool         // it is the server
-	// endpoint is where a client finds the server; the zero value: at one of the server's nodes.
+	t        *testing.T
+	number   byte
+	name     string
+	remapped netip.Prefix // its pod CIDR at the peer
+	serves   bool         // it is the WireGuard server
+	// endpoint is the server's endpoint in the client's record; the zero value: at one of the server's nodes.
 	endpoint netip.AddrPort
-	// otherEndpoints are those that a client tries next.
+	// otherEndpoints are the alternatives in the client's record.
 	otherEndpoints []string
 	kube           *fake.Clientset
 	socket         string
-	// sockets are those at which nodes, and gateways on them, find the API server; "": at socket.
+	// sockets are those of the API server for nodes, and gateways on them; "": socket.
 	sockets [nodesPerCluster]string
 
 	nodes, pods [nodesPerCluster]netns.Namespace
-	// replaced is how often a node was, by another one with its pod CIDR.
+	// replaced counts how often a node was replaced by another one with its pod CIDR.
 	replaced [nodesPerCluster]int
 	gateways []*testGateway
-	// elsewhere: of several gateways, each is to be reached by a node that is not its own.
+	// elsewhere gives each of several gateways an endpoint at a node that is not its own.
 	elsewhere bool
 	mode      records.GatewayMode
 
@@ -83,13 +82,13 @@ func (c *testCluster) podsOf(i int) netip.Prefix { return netip.PrefixFrom(inPod
 func inPods(node int, number byte) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, 244, byte(node + 1), number})
 }
-func (c *testCluster) seenPod(node int) netip.Addr {
-	a := c.seen.Addr().As4()
+func (c *testCluster) remappedPod(node int) netip.Addr {
+	a := c.remapped.Addr().As4()
 	a[2], a[3] = byte(node+1), podNumber
 	return netip.AddrFrom4(a)
 }
 
-// Numbers of addresses in a node's pod range.
+// Host numbers of addresses in a node's pod range.
 const (
 	bridgeNumber  = 1
 	podNumber     = 5
@@ -99,9 +98,9 @@ const (
 // outside is the underlay's own address, the gateway of default routes.
 var outside = netip.MustParseAddr("172.31.255.254")
 
-// newCluster makes the namespaces of a cluster, on a switch in the underlay, and its API server.
+// newCluster creates the namespaces of a cluster, on a switch in the underlay, and its API server.
 func newCluster(t *testing.T, underlay netns.Namespace, number byte, seen string) *testCluster {
-	c := &testCluster{t: t, number: number, name: string('a' + number - 1), seen: netip.MustParsePrefix(seen), serves: number == 1}
+	c := &testCluster{t: t, number: number, name: string('a' + number - 1), remapped: netip.MustParsePrefix(seen), serves: number == 1}
 	var objects []runtime.Object
 	for i := range c.nodes {
 		c.addNode(underlay, i)
@@ -121,13 +120,13 @@ func (c *testCluster) nodeObject(i int) *corev1.Node {
 	}
 }
 
-// serveAPI offers the objects of a cluster at a socket, until the test ends or the function is called that it returns.
+// serveAPI serves the objects of a cluster at a socket, until the test ends or the returned function is called.
 func (c *testCluster) serveAPI() (socket string, cut func()) {
 	socket = filepath.Join(c.t.TempDir(), "api")
 	return socket, c.serveAPIAt(socket)
 }
 
-// serveAPIAt does that at a socket which is free: it is again once cut has returned.
+// serveAPIAt is serveAPI for a socket. After cut has returned, the socket can be used again.
 func (c *testCluster) serveAPIAt(socket string) (cut func()) {
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -149,7 +148,7 @@ func ip(ns netns.Namespace, lines ...string) {
 	}
 }
 
-// addNode makes a node as a simple CNI leaves it, and a pod on it.
+// addNode creates a node as a simple CNI configures it, and a pod on it.
 func (c *testCluster) addNode(underlay netns.Namespace, i int) {
 	n := netns.New(c.t)
 	c.nodes[i] = n
@@ -189,7 +188,7 @@ func (c *testCluster) addPod(node int, number byte) netns.Namespace {
 	return p
 }
 
-// write writes a record as the CLI does; nil creates the empty object that a gateway fills.
+// write writes a record like the CLI; nil creates the empty object that a gateway fills.
 func (c *testCluster) write(name string, record records.Document) {
 	c.t.Helper()
 	id, _ := records.IdentityOf(name)
@@ -238,10 +237,10 @@ func (c *testCluster) startNode(i int) {
 	c.nodeHelpers[i] = start(c.t, c.nodes[i], "node "+c.nodeName(i), job{Socket: cmp.Or(c.sockets[i], c.socket), Node: c.nodeName(i)})
 }
 
-// status is what the first gateway reports.
+// status returns the report of the first gateway.
 func (c *testCluster) status() (records.Status, error) { return c.statusOf(c.gateways[0]) }
 
-// statusOf is what a gateway reports.
+// statusOf returns the report of a gateway.
 func (c *testCluster) statusOf(g *testGateway) (records.Status, error) {
 	cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), g.id().StatusName(), metav1.GetOptions{})
 	if err != nil {
@@ -250,7 +249,7 @@ func (c *testCluster) statusOf(g *testGateway) (records.Status, error) {
 	return records.Decode[records.Status](cm.Data[records.DataKey])
 }
 
-// reports are what the nodes report, by name.
+// reports returns the reports of the nodes, by name.
 func (c *testCluster) reports() (map[string]records.Node, error) {
 	leases, err := c.kube.CoordinationV1().Leases(records.DefaultNamespace).List(c.t.Context(), metav1.ListOptions{})
 	if err != nil {

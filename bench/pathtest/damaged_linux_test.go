@@ -44,13 +44,13 @@ func TestDamagedRecords(t *testing.T) {
 	}
 
 	a.nodeHelpers[1].kill()
-	a.forget(1)
+	a.resetNode(1)
 	a.startNode(1)
-	a.awaitHeldBack(1, b)
+	a.awaitBlocked(1, b)
 	awaitReady(t, a.nodes[1])
-	wait.Succeeds(t, joining, func() error { // a gateway that renews its tunnel refuses packets for a moment
-		source, err := seenBy(a.pods[0], b.seenPod(0))
-		if err == nil && source != a.seenPod(0).String() {
+	wait.Succeeds(t, joining, func() error { // a gateway that renews its tunnel rejects packets for a moment
+		source, err := seenBy(a.pods[0], b.remappedPod(0))
+		if err == nil && source != a.remappedPod(0).String() {
 			t.Errorf("the other node: %q", source)
 		}
 		return err
@@ -66,13 +66,13 @@ func TestDamagedRecords(t *testing.T) {
 	if err := pods.Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	const grace = 4 * time.Second // of five, after which a node takes the gateway for gone
+	const grace = 4 * time.Second // of five, after which a node treats the gateway as gone
 	gone := time.Now()
-	if _, err := seenBy(a.pods[0], b.seenPod(1)); err != nil && time.Since(gone) < grace {
+	if _, err := seenBy(a.pods[0], b.remappedPod(1)); err != nil && time.Since(gone) < grace {
 		t.Errorf("as soon as the gateway's pod is gone: %v", err)
 	}
 	for i := range a.nodes {
-		a.awaitHeldBack(i, b)
+		a.awaitBlocked(i, b)
 	}
 	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestDamagedRecords(t *testing.T) {
 func (c *testCluster) reserve(peer *testCluster) {
 	c.t.Helper()
 	registry, err := ipam.Restore(nil, []ipam.Reservation{
-		{Range: peer.seen, Owner: ipam.Peering("peer"), Purpose: ipam.PeerPods, Real: podCIDR},
+		{Range: peer.remapped, Owner: ipam.Peering("peer"), Purpose: ipam.PeerPods, Real: podCIDR},
 		{Range: peerExternal, Owner: ipam.Peering("peer"), Purpose: ipam.PeerExternal, Real: externalCIDR},
 	})
 	if err != nil {
@@ -120,8 +120,8 @@ func (c *testCluster) put(cm *corev1.ConfigMap) {
 	}
 }
 
-// forget removes all liqonet state from a node's kernel, as a restart does.
-func (c *testCluster) forget(i int) {
+// resetNode removes all liqonet state from a node's kernel, as a restart does.
+func (c *testCluster) resetNode(i int) {
 	c.t.Helper()
 	kernel, err := netops.OpenAt(c.nodes[i].FD())
 	if err != nil {
@@ -133,17 +133,17 @@ func (c *testCluster) forget(i int) {
 	}
 }
 
-// awaitHeldBack waits until a node has no path to the peer, by routes and rules.
-func (c *testCluster) awaitHeldBack(i int, peer *testCluster) {
+// awaitBlocked waits until the routes and rules of a node block the peer.
+func (c *testCluster) awaitBlocked(i int, peer *testCluster) {
 	c.t.Helper()
 	n := c.nodes[i]
-	for _, target := range []netip.Addr{peer.seenPod(0), peerExternal.Addr().Next()} {
+	for _, target := range []netip.Addr{peer.remappedPod(0), peerExternal.Addr().Next()} {
 		wait.Succeeds(c.t, joining, func() error {
 			if out := n.Run("sh", "-c", fmt.Sprintf("ip route get %s 2>&1 || true", target)); !strings.Contains(out, "No route to host") {
 				return fmt.Errorf("node %s has a path to %s: %s", c.nodeName(i), target, out)
 			}
-			if set := n.Run("sh", "-c", "nft list set ip liqonet peers 2>&1 || true"); !strings.Contains(set, peer.seen.String()) {
-				return fmt.Errorf("node %s does not guard %s: %s", c.nodeName(i), peer.seen, set)
+			if set := n.Run("sh", "-c", "nft list set ip liqonet peers 2>&1 || true"); !strings.Contains(set, peer.remapped.String()) {
+				return fmt.Errorf("node %s does not guard %s: %s", c.nodeName(i), peer.remapped, set)
 			}
 			return nil
 		})

@@ -26,7 +26,7 @@ func (c *testCluster) recordPods() {
 	}
 }
 
-// detour is a fault that ip(8) makes on a node of cluster a, whose peer's pods are in 10.12.0.0/16, and its reason.
+// detour is a fault caused by ip(8) on a node of cluster a, whose peer's pods are in 10.12.0.0/16, and its reason.
 func detour(name, reason string, commands ...string) pathFault {
 	do := func(c *testCluster, verb string) {
 		for _, command := range commands {
@@ -39,8 +39,8 @@ func detour(name, reason string, commands ...string) pathFault {
 	}
 }
 
-// TestDetoursAreShown: rules and routes of others that take the packets of a node's pods are shown within five seconds,
-// by name, though the packets that verify the path, to nodes of the peer, cross.
+// TestDetoursAreShown checks that foreign rules and routes that divert packets of a node's pods are shown within five
+// seconds, by name, even though the packets that verify the path, to nodes of the peer, cross.
 func TestDetoursAreShown(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]

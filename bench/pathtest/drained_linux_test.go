@@ -9,18 +9,18 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// drainRounds is how often a machine may try that stands still itself.
+// drainRounds is the number of attempts on a machine that itself stops processes.
 const drainRounds = 6
 
-// standstill is how long helpers get no processor: twice as long as it takes to leave a gateway that does not answer,
-// and so short that the kernel's queues hold what is sent meanwhile.
+// standstill is how long helpers are stopped: twice the time after which a silent gateway is left, and short enough
+// that the kernel's queues hold the packets sent meanwhile.
 const standstill = 800 * time.Millisecond
 
-// standstills are what gets no processor while gateway 2 of cluster a drains.
+// standstills are the processes that are stopped while gateway 2 of cluster a drains.
 var standstills = []struct {
-	name  string
-	until string // what that gateway has logged before it begins; "": its end
-	whose func(a, b *testCluster) []process
+	name    string
+	until   string // log message of that gateway after which they are stopped; "": its end
+	stopped func(a, b *testCluster) []process
 }{
 	{"nothing", "", func(_, _ *testCluster) []process { return nil }},
 	{"the gateway that drains", "draining", func(a, _ *testCluster) []process { return []process{a.gateways[1].helper} }},
@@ -30,7 +30,7 @@ var standstills = []struct {
 	{"nodes", "draining", func(a, _ *testCluster) []process { return a.nodeHelpers[:] }},
 }
 
-// helpers are those of the gateways.
+// helpers are the helpers of the gateways.
 func (c *testCluster) helpers() (all []process) {
 	for _, g := range c.gateways {
 		all = append(all, g.helper)
@@ -38,22 +38,22 @@ func (c *testCluster) helpers() (all []process) {
 	return all
 }
 
-// TestDrainedGateways: a gateway that ends by SIGTERM loses no packet, at the server and at the client, also if it, the
-// other gateway, those of the peer or the nodes' helpers stand still meanwhile. Where the whole machine stood still for
-// as long, the round does not count. With -short, as in a slow guest, it only tells how many.
+// TestDrainedGateways checks that a gateway that ends by SIGTERM loses no packet, at the server and at the client, even
+// if it, the other gateway, the peer's gateways or the nodes' helpers are stopped meanwhile. A round in which the whole
+// machine stopped for as long does not count. With -short, as in a slow guest, losses are only logged.
 func TestDrainedGateways(t *testing.T) {
 	t.Parallel()
 	a, b := severalGateways(t, records.ActiveActive)
 	for _, s := range standstills {
 		for _, ends := range [][2]*testCluster{{a, b}, {b, a}} {
 			c, peer := ends[0], ends[1]
-			if c == b && s.whose(a, b) != nil && s.until != "" {
-				continue // as at the server
+			if c == b && s.stopped(a, b) != nil && s.until != "" {
+				continue // same as at the server
 			}
 			t.Run(s.name+"/"+c.name, func(t *testing.T) {
 				for range drainRounds {
 					late := lateness()
-					lost := drained(t, c, peer, s.until, s.whose(c, peer))
+					lost := drained(t, c, peer, s.until, s.stopped(c, peer))
 					if stood := late(); lost == 0 || testing.Short() {
 						return
 					} else if stood < standstill {
@@ -65,8 +65,8 @@ func TestDrainedGateways(t *testing.T) {
 	}
 }
 
-// drained ends gateway 2 of a cluster by SIGTERM and starts it again, and returns how many packets were lost. Once it
-// has logged a text, or has ended, processes stand still.
+// drained ends gateway 2 of a cluster by SIGTERM and starts it again, and returns how many packets were lost. After the
+// gateway has logged the text until, or has ended, the processes in still are stopped.
 func drained(t *testing.T, c, peer *testCluster, until string, still []process) (lost int) {
 	t.Helper()
 	g := c.gateways[1]
@@ -90,7 +90,7 @@ func drained(t *testing.T, c, peer *testCluster, until string, still []process) 
 	}
 	<-ended
 	took := time.Since(begin)
-	<-time.After(time.Second) // as long as packets that others would have lost take
+	<-time.After(time.Second) // lost packets would be detected within this time
 	lost, sent, _ := f.stop()
 	t.Logf("gateway %d of %s ended after %.2f s: %d of %d packets lost", g.number, c.name, took.Seconds(), lost, sent)
 	c.start(g)

@@ -12,10 +12,10 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// entryAgain is longer than a tunnel waits before it tries an entry again.
+// entryAgain is longer than the interval at which a tunnel retries an entry.
 const entryAgain = 11 * time.Second
 
-// TestEntry: a tunnel that returns enters by the node of the server's gateway if that forwards what comes at the
+// TestEntry checks that a returning tunnel enters through the node of the server's gateway if that node forwards the
 // tunnel's port, and loses nothing by it. The client's record has the other node.
 func TestEntry(t *testing.T) {
 	t.Parallel()
@@ -28,22 +28,22 @@ func TestEntry(t *testing.T) {
 		return netip.AddrPortFrom(a.node(node), uint16(serverPort+8*(gateway-1)))
 	}
 	k := combinations()[0]
-	lose(a.nodes[0], fmt.Sprintf("meta l4proto udp ct original ip daddr %s ct original proto-dst %d-%d", a.node(0), serverPort, serverPort+7), "drop")
+	dropPackets(a.nodes[0], fmt.Sprintf("meta l4proto udp ct original ip daddr %s ct original proto-dst %d-%d", a.node(0), serverPort, serverPort+7), "drop")
 	a.connect(k, b)
 	b.connect(k, a)
 	a.awaitPairs()
 	b.awaitPairs()
 	b.awaitEntries(at(1, 1), at(1, 2))
-	tried := time.Now() // or before
+	tried := time.Now() // at the latest
 
-	loseNoMore(a.nodes[0])
+	removeDrops(a.nodes[0])
 	first := a.gateways[0]
-	lose(a.nodes[0], fmt.Sprintf("ip daddr %[1]s udp dport 51840-51848; ip saddr %[1]s udp sport 51840-51848", first.address()), "drop")
+	dropPackets(a.nodes[0], fmt.Sprintf("ip daddr %[1]s udp dport 51840-51848; ip saddr %[1]s udp sport 51840-51848", first.address()), "drop")
 	begin := time.Now()
 	a.awaitUnused(first, true, begin)
 	f := startFlood(a, b)
 	<-time.After(entryAgain - time.Since(tried))
-	loseNoMore(a.nodes[0])
+	removeDrops(a.nodes[0])
 	b.awaitEntries(at(0, 1), at(1, 2))
 	a.awaitUnused(first, false, time.Now())
 	f.await(t)

@@ -15,15 +15,15 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// What a flood sends.
+// Parameters of a flood.
 const (
 	floodPort  = 7010
 	floodFlows = 8
-	floodEvery = 20 * time.Millisecond // by each flow
+	floodEvery = 20 * time.Millisecond // per flow
 )
 
-// flood is packets between pods of two clusters, in flows of several addresses, which are answered. It counts those
-// that are lost.
+// flood is packets between pods of two clusters, in flows between several addresses, and their answers. It counts lost
+// packets.
 type flood struct {
 	cancel  context.CancelFunc
 	senders sync.WaitGroup
@@ -34,12 +34,12 @@ type flood struct {
 	flows [floodFlows]floodFlow
 }
 
-// floodFlow is what became of the packets of a flow, by number.
+// floodFlow has the result of each packet of a flow, by number.
 type floodFlow struct {
-	answered []bool        // of those that were sent
-	first    int           // that counts
-	last     time.Time     // when an answer came
-	silent   time.Duration // the longest time without any
+	answered []bool        // of the sent packets
+	first    int           // the first that counts
+	last     time.Time     // of the last answer
+	silent   time.Duration // longest time without an answer
 }
 
 // startFlood sends from the pods of a cluster to those of another until stop is called.
@@ -52,7 +52,7 @@ func startFlood(from, to *testCluster) *flood {
 	for i := range f.flows {
 		node, number := i%nodesPerCluster, byte(100+i)
 		f.serve(t, to, node, number)
-		seen := to.seenPod(node).As4()
+		seen := to.remappedPod(node).As4()
 		seen[3] = number
 		var conn net.Conn
 		if err := from.pods[i/2%nodesPerCluster].Do(func() (err error) {
@@ -68,7 +68,7 @@ func startFlood(from, to *testCluster) *flood {
 	f.await(t)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for i := range f.flows { // what came before is not of interest
+	for i := range f.flows { // earlier packets do not count
 		f.flows[i].first, f.flows[i].silent = len(f.flows[i].answered), 0
 	}
 	return f
@@ -93,7 +93,7 @@ func (f *flood) serve(t *testing.T, c *testCluster, node int, number byte) {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			if err == nil { // else it is an ICMP error
+			if err == nil { // otherwise an ICMP error
 				_, _ = server.WriteTo(b[:n], from)
 			}
 		}
@@ -114,7 +114,7 @@ func (f *flood) send(ctx context.Context, flow int, conn net.Conn) {
 		number := uint64(len(own.answered))
 		own.answered = append(own.answered, false)
 		f.mu.Unlock()
-		_, _ = conn.Write(binary.BigEndian.AppendUint64(nil, number)) // one that is refused is lost
+		_, _ = conn.Write(binary.BigEndian.AppendUint64(nil, number)) // a rejected packet is lost
 	}
 }
 
@@ -140,11 +140,10 @@ func (f *flood) receive(flow int, conn net.Conn) {
 	}
 }
 
-// await waits until packets of each flow that are sent from now on are answered, so many in a row that a fault would
-// show.
+// await waits until each flow has enough consecutive answers to packets sent from now on to exclude a fault.
 func (f *flood) await(t *testing.T) {
 	t.Helper()
-	const row, young = 100, 5 // young ones may be on their way
+	const row, young = 100, 5 // the last few may be in flight
 	var begin [floodFlows]int
 	f.mu.Lock()
 	for i, own := range f.flows {
@@ -167,8 +166,7 @@ func (f *flood) await(t *testing.T) {
 	})
 }
 
-// stop ends the sending, and returns how many packets were lost, of how many, and the longest time in which a flow got
-// no answer.
+// stop stops sending, and returns the lost and the sent packets, and the longest time in which a flow got no answer.
 func (f *flood) stop() (lost, sent int, silent time.Duration) {
 	f.cancel()
 	f.senders.Wait()
@@ -188,10 +186,10 @@ func (f *flood) stop() (lost, sent int, silent time.Duration) {
 	return lost, sent, silent
 }
 
-// lastAnswers is how long the last answers may take, on a busy machine.
+// lastAnswers is the timeout of the last answers, on a busy machine.
 const lastAnswers = 5 * time.Second
 
-// awaitLast waits until the last packet of each flow is answered. One that is lost has none.
+// awaitLast waits until the last packet of each flow is answered, unless it is lost.
 func (f *flood) awaitLast() {
 	tick := time.NewTicker(floodEvery)
 	defer tick.Stop()

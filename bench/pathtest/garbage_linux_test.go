@@ -22,17 +22,18 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// How much TestGarbage does: 10,000 objects and 1,000 connections, and objects of 1 MiB, are in docs/limits.md.
+// Sizes for TestGarbage: the results for 10,000 objects and 1,000 connections, and objects of 1 MiB, are in
+// docs/limits.md.
 var (
 	garbageSize = flag.Int("garbage-size", 1000, "`BYTES` of each of these; of Leases 200,000 at most, as API servers accept 256 KiB")
 	garbage     = flag.Int("garbage", 500, "`NUMBER` of Leases, and of ConfigMaps of each kind, that make no sense")
 	strangers   = flag.Int("strangers", 100, "`NUMBER` of connections to the metrics of each helper")
 )
 
-// TestGarbage fills the namespace with objects that look like those of helpers and cannot be read, as a stolen token of
-// a node could (Leases), or one who may write ConfigMaps there, and holds connections to the metrics of helpers.
-// Packets cross meanwhile, the helpers' memory stays within the limit of their containers, they answer their probes,
-// and follow the records that make sense. With -short, as in a slow guest, there are fewer objects.
+// TestGarbage fills the namespace with unreadable objects that look like those of helpers, as the holder of a node's
+// stolen token could (Leases), or of the right to write ConfigMaps, and holds connections to the metrics of helpers.
+// Packets cross meanwhile, the helpers' memory stays within the limit of their containers, and they answer probes and
+// apply changes of valid records. With -short, as in a slow guest, there are fewer objects.
 func TestGarbage(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]
@@ -68,16 +69,16 @@ func TestGarbage(t *testing.T) {
 	if testing.Short() {
 		n /= 10
 	}
-	a.litter(n)
+	a.writeGarbage(n)
 	t.Logf("%d objects written in %v", 3*n, time.Since(begin).Round(time.Millisecond))
-	a.followsMTU(k, b, pathMTU-10)
+	a.awaitMTU(k, b, pathMTU-10)
 	measure("garbage")
 	for _, h := range helpers {
-		pester(t, h.ns, *strangers)
+		holdConnections(t, h.ns, *strangers)
 		awaitReady(t, h.ns)
 	}
 	measure("connections")
-	a.followsMTU(k, b, pathMTU-20)
+	a.awaitMTU(k, b, pathMTU-20)
 	var sent int64
 	for _, f := range traffic.flows {
 		sent += f.sent.Load()
@@ -89,8 +90,8 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// litter writes objects whose records make no sense, with the labels of those that do.
-func (c *testCluster) litter(n int) {
+// writeGarbage writes objects with unreadable records and the labels of valid ones.
+func (c *testCluster) writeGarbage(n int) {
 	c.t.Helper()
 	node := records.Identity{Component: records.ComponentNode}.Labels()
 	var texts []string
@@ -125,8 +126,8 @@ func (c *testCluster) litter(n int) {
 	}
 }
 
-// followsMTU changes the peering's record, and waits until the nodes and the gateway follow it.
-func (c *testCluster) followsMTU(k kinds, peer *testCluster, mtu int) {
+// awaitMTU changes the peering's record, and waits until the nodes and the gateway apply it.
+func (c *testCluster) awaitMTU(k kinds, peer *testCluster, mtu int) {
 	c.t.Helper()
 	p := c.peering(k, peer)
 	p.MTU = mtu
@@ -143,9 +144,9 @@ func (c *testCluster) followsMTU(k kinds, peer *testCluster, mtu int) {
 	c.t.Logf("the record is followed after %v", time.Since(begin).Round(time.Millisecond))
 }
 
-// pester opens connections to a helper's probes and holds them: some ask nothing, some half a question, and some do not
-// read the answer.
-func pester(t *testing.T, ns netns.Namespace, n int) {
+// holdConnections opens connections to a helper's probes and holds them: some send nothing, some half a request, and
+// some do not read the response.
+func holdConnections(t *testing.T, ns netns.Namespace, n int) {
 	t.Helper()
 	questions := []string{"", "GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ", "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"}
 	for i := range n {

@@ -21,7 +21,7 @@ type testGateway struct {
 	netns.Namespace
 	peering string // "": "peer"
 	number  int    // from 1
-	place   int    // of the pod among those that have the key, from 0
+	place   int    // number of the pod among those with the same key, from 0
 	node    int    // index of the node on which it runs
 	key     wgtypes.Key
 	keys    string // folder of the keys
@@ -37,7 +37,7 @@ func (g *testGateway) address() netip.Addr {
 	return inPods(g.node, gatewayNumber+byte(g.number-1)/nodesPerCluster)
 }
 
-// addGateway makes the pod of another gateway: the first on the first node, the second on the second.
+// addGateway creates the pod of another gateway: the first on the first node, the second on the second.
 func (c *testCluster) addGateway() *testGateway {
 	c.t.Helper()
 	g := &testGateway{number: len(c.gateways) + 1, node: len(c.gateways) % nodesPerCluster, keys: c.t.TempDir()}
@@ -55,7 +55,7 @@ func (c *testCluster) addGateway() *testGateway {
 	return g
 }
 
-// replaceGatewayPod makes another pod of a gateway, with the same keys, on the other node.
+// replaceGatewayPod creates another pod of a gateway, with the same keys, on the other node.
 func (c *testCluster) replaceGatewayPod(old *testGateway) *testGateway {
 	g := &testGateway{peering: old.peering, number: old.number, place: old.place + 1, node: 1 - old.node, key: old.key, keys: old.keys}
 	c.addGatewayPod(g)
@@ -78,17 +78,17 @@ func (c *testCluster) addGatewayPod(g *testGateway) {
 
 var presharedKey = wgtypes.Key{1, 2, 3}
 
-// peering is the record as the CLI writes it, for the gateways that both clusters have.
+// peering returns the record of the CLI for the gateways that both clusters have.
 func (c *testCluster) peering(k kinds, peer *testCluster) records.Peering {
 	p := records.Peering{
 		Version: records.SchemaVersion, Name: "peer", Role: records.Server,
 		Peer: records.Peer{
 			ClusterID: "id-" + peer.name, Name: peer.name,
-			PodCIDRs:     []records.Mapping{{Real: podCIDR, Seen: peer.seen}},
+			PodCIDRs:     []records.Mapping{{Real: podCIDR, Seen: peer.remapped}},
 			ExternalCIDR: records.Mapping{Real: externalCIDR, Seen: peerExternal},
 		},
 		Local: records.Local{
-			PodCIDRs:     []records.Mapping{{Real: podCIDR, Seen: c.seen}},
+			PodCIDRs:     []records.Mapping{{Real: podCIDR, Seen: c.remapped}},
 			ExternalCIDR: records.Mapping{Real: externalCIDR, Seen: peerExternal},
 		},
 		Implementation: k.wireGuard, MTU: pathMTU, ClampMSS: true, GatewayMode: c.mode,
@@ -106,7 +106,7 @@ func (c *testCluster) peering(k kinds, peer *testCluster) records.Peering {
 	return p
 }
 
-// tunnel is a gateway's end of its tunnel to a gateway of the peer.
+// tunnel returns a gateway's end of its tunnel to a gateway of the peer.
 func (c *testCluster) tunnel(g *testGateway, peer *testCluster, far *testGateway) records.Tunnel {
 	ofServer, ofClient := g, far
 	if !c.serves {
@@ -124,7 +124,7 @@ func (c *testCluster) tunnel(g *testGateway, peer *testCluster, far *testGateway
 	t.Address, t.PeerAddress = netip.PrefixFrom(end(2), 30), end(1)
 	node := 1
 	if len(peer.gateways) > 1 {
-		node = far.node // each by a node of its own
+		node = far.node // each through a different node
 	}
 	if c.elsewhere {
 		node = 1 - node
@@ -144,10 +144,10 @@ func (c *testCluster) writeObjects(g *testGateway) {
 	c.write(g.id().StatusName(), nil)
 }
 
-// balance does what a NodePort does for a gateway of the server's.
+// balance forwards the NodePort of a server's gateway.
 func (c *testCluster) balance(g *testGateway) { c.balanceBy(g, c.nodes[:]...) }
 
-// balanceBy is the same at some nodes.
+// balanceBy is balance for some nodes.
 func (c *testCluster) balanceBy(g *testGateway, nodes ...netns.Namespace) {
 	if !c.serves {
 		return

@@ -14,8 +14,8 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// severalGateways connects two clusters with two gateways each, and waits until each node has proven its path by each
-// gateway of its own.
+// severalGateways connects two clusters with two gateways each, and waits until each node has verified its path through
+// each of its gateways.
 func severalGateways(t *testing.T, mode records.GatewayMode) (a, b *testCluster) {
 	t.Helper()
 	k := combinations()[0]
@@ -31,7 +31,8 @@ func severalGateways(t *testing.T, mode records.GatewayMode) (a, b *testCluster)
 	return a, b
 }
 
-// awaitPairs waits until every node's packets of full size came back by every gateway, and every tunnel is answered.
+// awaitPairs waits until every node's packets of full size came back through every gateway, and every tunnel is
+// answered.
 func (c *testCluster) awaitPairs() {
 	c.t.Helper()
 	wait.Succeeds(c.t, joining, func() error {
@@ -58,7 +59,7 @@ func (c *testCluster) awaitPairs() {
 	})
 }
 
-// losses are how a gateway can be lost, and the repairs.
+// losses are faults of a gateway, and their repairs.
 var losses = []struct {
 	name       string
 	begin, end func(c *testCluster, g *testGateway)
@@ -72,21 +73,21 @@ var losses = []struct {
 	{
 		"cut off from the peer",
 		func(c *testCluster, g *testGateway) {
-			lose(c.nodes[g.node], fmt.Sprintf("ip daddr %[1]s udp dport 51840-51848; ip saddr %[1]s udp sport 51840-51848", g.address()), "drop")
+			dropPackets(c.nodes[g.node], fmt.Sprintf("ip daddr %[1]s udp dport 51840-51848; ip saddr %[1]s udp sport 51840-51848", g.address()), "drop")
 		},
-		func(c *testCluster, g *testGateway) { loseNoMore(c.nodes[g.node]) },
+		func(c *testCluster, g *testGateway) { removeDrops(c.nodes[g.node]) },
 	},
 	{
 		"cut off from its cluster",
 		func(c *testCluster, g *testGateway) {
-			lose(c.nodes[g.node], fmt.Sprintf("ip daddr %[1]s %[2]s; ip saddr %[1]s %[2]s", g.address(), overlayPackets), "drop")
+			dropPackets(c.nodes[g.node], fmt.Sprintf("ip daddr %[1]s %[2]s; ip saddr %[1]s %[2]s", g.address(), overlayPackets), "drop")
 		},
-		func(c *testCluster, g *testGateway) { loseNoMore(c.nodes[g.node]) },
+		func(c *testCluster, g *testGateway) { removeDrops(c.nodes[g.node]) },
 	},
 }
 
-// TestGatewayFaults takes away one of two gateways under a flow of packets. The others carry them soon. With -short, as
-// in a slow guest, there is one fault.
+// TestGatewayFaults takes one of two gateways down while packets flow. The other carries them soon. With -short, as in
+// a slow guest, there is one fault.
 func TestGatewayFaults(t *testing.T) {
 	t.Parallel()
 	a, b := severalGateways(t, records.ActiveActive)
@@ -113,14 +114,14 @@ func TestGatewayFaults(t *testing.T) {
 	}
 }
 
-// awaitAllUsed waits until all nodes send by all gateways, and the second has heard that since it was repaired.
+// awaitAllUsed waits until all nodes use all gateways, and the second has a report of that since it was repaired.
 func (c *testCluster) awaitAllUsed(repaired time.Time) {
 	c.t.Helper()
 	c.awaitUnused(c.gateways[0], false, time.Time{})
 	c.awaitUnused(c.gateways[1], false, repaired)
 }
 
-// awaitUnused waits until all nodes have said, since some time, that a gateway carries packets, or none.
+// awaitUnused waits until all nodes have reported, since a time, that they use a gateway, or do not.
 func (c *testCluster) awaitUnused(g *testGateway, want bool, since time.Time) {
 	c.t.Helper()
 	wait.Succeeds(c.t, joining, func() error {
@@ -140,7 +141,8 @@ func (c *testCluster) awaitUnused(g *testGateway, want bool, since time.Time) {
 	})
 }
 
-// TestStandbyGateways: in mode active-standby the first gateway carries all, and the second where the first cannot.
+// TestStandbyGateways checks that in mode active-standby the first gateway carries all packets, and the second only if
+// the first cannot.
 func TestStandbyGateways(t *testing.T) {
 	t.Parallel()
 	a, b := severalGateways(t, records.ActiveStandby)
@@ -160,7 +162,7 @@ func TestStandbyGateways(t *testing.T) {
 	f.stop()
 }
 
-// TestScaledGateways: a second gateway a side comes and goes with the record.
+// TestScaledGateways adds a second gateway to each side in the record, and removes it.
 func TestScaledGateways(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]

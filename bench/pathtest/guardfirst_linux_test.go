@@ -17,17 +17,17 @@ import (
 // largeObjects is the number of objects of 1 MB in TestGuardFirst.
 const largeObjects = 100
 
-// TestGuardFirst boots a node, without a boot guard, beside objects that end each process that decodes them: every kind
-// that a token other than liqoctl's writes, in turn, first while a hundred such objects have 1 MB each. The node's
-// helper ends again and again, but the guard is in the kernel before, and a capture of all links between the clusters
-// contains no packet of the node and its pod.
+// TestGuardFirst boots a node without a boot guard, beside objects that crash each process that decodes them: every
+// kind that another token than liqoctl's can write, in turn, first while a hundred such objects have 1 MB each. The
+// node's helper crashes repeatedly, but the guard is in the kernel before, and a capture of all links between the
+// clusters contains no packet of the node and its pod.
 func TestGuardFirst(t *testing.T) {
 	t.Parallel()
 	c := newConversation(t, combinations()[0])
 	a, b := c.a, c.b
 	a.reserve(b)
 	wait.Succeeds(t, joining, func() error {
-		if len(c.capture.seen(markBefore)) == 0 {
+		if len(c.capture.captured(markBefore)) == 0 {
 			return fmt.Errorf("the capture sees nothing")
 		}
 		return nil
@@ -36,41 +36,41 @@ func TestGuardFirst(t *testing.T) {
 	b.connect(c.kinds, a)
 	for _, cluster := range []*testCluster{a, b} {
 		cluster.awaitApplied()
-		c.say(cluster, markSecret)
+		c.setMark(cluster, markSecret)
 	}
-	c.awaitUnderstood("connect")
+	c.awaitReceived("connect")
 	forget := a.writeLarge(largeObjects)
 	for i, kind := range kindsOfOthers {
 		t.Log(kind)
 		if i == 1 {
 			forget()
 		}
-		c.sayAt(a.nodeName(1), "")
+		c.setMarkAt(a.nodeName(1), "")
 		a.nodeHelpers[1].kill()
-		a.forget(1)
-		for range 2 { // as the kubelet starts it again
+		a.resetNode(1)
+		for range 2 { // as the kubelet restarts it
 			a.startSpoiled(1, kind, false)
-			a.awaitHeldBack(1, b)
-			c.sayAt(a.nodeName(1), markSecret)
+			a.awaitBlocked(1, b)
+			c.setMarkAt(a.nodeName(1), markSecret)
 			a.awaitFault(1)
 			c.awaitRounds()
-			a.awaitHeldBack(1, b)
+			a.awaitBlocked(1, b)
 		}
-		if sightings := c.capture.seen(markSecret); len(sightings) > 0 {
+		if sightings := c.capture.captured(markSecret); len(sightings) > 0 {
 			t.Fatalf("%s: %d packets in the clear, the first %s", kind, len(sightings), sightings[0])
 		}
 	}
 	a.startNode(1)
-	c.awaitUnderstood("all faults")
-	if sightings := c.capture.seen(markSecret); len(sightings) > 0 {
+	c.awaitReceived("all faults")
+	if sightings := c.capture.captured(markSecret); len(sightings) > 0 {
 		t.Errorf("%d packets in the clear, the first %s", len(sightings), sightings[0])
 	}
 	c.capture.complete()
 }
 
 // writeLarge writes records of gateways of 1 MB each. Every tenth has the label of a peering's record: gateways can
-// label their own objects. It returns what deletes them.
-func (c *testCluster) writeLarge(n int) (forget func()) {
+// label their own objects. The returned function deletes them.
+func (c *testCluster) writeLarge(n int) (remove func()) {
 	c.t.Helper()
 	maps := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace)
 	var names []string
@@ -96,12 +96,12 @@ func (c *testCluster) writeLarge(n int) (forget func()) {
 	}
 }
 
-// startSpoiled starts a node's helper beside objects of a kind that end it, or whose list never comes.
+// startSpoiled starts a node's helper beside objects of a kind that crash it, or whose list never arrives.
 func (c *testCluster) startSpoiled(i int, kind string, never bool) {
 	c.nodeHelpers[i] = start(c.t, c.nodes[i], "node "+c.nodeName(i)+", "+kind, job{Socket: c.socket, Node: c.nodeName(i), Spoiled: kind, Never: never})
 }
 
-// awaitFault waits until a node's helper has read what it must not.
+// awaitFault waits until a node's helper has crashed by reading such an object.
 func (c *testCluster) awaitFault(i int) {
 	c.t.Helper()
 	wait.Succeeds(c.t, joining, func() error {
@@ -113,8 +113,8 @@ func (c *testCluster) awaitFault(i int) {
 	c.nodeHelpers[i].kill()
 }
 
-// TestLateLists restarts a node's helper while the list of one kind of objects does not come. The ranges of a peering
-// that is new are guarded, and the path to another peering stays. Once the list comes, the helper goes on.
+// TestLateLists restarts a node's helper while the list of one kind of objects does not arrive. The ranges of a new
+// peering are guarded, and the path to another peering stays. When the list arrives, the helper continues.
 func TestLateLists(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]
@@ -142,7 +142,7 @@ func TestLateLists(t *testing.T) {
 			return nil
 		})
 		for range someRounds {
-			if _, err := seenBy(a.pods[1], b.seenPod(0)); err != nil {
+			if _, err := seenBy(a.pods[1], b.remappedPod(0)); err != nil {
 				t.Fatalf("%s: %v", kind, err)
 			}
 		}
@@ -172,9 +172,9 @@ func (c *testCluster) reserveAlso(p netip.Prefix) {
 	c.put(cm)
 }
 
-// TestBootGuardStays boots a node with its boot guard while the reservations cannot be read, or are missing: the guard
-// stays, because only they have the ranges of a peering whose record is damaged. The node's pods reach other peers all
-// the same. It is lifted when the reservations can be read.
+// TestBootGuardStays boots a node with its boot guard while the reservations are unreadable or missing. The guard
+// stays, because only the reservations have the ranges of a peering whose record is damaged. The node's pods still
+// reach other peers. The guard is removed when the reservations are readable.
 func TestBootGuardStays(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]
@@ -189,7 +189,7 @@ func TestBootGuardStays(t *testing.T) {
 		serve(t, a.pods[i])
 		serve(t, b.pods[i])
 	}
-	guard := bootGuard(t, overlayPorts[0], b.seen, peerExternal, netip.MustParsePrefix("10.99.0.0/16"))
+	guard := bootGuard(t, overlayPorts[0], b.remapped, peerExternal, netip.MustParsePrefix("10.99.0.0/16"))
 	n, maps := a.nodes[1], a.kube.CoreV1().ConfigMaps(records.DefaultNamespace)
 	for what, spoil := range map[string]func() *corev1.ConfigMap{
 		"damaged":  func() *corev1.ConfigMap { return a.damage(records.IPAMName) },
@@ -206,7 +206,7 @@ func TestBootGuardStays(t *testing.T) {
 		},
 	} {
 		a.nodeHelpers[1].kill()
-		a.forget(1)
+		a.resetNode(1)
 		n.Feed(guard, "nft", "-f", "-")
 		good := spoil()
 		a.startNode(1)
@@ -237,7 +237,7 @@ func TestBootGuardStays(t *testing.T) {
 	}
 }
 
-// tooLong adds a comment to a record that makes it longer than helpers read, and returns its previous content.
+// tooLong adds a comment to a record that makes it longer than helpers accept, and returns its previous content.
 func (c *testCluster) tooLong(name string) *corev1.ConfigMap {
 	c.t.Helper()
 	good := c.damage(name)

@@ -15,34 +15,34 @@ import (
 )
 
 const (
-	// shownWithin is within what time a fault of the path, and its end, are to be shown.
+	// shownWithin is the time within which a fault of the path, and its end, must be shown.
 	shownWithin = 5 * time.Second
-	// faultRounds is how often a fault may be tried, and lateFactor by how much longer than the machine wakes a
-	// goroutine too late a fault may be shown too late: what shows it takes dozens of steps, one after the other.
+	// faultRounds is the number of attempts for a fault. lateFactor is the accepted delay of a state as a multiple of
+	// the machine's scheduling delay: showing a state takes dozens of consecutive steps.
 	faultRounds = 6
 	lateFactor  = 50
-	// lossShownWithin is the same for a loss of two in a hundred, which takes longer to measure.
+	// lossShownWithin is shownWithin for a loss of two in a hundred, which takes longer to measure.
 	lossShownWithin = 15 * time.Second
 )
 
 // pathFault is a fault, its repair, and the states that it causes.
 type pathFault struct {
 	name    string
-	a, b    health.State // what the clusters' states are to be; "": the same as before
+	a, b    health.State // expected states of the clusters; "": unchanged
 	reason  string       // in cluster a's
 	within  time.Duration
 	begin   func(a, b *testCluster)
 	recover func(a, b *testCluster)
 }
 
-// Packets, as nftables knows them, at the nodes.
+// Packets at the nodes, as nftables expressions.
 var (
 	tunnelPackets  = fmt.Sprintf("ip daddr %[1]s udp dport %[2]d; ip saddr %[1]s udp sport %[2]d", inPods(0, gatewayNumber), listenPort)
 	overlayPackets = "udp dport { 6091, 6191 }" // see overlayPorts
 )
 
-// lose has a node drop packets that match one of the expressions, which are separated by semicolons.
-func lose(n netns.Namespace, packets, verdict string) {
+// dropPackets makes a node drop packets that match one of the expressions, which are separated by semicolons.
+func dropPackets(n netns.Namespace, packets, verdict string) {
 	var rules strings.Builder
 	for match := range strings.SplitSeq(packets, "; ") {
 		fmt.Fprintf(&rules, "%s %s; ", match, verdict)
@@ -51,7 +51,7 @@ func lose(n netns.Namespace, packets, verdict string) {
 		"chain out { type filter hook output priority -500; %[1]s}; chain in { type filter hook input priority -500; %[1]s}; }", rules.String()))
 }
 
-func loseNoMore(nodes ...netns.Namespace) {
+func removeDrops(nodes ...netns.Namespace) {
 	for _, n := range nodes {
 		n.Run("nft", "delete", "table", "ip", "fault")
 	}
@@ -60,36 +60,36 @@ func loseNoMore(nodes ...netns.Namespace) {
 var pathFaults = []pathFault{
 	{
 		name: "the path between the gateways is cut", a: health.Down, b: health.Down, reason: "the peer's gateway answered last",
-		begin:   func(a, _ *testCluster) { lose(a.nodes[0], tunnelPackets, "drop") },
-		recover: func(a, _ *testCluster) { loseNoMore(a.nodes[0]) },
+		begin:   func(a, _ *testCluster) { dropPackets(a.nodes[0], tunnelPackets, "drop") },
+		recover: func(a, _ *testCluster) { removeDrops(a.nodes[0]) },
 	},
 	{
 		name: "48 % loss between the gateways", a: health.Degraded, b: health.Degraded, reason: " % of the echoes between the gateways are lost",
-		begin:   func(a, _ *testCluster) { lose(a.nodes[0], tunnelPackets, "numgen random mod 100 < 48 drop") },
-		recover: func(a, _ *testCluster) { loseNoMore(a.nodes[0]) },
+		begin:   func(a, _ *testCluster) { dropPackets(a.nodes[0], tunnelPackets, "numgen random mod 100 < 48 drop") },
+		recover: func(a, _ *testCluster) { removeDrops(a.nodes[0]) },
 	},
 	{
 		name: "2 % loss between the gateways", a: health.Degraded, reason: " % of the echoes between the gateways are lost", within: lossShownWithin,
-		begin:   func(a, _ *testCluster) { lose(a.nodes[0], tunnelPackets, "numgen random mod 100 < 2 drop") },
-		recover: func(a, _ *testCluster) { loseNoMore(a.nodes[0]) },
+		begin:   func(a, _ *testCluster) { dropPackets(a.nodes[0], tunnelPackets, "numgen random mod 100 < 2 drop") },
+		recover: func(a, _ *testCluster) { removeDrops(a.nodes[0]) },
 	},
 	{
 		name: "large packets are lost", a: health.Down, b: health.Down, reason: "no answer from nodes of the peer to node a-1, a-2",
-		begin:   func(a, _ *testCluster) { lose(a.nodes[0], tunnelPackets, "meta length > 1200 drop") },
-		recover: func(a, _ *testCluster) { loseNoMore(a.nodes[0]) },
+		begin:   func(a, _ *testCluster) { dropPackets(a.nodes[0], tunnelPackets, "meta length > 1200 drop") },
+		recover: func(a, _ *testCluster) { removeDrops(a.nodes[0]) },
 	},
 	{
 		name: "the overlay of a node is cut", a: health.Degraded, reason: "no echo between gateway and node a-2",
-		begin:   func(a, _ *testCluster) { lose(a.nodes[1], overlayPackets, "drop") },
-		recover: func(a, _ *testCluster) { loseNoMore(a.nodes[1]) },
+		begin:   func(a, _ *testCluster) { dropPackets(a.nodes[1], overlayPackets, "drop") },
+		recover: func(a, _ *testCluster) { removeDrops(a.nodes[1]) },
 	},
 	{
 		name: "the overlay of the peer's nodes is cut", a: health.Down, b: health.Down, reason: "no answer from nodes of the peer to node a-1, a-2",
 		begin: func(_, b *testCluster) {
-			lose(b.nodes[0], overlayPackets, "drop")
-			lose(b.nodes[1], overlayPackets, "drop")
+			dropPackets(b.nodes[0], overlayPackets, "drop")
+			dropPackets(b.nodes[1], overlayPackets, "drop")
 		},
-		recover: func(_, b *testCluster) { loseNoMore(b.nodes[:]...) },
+		recover: func(_, b *testCluster) { removeDrops(b.nodes[:]...) },
 	},
 	{
 		name: "the helper of a node ends", a: health.Degraded, reason: "no echo between gateway and node a-2",
@@ -121,8 +121,8 @@ var pathFaults = []pathFault{
 	},
 }
 
-// TestFaultsAreShown: after any fault of the path, the state of the peering changes within five seconds, and is healthy
-// within five seconds of the repair, and later only by what the machine is late. With -short, as in a slow guest, the
+// TestFaultsAreShown checks that after any fault of the path, the state of the peering changes within five seconds, and
+// is healthy within five seconds of the repair; a delay of the machine is added. With -short, as in a slow guest, the
 // time is not tested.
 func TestFaultsAreShown(t *testing.T) {
 	t.Parallel()
@@ -135,7 +135,7 @@ func TestFaultsAreShown(t *testing.T) {
 	}
 }
 
-// shows fails unless the fault and its repair are shown in time in one of some tries.
+// shows fails unless the fault and its repair are shown in time in one of several attempts.
 func (f pathFault) shows(t *testing.T, a, b *testCluster) {
 	t.Helper()
 	for range faultRounds {
@@ -150,8 +150,8 @@ func (f pathFault) shows(t *testing.T, a, b *testCluster) {
 	t.Errorf("never shown within %v and over within %v", max(f.within, shownWithin), shownWithin)
 }
 
-// lateness measures how late the machine wakes a goroutine, until the function that it returns is called, which returns
-// the most.
+// lateness measures the scheduling delay of goroutines, until the returned function is called, which returns the
+// maximum.
 func lateness() func() time.Duration {
 	const step = 10 * time.Millisecond
 	end, most := make(chan struct{}), make(chan time.Duration)
@@ -172,8 +172,8 @@ func lateness() func() time.Duration {
 	return func() time.Duration { close(end); return <-most }
 }
 
-// try causes the fault, and returns how long both clusters took to show it, and its repair. States on the way must not
-// be wrong ones.
+// try causes the fault, and returns how long both clusters took to show it, and its repair. The states in between must
+// not be wrong.
 func (f pathFault) try(t *testing.T, a, b *testCluster) (shown, over time.Duration) {
 	t.Helper()
 	a.awaitState(health.Healthy, "")
@@ -197,7 +197,7 @@ func (f pathFault) try(t *testing.T, a, b *testCluster) (shown, over time.Durati
 	return shown, time.Since(begin)
 }
 
-// leaves waits until a cluster's state is another one.
+// leaves waits until a cluster's state changes.
 func (c *testCluster) leaves(state health.State, then func()) {
 	c.t.Helper()
 	wait.Succeeds(c.t, joining, func() error {
@@ -228,7 +228,7 @@ func (c *testCluster) awaitState(want health.State, reason string) {
 	})
 }
 
-// judge is the state that `network status` shows for the reports.
+// judge returns the state that `network status` shows for the reports.
 func (c *testCluster) judge() (health.State, string) {
 	c.t.Helper()
 	var nodes []string

@@ -27,7 +27,7 @@ import (
 // jobVariable contains the job of the test binary when it runs as a helper.
 const jobVariable = "LIQONET_TEST_HELPER"
 
-// healthAddress is where each helper answers probes, in its namespace.
+// healthAddress is the address of each helper's probes, in its namespace.
 const healthAddress = "127.0.0.1:6093"
 
 // job describes a helper: a node's, or, with a peering, a gateway's.
@@ -43,8 +43,8 @@ type job struct {
 
 	Question *probe.Question // of network trace, instead of a helper's work
 
-	Spoiled string // kind of objects that end a process which decodes them; "": none
-	Never   bool   // instead, their list does not come
+	Spoiled string // kind of objects that crash a process which decodes them; "": none
+	Never   bool   // instead, their list does not arrive
 }
 
 func TestMain(m *testing.M) {
@@ -61,7 +61,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// runHelper is a helper's process: the code of the product, with another client.
+// runHelper runs a helper: the code of the product, with another client.
 func runHelper(ctx context.Context, text string) error {
 	var j job
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
@@ -98,10 +98,10 @@ type process struct {
 	pid    int
 }
 
-// logged is how often the helper has logged a text.
+// logged returns how often the helper has logged a text.
 func (p process) logged(text string) int { return strings.Count(p.log.String(), text) }
 
-// helperLog is what a process writes while others read it.
+// helperLog is the output of a process that others read concurrently.
 type helperLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -114,7 +114,7 @@ func (l *helperLog) Write(b []byte) (int, error) {
 	return l.text.Write(b)
 }
 
-// String is what was written so far.
+// String returns the output so far.
 func (l *helperLog) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,7 +149,7 @@ func start(t *testing.T, ns netns.Namespace, name string, j job) process {
 			return
 		}
 		ended = true
-		_ = cmd.Process.Kill() // as the kernel does when memory is short: nothing can be tidied up
+		_ = cmd.Process.Kill() // as the kernel does when memory is short: the helper cannot clean up
 		_ = cmd.Wait()
 	}, wait: func() {
 		ended = true
@@ -166,7 +166,7 @@ func start(t *testing.T, ns netns.Namespace, name string, j job) process {
 	return p
 }
 
-// lastLines is the end of a helper's log, or with -v all of it: CI shows little of a test that fails.
+// lastLines returns the end of a helper's log, or with -v all of it: CI shows little output of a failed test.
 func lastLines(log string) string {
 	const most, longest = 30, 400
 	if testing.Verbose() {

@@ -11,12 +11,12 @@ import (
 	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
-// linePort is where the client finds the line.
+// linePort is the port of the line for the client.
 const linePort = 40000
 
-// line is a path between two gateways: it carries datagrams of the client, by whatever address it sends from, to the
-// server's endpoint and back. It can delay what it carries to the client, as a queue does, or lose a client, as a NAT
-// does that forgets a mapping.
+// line is a path between two gateways: it carries datagrams of the client, from any of its addresses, to the server's
+// endpoint and back. It can delay datagrams to the client, like a queue, or drop a client's, like a NAT that lost a
+// mapping.
 type line struct {
 	near, far *net.UDPConn
 
@@ -26,7 +26,7 @@ type line struct {
 	lost   netip.AddrPort // address whose packets are dropped
 }
 
-// newLine makes a line to a server's endpoint, in the namespace between the clusters.
+// newLine creates a line to a server's endpoint, in the namespace between the clusters.
 func newLine(t *testing.T, underlay netns.Namespace, to netip.AddrPort) *line {
 	t.Helper()
 	l := &line{}
@@ -47,7 +47,7 @@ func newLine(t *testing.T, underlay netns.Namespace, to netip.AddrPort) *line {
 	both.Go(func() {
 		receive(l.near, func(b []byte, from netip.AddrPort) {
 			if l.carries(from) {
-				_, _ = l.far.Write(b) // an error is that of an earlier datagram
+				_, _ = l.far.Write(b) // an error refers to an earlier datagram
 			}
 		})
 	})
@@ -66,21 +66,21 @@ func newLine(t *testing.T, underlay netns.Namespace, to netip.AddrPort) *line {
 	return l
 }
 
-// receive hands each datagram to a function, until the socket is closed.
-func receive(from *net.UDPConn, take func(b []byte, from netip.AddrPort)) {
+// receive passes each datagram to a function, until the socket is closed.
+func receive(from *net.UDPConn, handle func(b []byte, from netip.AddrPort)) {
 	for {
 		b := make([]byte, 2048)
 		n, sender, err := from.ReadFromUDPAddrPort(b)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err == nil { // else it is an ICMP error of an earlier datagram
-			take(b[:n], sender)
+		if err == nil { // otherwise an ICMP error for an earlier datagram
+			handle(b[:n], sender)
 		}
 	}
 }
 
-// carries reports whether the line forwards packets from an address, and remembers that address for answers.
+// carries reports whether the line forwards packets from an address, and stores that address for answers.
 func (l *line) carries(from netip.AddrPort) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +91,7 @@ func (l *line) carries(from netip.AddrPort) bool {
 	return true
 }
 
-// toClient is where the next datagram goes, and when; no address while the client is lost.
+// toClient returns the destination of the next datagram, and its delay; no address while the client is lost.
 func (l *line) toClient() (netip.AddrPort, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,8 +107,8 @@ func (l *line) setDelay(d time.Duration) {
 	l.delay = d
 }
 
-// forget loses the client's mapping: nothing from or to its present address passes any more.
-func (l *line) forget() {
+// loseMapping drops all packets from and to the client's present address.
+func (l *line) loseMapping() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lost = l.client

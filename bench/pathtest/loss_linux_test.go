@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// badWeather is how long a line is bad in a test.
+	// badWeather is the duration of a fault of the line.
 	badWeather = 15 * time.Second
-	// weatherRounds is how often a line may be bad: on a busy machine a helper may not run for two seconds, and renews
-	// its tunnel. A tunnel that is renewed because of the line is renewed each time.
+	// weatherRounds is the number of attempts: on a busy machine a helper may not run for two seconds, and renews its
+	// tunnel. A renewal because of the line happens in each attempt.
 	weatherRounds = 6
-	// renewalSilence is after how long without packets a tunnel is renewed.
+	// renewalSilence is the time without packets after which a tunnel is renewed.
 	renewalSilence = 2 * time.Second
-	// queue is how long what goes to the client waits, in the second of them. An answer is late by that, and by the
-	// second that passes on a calm path until the next echo; what else goes there is late by the queue only.
+	// queue is the delay of datagrams to the client, in the second case. An answer is late by that, and by the second
+	// until the next echo on an idle path; other packets are late by the queue only.
 	queue = 1600 * time.Millisecond
-	// renewedLog is what a gateway logs when it renews its tunnel.
+	// renewedLog is the log message of a gateway that renews its tunnel.
 	renewedLog = "tunnel renewed"
 )
 
-// TestLossIsNotDeath: on a line that loses packets or delays them the tunnel keeps its session, and one that is dead
-// gets another one. What is slow is not lost. With -short, as in a slow guest, a helper that stands still for seconds
-// looks like a dead one: there only recovery is tested.
+// TestLossIsNotDeath checks that on a line that loses or delays packets the tunnel keeps its session, and that a dead
+// session is replaced. With -short, as in a slow guest, a helper that is stopped for seconds looks like a dead one:
+// only recovery is tested.
 func TestLossIsNotDeath(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]
@@ -43,8 +43,8 @@ func TestLossIsNotDeath(t *testing.T) {
 		begin func() (end func())
 	}{
 		{"20 % loss each way", health.Degraded, func() func() {
-			lose(a.nodes[0], tunnelPackets, "numgen random mod 100 < 20 drop")
-			return func() { loseNoMore(a.nodes[0]) }
+			dropPackets(a.nodes[0], tunnelPackets, "numgen random mod 100 < 20 drop")
+			return func() { removeDrops(a.nodes[0]) }
 		}},
 		{"a queue of more than 1.5 s", health.Healthy, func() func() {
 			stop := download(t, a, b)
@@ -53,7 +53,7 @@ func TestLossIsNotDeath(t *testing.T) {
 		}},
 	} {
 		t.Run(weather.name, func(t *testing.T) {
-			failed := 0 // rounds in which the machine was calm
+			failed := 0 // rounds without a delay of the machine
 			var state health.State
 			var why string
 			for range weatherRounds {
@@ -86,9 +86,9 @@ func TestLossIsNotDeath(t *testing.T) {
 			a.awaitState(health.Healthy, "")
 			b.awaitState(health.Healthy, "")
 			renewed, begin := b.gateways[0].helper.logged(renewedLog), time.Now()
-			l.forget()
+			l.loseMapping()
 			wait.Succeeds(t, joining, func() error {
-				return b.pods[0].Command(t.Context(), "ping", "-c", "1", "-W", "1", a.seenPod(0).String()).Run()
+				return b.pods[0].Command(t.Context(), "ping", "-c", "1", "-W", "1", a.remappedPod(0).String()).Run()
 			})
 			took, allowed := time.Since(begin), shownWithin+lateFactor*late()
 			if b.gateways[0].helper.logged(renewedLog) == renewed {
@@ -109,7 +109,7 @@ func download(t *testing.T, from, to *testCluster) (stop func()) {
 	const size, pause = 1200, 10 * time.Millisecond
 	var conn *net.UDPConn
 	if err := from.pods[0].Do(func() (err error) {
-		conn, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to.seenPod(0), servicePort)))
+		conn, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to.remappedPod(0), servicePort)))
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func download(t *testing.T, from, to *testCluster) (stop func()) {
 			case <-done:
 				return
 			case <-tick.C:
-				_, _ = conn.Write(make([]byte, size)) // nobody listens: errors of the far end are of no matter
+				_, _ = conn.Write(make([]byte, size)) // no receiver: errors do not matter
 			}
 		}
 	})

@@ -19,25 +19,25 @@ import (
 )
 
 const (
-	moves       = 12 // of a round
-	moverRounds = 6  // at most: on a machine that is kept busy, a round can be slow
+	moves       = 12 // per round
+	moverRounds = 6  // at most: on a busy machine, a round can be slow
 	moverPort   = 7002
 	moverEvery  = time.Millisecond
-	// From status.podIP to the first answer; the median of all moves; 20 ms at rest.
+	// Limit for the median time from status.podIP to the first answer over all moves; it is 20 ms on an idle machine.
 	moverAtMost = 100 * time.Millisecond
-	// By how much longer than the machine wakes a goroutine too late the median may be.
+	// Accepted delay of the median as a multiple of the machine's scheduling delay.
 	moverLate    = 10
 	moverPodName = "mover"
 )
 
-// The address lies in the pod CIDR, and in no node's share of it.
+// The address lies in the pod CIDR, but in no node's podCIDR.
 var (
 	moverAddress = netip.MustParseAddr("10.244.77.5")
 	seenMover    = netip.MustParseAddr("10.11.77.5")
 )
 
-// TestPodsThatMove: a pod with an address outside its node's podCIDR, as with Calico, is reached from the peer soon
-// after the API server has its address, on any node, and its route is removed when it is deleted.
+// TestPodsThatMove checks that a pod with an address outside its node's podCIDR, as with Calico, is reachable from the
+// peer soon after the API server has its address, on any node, and that its route is removed when it is deleted.
 func TestPodsThatMove(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]
@@ -65,7 +65,7 @@ func TestPodsThatMove(t *testing.T) {
 	t.Errorf("the median was never %v at most, and what the machine was late", atMost)
 }
 
-// moveAround has the pod move some times, and returns the median of the times from its address in the API to the first
+// moveAround moves the pod several times, and returns the median of the times from its address in the API to the first
 // answer.
 func moveAround(c *testCluster, m moverWatch, p *probing) time.Duration {
 	c.t.Helper()
@@ -75,14 +75,14 @@ func moveAround(c *testCluster, m moverWatch, p *probing) time.Duration {
 		c.placeMover(node)
 		took = append(took, p.answerOf(node).Sub(m.next()))
 		c.removeMover()
-		p.forget()
+		p.reset()
 	}
 	slices.Sort(took)
 	c.t.Logf("from status.podIP to the first answer: median %v, most %v of %v", took[moves/2], took[moves-1], took)
 	return took[moves/2]
 }
 
-// addMover makes the pod on a node, which alone knows of it, and has it answer with the node's name.
+// addMover creates the pod on a node, before the API has it, and answers with the node's name.
 func (c *testCluster) addMover(node int) {
 	pod, n := netns.New(c.t), c.nodes[node]
 	ip(n,
@@ -124,7 +124,7 @@ func listenIn(t *testing.T, ns netns.Namespace, port int) net.PacketConn {
 	return conn
 }
 
-// placeMover makes the pod in the API: bound to a node, then with its address, as the kubelet does.
+// placeMover creates the pod in the API: bound to a node, then with its address, like the kubelet.
 func (c *testCluster) placeMover(node string) {
 	c.t.Helper()
 	pods := c.kube.CoreV1().Pods(metav1.NamespaceDefault)
@@ -179,7 +179,7 @@ func watchMover(t *testing.T, c *testCluster) moverWatch {
 	return m
 }
 
-// next is when the pod's address appeared the next time.
+// next returns when the pod's address appeared the next time.
 func (m moverWatch) next() time.Time {
 	m.t.Helper()
 	select {
@@ -191,11 +191,11 @@ func (m moverWatch) next() time.Time {
 	}
 }
 
-// probing asks the pod all the time, from a pod of the peer.
+// probing queries the pod continuously from a pod of the peer.
 type probing struct {
 	t     *testing.T
 	mu    sync.Mutex
-	first map[string]time.Time // by node: the first answer since forget
+	first map[string]time.Time // by node: the first answer since reset
 }
 
 func startProbing(t *testing.T, from netns.Namespace) *probing {
@@ -232,7 +232,7 @@ func startProbing(t *testing.T, from netns.Namespace) *probing {
 	return p
 }
 
-// answerOf waits for the first answer from a node since forget.
+// answerOf waits for the first answer from a node since reset.
 func (p *probing) answerOf(node string) (at time.Time) {
 	p.t.Helper()
 	wait.Succeeds(p.t, joining, func() error {
@@ -247,8 +247,8 @@ func (p *probing) answerOf(node string) (at time.Time) {
 	return at
 }
 
-// forget makes the next answers the first ones.
-func (p *probing) forget() {
+// reset makes the next answers count as the first ones.
+func (p *probing) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.first)

@@ -9,20 +9,20 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// partition is a cut through two clusters with two gateways each.
+// partition cuts links in two clusters with two gateways each.
 type partition struct {
 	name   string
 	cut    func(a *testCluster) (heal func())
-	state  health.State // of cluster a, while it lasts
+	state  health.State // of cluster a during the partition
 	reason string
-	lasts  time.Duration // at least
-	share  int           // of a hundred packets that may be lost while it lasts
-	// around says that all find a way around it while it lasts.
+	lasts  time.Duration // minimum
+	share  int           // maximum loss during the partition, in percent
+	// around is whether a path around the partition exists.
 	around bool
 }
 
-// aroundWithin is how long it may take until all packets go around a partition: a gateway counts the nodes that it
-// reaches 0.8 s back, and is left when it has reached fewer than another one for a second.
+// aroundWithin is the time until all packets go around a partition: a gateway counts the nodes that it has reached
+// within 0.8 s, and is left when it has reached fewer than another one for a second.
 const aroundWithin = 3 * time.Second
 
 var partitions = []partition{
@@ -30,36 +30,36 @@ var partitions = []partition{
 		name: "the clusters from each other", state: health.Down, reason: "answered last", lasts: 5 * time.Second, share: 100,
 		cut: func(a *testCluster) func() {
 			for _, n := range a.nodes {
-				lose(n, "udp dport 51840-51904; udp sport 51840-51904", "drop")
+				dropPackets(n, "udp dport 51840-51904; udp sport 51840-51904", "drop")
 			}
-			return func() { loseNoMore(a.nodes[:]...) }
+			return func() { removeDrops(a.nodes[:]...) }
 		},
 	},
 	{
 		name: "a gateway from the peer", state: health.Degraded, lasts: 5 * time.Second, share: 50,
 		cut: func(a *testCluster) func() {
-			lose(a.nodes[1], fmt.Sprintf("ip daddr %[1]s udp dport 51840-51848; ip saddr %[1]s udp sport 51840-51848", a.gateways[1].address()), "drop")
-			return func() { loseNoMore(a.nodes[1]) }
+			dropPackets(a.nodes[1], fmt.Sprintf("ip daddr %[1]s udp dport 51840-51848; ip saddr %[1]s udp sport 51840-51848", a.gateways[1].address()), "drop")
+			return func() { removeDrops(a.nodes[1]) }
 		},
 	},
 	{
 		name: "half of the nodes from a gateway", state: health.Degraded, reason: "no echo between gateway", share: 30, around: true,
 		cut: func(a *testCluster) func() {
-			lose(a.nodes[0], fmt.Sprintf("ip daddr %[1]s %[2]s; ip saddr %[1]s %[2]s", a.gateways[1].address(), overlayPackets), "drop")
-			return func() { loseNoMore(a.nodes[0]) }
+			dropPackets(a.nodes[0], fmt.Sprintf("ip daddr %[1]s %[2]s; ip saddr %[1]s %[2]s", a.gateways[1].address(), overlayPackets), "drop")
+			return func() { removeDrops(a.nodes[0]) }
 		},
 	},
 	{
 		name: "half of the nodes from what a gateway sends", state: health.Degraded, reason: "no answer from the gateway", share: 30, around: true,
 		cut: func(a *testCluster) func() {
-			lose(a.nodes[0], fmt.Sprintf("ip saddr %s %s", a.gateways[1].address(), overlayPackets), "drop")
-			return func() { loseNoMore(a.nodes[0]) }
+			dropPackets(a.nodes[0], fmt.Sprintf("ip saddr %s %s", a.gateways[1].address(), overlayPackets), "drop")
+			return func() { removeDrops(a.nodes[0]) }
 		},
 	},
 }
 
-// forMinutes is the partition for longer than a session of WireGuard lives, three minutes, and than Kubernetes waits
-// for a node. With -short it lasts as long as the others.
+// forMinutes extends the partition beyond the life of a WireGuard session, three minutes, and the time that Kubernetes
+// waits for a node. With -short it lasts as long as the others.
 func (p partition) forMinutes() partition {
 	p.name += " for minutes"
 	if !testing.Short() {
@@ -68,13 +68,13 @@ func (p partition) forMinutes() partition {
 	return p
 }
 
-// TestPartitions cuts parts of a peering off from each other, for five seconds and some for five minutes. While that
-// lasts, the state is the right one, and no more packets are lost than cross the cut; if there is a way around it, none
-// after a moment. Afterwards all cross soon. With -short, as in a slow guest, losses are only told.
+// TestPartitions cuts parts of a peering off from each other, for five seconds and some for five minutes. During a
+// partition the state is correct, and no more packets are lost than cross the cut; if there is a path around it, none
+// after a moment. Afterwards all cross soon. With -short, as in a slow guest, losses are only logged.
 func TestPartitions(t *testing.T) {
 	t.Parallel()
 	a, b := severalGateways(t, records.ActiveActive)
-	// The second node, and the gateway on it, find the API server at a place of their own.
+	// The second node, and the gateway on it, use a socket of the API server of their own.
 	a.gateways[1].helper.kill()
 	a.nodeHelpers[1].kill()
 	var cutAPI func()
@@ -117,7 +117,7 @@ func TestPartitions(t *testing.T) {
 			}
 			atHeal, lostAtHeal := traffic.count(), traffic.knownLost()
 			if p.share != undisturbedLoss {
-				lostAtHeal = atHeal.lost() // those on their way are lost as well, or few
+				lostAtHeal = atHeal.lost() // packets in flight are lost too, or few
 			}
 			heal()
 			healed := time.Now()

@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// joining is how long two clusters may take from the first document to the last proof, and for whatever else how
-	// long is not the point, in a slow guest and on a busy machine too.
+	// joining is the timeout from the first record of two clusters until their paths are verified, and of other waits
+	// whose duration is not tested, also in a slow guest and on a busy machine.
 	joining     = 3 * time.Minute
 	servicePort = 7000
 )
 
-// TestTwoClusters connects two clusters with equal CIDRs by their helpers alone, and disconnects them.
+// TestTwoClusters connects two clusters with equal CIDRs by their helpers, and disconnects them.
 func TestTwoClusters(t *testing.T) {
 	t.Parallel()
 	for _, k := range combinations() {
@@ -46,13 +46,14 @@ func TestTwoClusters(t *testing.T) {
 			expectAll(b, a)
 			surviveHelpers(k, a, b)
 			for _, c := range []*testCluster{a, b} {
-				c.part()
+				c.disconnect()
 			}
 		})
 	}
 }
 
-// combinations are those of what the kernel under test has; for a short test, as in a slow guest, the first alone.
+// combinations returns the kinds that the kernel under test supports; the first alone for a short test, as in a slow
+// guest.
 func combinations() []kinds {
 	var all []kinds
 	for _, overlay := range words("LIQONET_TEST_OVERLAYS", "vxlan") {
@@ -70,14 +71,14 @@ func words(variable, otherwise string) []string {
 	return strings.Fields(cmp.Or(os.Getenv(variable), otherwise))
 }
 
-// twoClusters makes clusters that are not connected yet, and the underlay that they share.
+// twoClusters returns clusters that are not connected yet, and the underlay that they share.
 func twoClusters(t *testing.T) (a, b *testCluster, underlay netns.Namespace) {
 	underlay = netns.New(t)
 	ip(underlay, "link add br0 type bridge", "link set br0 up", fmt.Sprintf("addr add %s/16 dev br0", outside))
 	return newCluster(t, underlay, 1, "10.11.0.0/16"), newCluster(t, underlay, 2, "10.12.0.0/16"), underlay
 }
 
-// awaitProof waits until every node has seen packets of full size come back from a node of the peer.
+// awaitProof waits until every node has received packets of full size back from a node of the peer.
 func (c *testCluster) awaitProof(k kinds) {
 	c.t.Helper()
 	wait.Succeeds(c.t, joining, func() error {
@@ -100,7 +101,7 @@ func (c *testCluster) awaitProof(k kinds) {
 	})
 }
 
-// serve answers connections at a pod with the source address that they bear.
+// serve answers connections to a pod with their source address.
 func serve(t *testing.T, pod netns.Namespace) {
 	var listener net.Listener
 	if err := pod.Do(func() (err error) {
@@ -122,7 +123,7 @@ func serve(t *testing.T, pod netns.Namespace) {
 	}()
 }
 
-// seenBy connects to a pod and returns the source address that it saw.
+// seenBy connects to a pod and returns the source address that it observed.
 func seenBy(from netns.Namespace, pod netip.Addr) (source string, err error) {
 	const answering = 20 * time.Second
 	err = from.Do(func() error {
@@ -156,28 +157,28 @@ func expectAll(from, to *testCluster) {
 			for _, source := range []struct {
 				netns.Namespace
 				want netip.Addr
-			}{{from.pods[i], from.seenPod(i)}, {from.nodes[i], netip.AddrFrom4(external)}} {
+			}{{from.pods[i], from.remappedPod(i)}, {from.nodes[i], netip.AddrFrom4(external)}} {
 				// On a busy machine echoes are late, and a gateway then renews its tunnel: it sends ICMP errors for a
 				// moment, and a packet in flight is lost.
 				var got string
 				wait.Succeeds(from.t, joining, func() (err error) {
-					got, err = seenBy(source.Namespace, to.seenPod(j))
+					got, err = seenBy(source.Namespace, to.remappedPod(j))
 					return err
 				})
 				if got != source.want.String() {
 					from.t.Errorf("%s: a pod on %s sees %q, want %s", from.nodeName(i), to.nodeName(j), got, source.want)
 				}
 			}
-			// The largest packet that travels whole: 28 are ICMP's and IP's headers. One of some seconds, as above.
-			from.pods[i].Run("ping", "-q", "-c1", "-w20", "-Mdo", fmt.Sprintf("-s%d", pathMTU-28), to.seenPod(j).String())
+			// The largest unfragmented packet: 28 are ICMP's and IP's headers. One of some seconds, as above.
+			from.pods[i].Run("ping", "-q", "-c1", "-w20", "-Mdo", fmt.Sprintf("-s%d", pathMTU-28), to.remappedPod(j).String())
 		}
 	}
 }
 
-// surviveHelpers kills helpers: what they made in the kernel carries on, which a tunnel in a process cannot. New
-// ones take over on the nodes, and what stands goes on.
+// surviveHelpers kills helpers. Their kernel state keeps working, except for a tunnel in the process. New helpers take
+// over on the nodes, and open connections continue.
 func surviveHelpers(k kinds, a, b *testCluster) {
-	flow := openStanding(a, b)
+	flow := newOpenFlow(a, b)
 	for _, c := range []*testCluster{a, b} {
 		for _, p := range c.nodeHelpers {
 			p.kill()
@@ -193,11 +194,11 @@ func surviveHelpers(k kinds, a, b *testCluster) {
 			awaitReady(c.t, n)
 		}
 	}
-	flow.goOn()
+	flow.exchange()
 }
 
-// part deletes the documents and waits until the nodes have nothing of ours any more.
-func (c *testCluster) part() {
+// disconnect deletes the records and waits until the nodes have no liqonet state.
+func (c *testCluster) disconnect() {
 	c.t.Helper()
 	for _, name := range []string{records.PeeringName("peer"), records.GatewayID{Peering: "peer", Number: 1}.Name(), records.FabricName, records.IPAMName} {
 		err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Delete(c.t.Context(), name, metav1.DeleteOptions{})

@@ -20,13 +20,13 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// The numbers of TestManyPeers: 64 peers and 10 gateways are in docs/limits.md.
+// Parameters of TestManyPeers: the results for 64 peers and 10 gateways are in docs/limits.md.
 var (
 	peers         = flag.Int("peers", 6, "`NUMBER` of peerings of a cluster, at most 100")
 	gatewaysOfOne = flag.Int("gateways-of-one", 2, "`NUMBER` of these whose gateway runs, all on one node")
 )
 
-// TestManyPeers gives a cluster many peerings at once. A node has a path to each, and one node has the gateways of
+// TestManyPeers gives a cluster many peerings at once. A node has a path to each, and one node runs the gateways of
 // several, which it verifies.
 func TestManyPeers(t *testing.T) {
 	t.Parallel()
@@ -123,15 +123,15 @@ func TestManyPeers(t *testing.T) {
 	t.Logf("all are removed after %v", time.Since(begin).Round(time.Millisecond))
 }
 
-// seenOfMany are the ranges of the pods of a peer, and of its nodes and hosts.
+// seenOfMany returns the remapped ranges of a peer: of its pods, and of its nodes and hosts.
 func seenOfMany(i int) [2]netip.Prefix {
 	return [2]netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(100 + i), 0, 0}), 16), netip.PrefixFrom(netip.AddrFrom4([4]byte{11, byte(100 + i), 0, 0}), 16)}
 }
 
 func manyName(i int) string { return fmt.Sprintf("many-%d", i) }
 
-// peerWithMany writes a peering, of other ranges than all others, and starts its gateway on the first node, or only
-// says where it would be.
+// peerWithMany writes a peering, with other ranges than all others, and starts its gateway on the first node, or only
+// writes its record.
 func (c *testCluster) peerWithMany(k kinds, peer *testCluster, i int, runs bool) *testGateway {
 	c.t.Helper()
 	p := c.peering(k, peer)

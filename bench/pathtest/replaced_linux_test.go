@@ -15,9 +15,9 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// TestEveryNodeReplaced replaces the nodes of the server's cluster one by one, by others with other addresses, and the
-// client's gateway in between. Its record has the address of one node that is gone in the end, and nothing writes that
-// anew.
+// TestEveryNodeReplaced replaces the nodes of the server's cluster one by one, by nodes with other addresses, and the
+// client's gateway in between. Its record has the address of one node that does not exist at the end, and nothing
+// updates that record.
 func TestEveryNodeReplaced(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]
@@ -34,12 +34,12 @@ func TestEveryNodeReplaced(t *testing.T) {
 		b.awaitAllProven(begin)
 		t.Logf("node %d of the server replaced, gateway on the other one: all packets cross after %.1f s", node, time.Since(begin).Seconds())
 		if i == 2 {
-			continue // and the server's last known node goes next
+			continue // the server's last known node is replaced next
 		}
 		begin = time.Now()
 		last := b.gateways[0]
 		last.helper.kill()
-		if i == 3 { // another pod; else another process in the same one
+		if i == 3 { // another pod; otherwise another process in the same pod
 			last = b.replaceGatewayPod(last)
 		}
 		b.start(last)
@@ -59,11 +59,11 @@ func TestEveryNodeReplaced(t *testing.T) {
 	}
 }
 
-// replaceNode ends a node as a power failure does, has the gateway run on the other one, and makes another node in its
+// replaceNode ends a node like a power failure, runs the gateway on the other one, and creates another node in its
 // place.
 func (c *testCluster) replaceNode(underlay netns.Namespace, i int) *testGateway {
 	c.t.Helper()
-	gone, old := c.nodeName(i), c.gateways[0]
+	name, old := c.nodeName(i), c.gateways[0]
 	c.nodes[i].IP("link set eth0 down")
 	c.nodeHelpers[i].kill()
 	old.helper.kill()
@@ -73,14 +73,14 @@ func (c *testCluster) replaceNode(underlay netns.Namespace, i int) *testGateway 
 		c.t.Fatal(err)
 	}
 	for _, l := range all.Items { // with their owner
-		if l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity == gone {
+		if l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity == name {
 			err = leases.Delete(c.t.Context(), l.Name, metav1.DeleteOptions{})
 		}
 	}
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if err := client.CoreV1().Nodes().Delete(c.t.Context(), gone, metav1.DeleteOptions{}); err != nil {
+	if err := client.CoreV1().Nodes().Delete(c.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 	c.replaced[i]++
@@ -118,7 +118,7 @@ func (c *testCluster) awaitEndpoints(want ...netip.Addr) {
 	})
 }
 
-// awaitAllProven waits until packets of every node of now have crossed since some time.
+// awaitAllProven waits until packets of every current node have crossed since a time.
 func (c *testCluster) awaitAllProven(since time.Time) {
 	c.t.Helper()
 	wait.Succeeds(c.t, joining, func() error {
@@ -132,7 +132,7 @@ func (c *testCluster) awaitAllProven(since time.Time) {
 		}
 		for i := range c.nodes {
 			if !proven[c.nodeName(i)] {
-				// By damage, it is written at once.
+				// The gateway rewrites a damaged status immediately.
 				c.edit(c.gateways[0].id().StatusName(), func(string) string { return "gone" })
 				return fmt.Errorf("packets of node %s do not cross: %+v, %+v", c.nodeName(i), s.TunnelStatus, s.Nodes)
 			}

@@ -15,24 +15,24 @@ const (
 	narrowOverlay  = 1411
 )
 
-// TestPathSizes has helpers measure paths with hops whose MTU is smaller than that of every link: between the
-// gateways, and from the second node of a cluster to its gateway on the first.
+// TestPathSizes has helpers measure paths with hops whose MTU is smaller than that of every link: between the gateways,
+// and from the second node of a cluster to its gateway on the first.
 func TestPathSizes(t *testing.T) {
 	t.Parallel()
-	for name, told := range map[string]bool{"told": true, "silent": false} {
+	for name, reported := range map[string]bool{"reported": true, "silent": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := combinations()[0]
 			a, b, underlay := twoClusters(t)
 			route(a, b, underlay)
-			if !told {
+			if !reported {
 				underlay.Run("nft", "table ip hush { chain out { type filter hook output priority 0; icmp type destination-unreachable drop; }; }")
 			}
 			a.connect(k, b)
 			b.connect(k, a)
 			a.awaitSizes(narrowUnderlay, linkMTU, linkMTU)
 			b.awaitSizes(narrowUnderlay, linkMTU, narrowOverlay)
-			if told { // once is enough: it takes half a minute
+			if reported { // in one case only: it takes half a minute
 				narrow(underlay, narrowUnderlay-100, a, b)
 				a.awaitSizes(narrowUnderlay-100, linkMTU, linkMTU)
 			}
@@ -52,12 +52,12 @@ func route(a, b *testCluster, underlay netns.Namespace) {
 		}
 	}
 	narrow(underlay, narrowUnderlay, a, b)
-	// In the client's cluster: the server's is entered at the second node, and its gateway runs on the first.
+	// The server's cluster is entered at the second node, and its gateway runs on the first.
 	ip(underlay, fmt.Sprintf("route add %s via %s dev br0 mtu lock %d", b.podsOf(0), b.node(0), narrowOverlay))
 	ip(b.nodes[1], fmt.Sprintf("route replace %s via %s", b.podsOf(0), outside))
 }
 
-// narrow makes the router carry no more than so many bytes to any node.
+// narrow limits the packets of the router to any node to that MTU.
 func narrow(underlay netns.Namespace, mtu int, clusters ...*testCluster) {
 	for _, c := range clusters {
 		for i := range c.nodes {
@@ -66,7 +66,7 @@ func narrow(underlay netns.Namespace, mtu int, clusters ...*testCluster) {
 	}
 }
 
-// awaitSizes waits until the gateway reports the sizes of the paths: of that to the peer, and of all its nodes'.
+// awaitSizes waits until the gateway reports the path MTUs: to the peer, and to all its nodes.
 func (c *testCluster) awaitSizes(between int, ofNodes ...int) {
 	c.t.Helper()
 	wait.Succeeds(c.t, joining, func() error {

@@ -20,7 +20,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Kinds of objects that liqoctl does not write, and node helpers read.
+// Kinds of objects that node helpers read and that other clients than liqoctl write.
 const (
 	ofGateways   = "records of gateways"
 	ofLeases     = "Leases"
@@ -29,19 +29,19 @@ const (
 	ofAPIServers = "EndpointSlices"
 )
 
-// kindsOfOthers are those that the first pass does not read at all. It does read the EndpointSlice of API servers,
+// kindsOfOthers are the kinds that the first pass does not read at all. It does read the EndpointSlice of API servers,
 // which only they write.
 var kindsOfOthers = []string{ofGateways, ofLeases, ofPods, ofNodes}
 
-// spoiled is a client of an API server with objects of a kind that end each process that decodes them, or a list of
-// that kind that does not come.
+// spoiled is a client of an API server with objects of a kind that crash each process that decodes them, or with a list
+// of that kind that does not arrive.
 type spoiled struct {
 	kubernetes.Interface
 	kind  string
-	never bool // their list comes
+	never bool // their list does not arrive
 }
 
-// unreadable is a text whose length can be seen, and which ends the process that reads a byte of it, whoever recovers
+// unreadable returns a string with a valid length whose bytes crash the process that reads them, even if it recovers
 // from panics.
 func unreadable(length int) string {
 	const most = 1 << 20
@@ -52,7 +52,8 @@ func unreadable(length int) string {
 	return unsafe.String(unsafe.SliceData(b), min(length, most))
 }
 
-// spoil makes a text of an object of the kind unreadable, of its length: one that is too long for a record stays so.
+// spoil makes a string in an object of the kind unreadable and keeps its length: if it is too long for a record, it
+// stays too long.
 func (s spoiled) spoil(obj runtime.Object) {
 	if s.never {
 		return
@@ -84,7 +85,7 @@ func (s spoiled) spoil(obj runtime.Object) {
 	}
 }
 
-// hold waits until ctx ends where the kind's list does not come.
+// hold waits until ctx ends if the kind's list does not arrive.
 func (s spoiled) hold(ctx context.Context, kind string) error {
 	if !s.never || kind != s.kind {
 		return nil
@@ -100,7 +101,7 @@ func (s spoiled) watch(w watch.Interface, err error) (watch.Interface, error) {
 	return watch.Filter(w, func(e watch.Event) (watch.Event, bool) { s.spoil(e.Object); return e, true }), nil
 }
 
-// listed is what a list of a kind returns.
+// listed returns the list of a kind.
 func listed[T any, L any](ctx context.Context, s spoiled, kind string, list func() (L, error), items func(L) []T) (L, error) {
 	if err := s.hold(ctx, kind); err != nil {
 		var none L
@@ -180,7 +181,7 @@ func (c spoiledDiscovery) EndpointSlices(ns string) typeddiscovery.EndpointSlice
 	return spoiledSlices{c.DiscoveryV1Interface.EndpointSlices(ns), c.s}
 }
 
-// List of ConfigMaps that does not come is one with records of gateways in it.
+// A list of ConfigMaps does not arrive if it includes records of gateways.
 func (m spoiledMaps) List(ctx context.Context, o metav1.ListOptions) (*corev1.ConfigMapList, error) {
 	kind := ofGateways
 	if o.FieldSelector != "" || strings.Contains(o.LabelSelector, records.ComponentGateway) {

@@ -14,24 +14,24 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// standing is a TCP connection from a pod to a Service whose endpoint is a pod of the peer.
-type standing struct {
+// openFlow is a TCP connection from a pod to a Service whose endpoint is a pod of the peer.
+type openFlow struct {
 	t              *testing.T
 	client, server net.Conn
 }
 
 const standingPort = 7003
 
-// serviceAddress is translated by each node as kube-proxy does it.
+// serviceAddress is translated by each node, like kube-proxy does.
 var serviceAddress = netip.MustParseAddr("10.96.0.10")
 
-// openStanding opens a connection and sends both ways.
-func openStanding(from, to *testCluster) *standing {
+// newOpenFlow opens a connection and sends both ways.
+func newOpenFlow(from, to *testCluster) *openFlow {
 	t := from.t
 	t.Helper()
-	s := &standing{t: t}
+	s := &openFlow{t: t}
 	from.nodes[1].Run("nft", fmt.Sprintf("table ip service { chain pre { type nat hook prerouting priority -100; "+
-		"ip daddr %s tcp dport %d dnat to %s; }; }", serviceAddress, standingPort, to.seenPod(0)))
+		"ip daddr %s tcp dport %d dnat to %s; }; }", serviceAddress, standingPort, to.remappedPod(0)))
 	var listener net.Listener
 	if err := to.pods[0].Do(func() (err error) {
 		listener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp4", fmt.Sprintf(":%d", standingPort))
@@ -52,13 +52,13 @@ func openStanding(from, to *testCluster) *standing {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.server.Close() })
-	s.goOn()
+	s.exchange()
 	return s
 }
 
-// goOn sends an answer that nobody has asked for: a node that has forgotten the connection would not know from which
-// address to answer. Then it sends the other way.
-func (s *standing) goOn() {
+// exchange sends an unsolicited answer: a node without the connection's conntrack entry would translate it to the wrong
+// address. Then it sends the other way.
+func (s *openFlow) exchange() {
 	s.t.Helper()
 	for _, way := range []struct {
 		name     string
@@ -77,13 +77,13 @@ func (s *standing) goOn() {
 	}
 }
 
-// awaitReady waits until the helper in a namespace has made a pass.
+// awaitReady waits until the helper in a namespace has completed a pass.
 func awaitReady(t *testing.T, ns netns.Namespace) {
 	t.Helper()
 	wait.Succeeds(t, joining, func() error { _, err := ask(ns, "/readyz"); return err })
 }
 
-// ask asks the helper in a namespace.
+// ask queries the helper in a namespace.
 func ask(ns netns.Namespace, path string) (string, error) {
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,

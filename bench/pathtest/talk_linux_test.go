@@ -15,24 +15,23 @@ import (
 	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
-// A mark says in which phase of a test a packet was sent. It fills the packet, so that what quotes a part of one is
-// known, too.
+// A mark is the phase of a test in which a packet was sent. It fills the packet, so that an excerpt is recognised too.
 const (
 	markBefore  = "BEFORE-THE-PEERING;" // before the sender's node has the peering
-	markSecret  = "BETWEEN-THE-PODS;"   // while the peering stands
-	markLeaving = "PEERING-IS-ENDING;"  // from when it is taken away
+	markSecret  = "BETWEEN-THE-PODS;"   // while the peering exists
+	markLeaving = "PEERING-IS-ENDING;"  // from the beginning of its removal
 )
 
 const (
 	talkPort  = 7001
 	talkEvery = 50 * time.Millisecond
 	markTimes = 20
-	// keptBy stands behind the marks of a packet from a socket that its talker has had from the beginning, before the
+	// keptBy follows the marks of a packet from a socket that its talker opened at the beginning, and precedes the
 	// talker's name.
 	keptBy = " KEPT BY "
 )
 
-// markIn is the mark that a packet bears; "": none.
+// markIn returns the mark in a packet; "": none.
 func markIn(packet []byte) string {
 	for _, mark := range []string{markBefore, markSecret, markLeaving} {
 		if bytes.Contains(packet, []byte(mark)) {
@@ -42,8 +41,8 @@ func markIn(packet []byte) string {
 	return ""
 }
 
-// talker sends datagrams to all pods of the peer, from a pod or a node, until the test ends: by sockets that it keeps,
-// and by a new one each time.
+// talker sends datagrams to all pods of the peer, from a pod or a node, until the test ends: over permanent sockets,
+// and over a new one each time.
 type talker struct {
 	netns.Namespace
 	name    string
@@ -51,11 +50,11 @@ type talker struct {
 	rounds  atomic.Int64
 
 	mu   sync.Mutex // held for a round
-	mark string     // "": it is silent
+	mark string     // "": it sends nothing
 }
 
-// say sets the mark of what is sent. Nothing is sent with the one before when it returns.
-func (k *talker) say(mark string) {
+// setMark sets the mark of the packets. When it returns, no packet with the previous mark is sent any more.
+func (k *talker) setMark(mark string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.mark = mark
@@ -111,7 +110,7 @@ func (k *talker) talk(ctx context.Context) error {
 	}
 }
 
-// round sends to each target by its kept socket, and to one of them by a new one.
+// round sends to each target over its permanent socket, and to one of them over a new one.
 func (k *talker) round(open func(netip.Addr) (net.Conn, error), kept []net.Conn) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -121,7 +120,7 @@ func (k *talker) round(open func(netip.Addr) (net.Conn, error), kept []net.Conn)
 	payload := bytes.Repeat([]byte(k.mark), markTimes)
 	old := append(bytes.Clone(payload), keptBy+k.name...)
 	for _, c := range kept {
-		_, _ = c.Write(old) // what is refused is not sent
+		_, _ = c.Write(old) // a rejected packet is not sent
 	}
 	if c, err := open(k.targets[int(k.rounds.Add(1))%len(k.targets)]); err == nil {
 		_, _ = c.Write(payload)
@@ -129,15 +128,15 @@ func (k *talker) round(open func(netip.Addr) (net.Conn, error), kept []net.Conn)
 	}
 }
 
-// listeners count what arrives with a mark at each pod.
+// listeners count received packets with a mark at each pod.
 type listeners struct {
-	mu    sync.Mutex
-	heard map[string]map[string]int  // by mark and pod
-	kept  map[string]map[string]bool // by pod: which talkers it has heard by a socket from before the peering
+	mu       sync.Mutex
+	received map[string]map[string]int  // by mark and pod
+	kept     map[string]map[string]bool // by pod: talkers whose packets came over a socket from before the peering
 }
 
 func startListeners(t *testing.T, clusters ...*testCluster) *listeners {
-	l := &listeners{heard: map[string]map[string]int{}, kept: map[string]map[string]bool{}}
+	l := &listeners{received: map[string]map[string]int{}, kept: map[string]map[string]bool{}}
 	for _, c := range clusters {
 		for i, pod := range c.pods {
 			var conn net.PacketConn
@@ -162,10 +161,10 @@ func (l *listeners) listen(conn net.PacketConn, pod string) {
 		}
 		if mark := markIn(buf[:n]); mark != "" {
 			l.mu.Lock()
-			if l.heard[mark] == nil {
-				l.heard[mark] = map[string]int{}
+			if l.received[mark] == nil {
+				l.received[mark] = map[string]int{}
 			}
-			l.heard[mark][pod]++
+			l.received[mark][pod]++
 			if _, who, ok := bytes.Cut(buf[:n], []byte(keptBy)); ok && mark == markSecret {
 				if l.kept[pod] == nil {
 					l.kept[pod] = map[string]bool{}
@@ -177,12 +176,12 @@ func (l *listeners) listen(conn net.PacketConn, pod string) {
 	}
 }
 
-// count is how many packets with a mark have arrived at each pod.
+// count returns how many packets with a mark each pod has received.
 func (l *listeners) count(mark string) map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	counts := map[string]int{}
-	for pod, n := range l.heard[mark] {
+	for pod, n := range l.received[mark] {
 		counts[pod] = n
 	}
 	return counts

@@ -27,7 +27,7 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// inside is a probe that runs in a namespace.
+// inside is a probe in a namespace.
 type inside struct {
 	io.Reader
 	io.WriteCloser
@@ -35,10 +35,10 @@ type inside struct {
 	cmd *exec.Cmd
 }
 
-// Close ends the probe, which reads its input to the end.
+// Close ends the probe, which reads its input until the end.
 func (i inside) Close() error { return errors.Join(i.WriteCloser.Close(), i.cmd.Wait()) }
 
-// tracer gives a cluster what network trace needs, and adds the namespaces of its pods.
+// tracer adds the objects that network trace reads to a cluster, and the namespaces of its pods.
 func (c *testCluster) tracer(pods map[string]netns.Namespace) *cluster.Cluster {
 	c.t.Helper()
 	for i, n := range c.nodes {
@@ -64,14 +64,14 @@ func (c *testCluster) tracer(pods map[string]netns.Namespace) *cluster.Cluster {
 	return &cluster.Cluster{Context: c.name, Namespace: records.DefaultNamespace, Kube: c.kube}
 }
 
-// TestTrace follows packets between pods of two clusters of two gateways each, as they should go and to where rules of
-// others drop them.
+// TestTrace traces packets between pods of two clusters with two gateways each, with and without foreign rules that
+// drop them.
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	a, b := severalGateways(t, records.ActiveActive)
 	pods := map[string]netns.Namespace{}
 	o := trace.Options{
-		Local: a.tracer(pods), Remote: b.tracer(pods), From: inPods(0, podNumber).String(), To: b.seenPod(1).String(), Port: servicePort, Live: true,
+		Local: a.tracer(pods), Remote: b.tracer(pods), From: inPods(0, podNumber).String(), To: b.remappedPod(1).String(), Port: servicePort, Live: true,
 		Exec: func(ctx context.Context, c *cluster.Cluster, pod string, command ...string) (io.ReadWriteCloser, error) {
 			var j job
 			if err := json.Unmarshal([]byte(command[len(command)-1]), &j.Question); err != nil {
@@ -101,8 +101,8 @@ func TestTrace(t *testing.T) {
 	run := func(protocol trace.Protocol, wrong func(trace.Result) error) {
 		t.Helper()
 		o.Protocol = protocol
-		// A busy machine loses echoes, so that nodes and gateways seem not to be verified, and packets change their
-		// way, for a moment.
+		// A busy machine loses echoes. Nodes and gateways then seem unverified, and packets change their path, for a
+		// moment.
 		wait.Succeeds(t, joining, func() error {
 			r, err := trace.Run(t.Context(), o, nil)
 			if err == nil {
@@ -133,7 +133,7 @@ func TestTrace(t *testing.T) {
 			if len(r.Live.Places) != 6 || seen["anode"] != 1 || seen["agateway"] != 1 || seen["bgateway"] != 1 || seen["bnode"] != 1 {
 				return fmt.Errorf("%s was seen in %v", protocol, seen)
 			}
-			// The kernel's route is the computed one, at the sender's node.
+			// At the sender's node, the kernel's route is the computed one.
 			p := r.Live.Places[0]
 			if !strings.HasPrefix(r.There[0].Route, p.Route) || !slices.ContainsFunc(p.There, func(s probe.Sighting) bool { return s.Out == p.Out }) {
 				return fmt.Errorf("computed %s, the kernel says %s, and sent %+v", r.There[0].Route, p.Route, p.There)

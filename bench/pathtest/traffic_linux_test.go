@@ -13,7 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// trafficPort is where pods answer, trafficEvery how often they are asked.
+// trafficPort is the port of the pods, trafficEvery the interval of the datagrams.
 const (
 	trafficPort  = 7004
 	trafficEvery = 20 * time.Millisecond
@@ -24,14 +24,14 @@ type traffic struct {
 	flows []*flow
 }
 
-// flow is what one pod sends to another. Datagrams are numbered from 1.
+// flow is the traffic from one pod to another. Datagrams are numbered from 1.
 type flow struct {
 	name           string
-	sent, answered atomic.Int64 // how many
-	last           atomic.Int64 // the highest number that was answered
+	sent, answered atomic.Int64 // counts
+	last           atomic.Int64 // highest number that was answered
 }
 
-// lost is how many datagrams were lost so far, once later ones have been answered.
+// lost returns how many datagrams were lost so far, once later ones have been answered.
 func (k *traffic) lost(t *testing.T) (lost int64) {
 	t.Helper()
 	for _, f := range k.flows {
@@ -46,11 +46,11 @@ func (k *traffic) lost(t *testing.T) (lost int64) {
 	return k.knownLost()
 }
 
-// knownLost is how many datagrams have no answer although later ones of their flow have. Those on their way are not
-// lost.
+// knownLost returns how many datagrams have no answer although later ones of their flow have. Datagrams in flight do
+// not count.
 func (k *traffic) knownLost() (lost int64) {
 	for _, f := range k.flows {
-		answered := f.answered.Load() // first: the one that is answered now is not lost
+		answered := f.answered.Load() // first, so that a concurrent answer does not count as lost
 		lost += max(f.last.Load()-answered, 0)
 	}
 	return lost
@@ -71,7 +71,7 @@ func startTraffic(t *testing.T, a, b *testCluster) *traffic {
 			for j := range to.pods {
 				f := &flow{name: fmt.Sprintf("%s to %s", from.nodeName(i), to.nodeName(j))}
 				all.flows = append(all.flows, f)
-				go f.send(t, listenIn(t, from.pods[i], 0), netip.AddrPortFrom(to.seenPod(j), trafficPort))
+				go f.send(t, listenIn(t, from.pods[i], 0), netip.AddrPortFrom(to.remappedPod(j), trafficPort))
 			}
 		}
 	}
@@ -107,6 +107,6 @@ func (f *flow) send(t *testing.T, conn net.PacketConn, to netip.AddrPort) {
 		case <-tick.C:
 		}
 		packet := binary.BigEndian.AppendUint64(nil, uint64(f.sent.Add(1)))
-		_, _ = conn.WriteTo(packet, net.UDPAddrFromAddrPort(to)) // what is refused is lost
+		_, _ = conn.WriteTo(packet, net.UDPAddrFromAddrPort(to)) // a rejected packet is lost
 	}
 }

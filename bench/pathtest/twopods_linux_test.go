@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// undisturbed is for how long packets are counted once there is one pod again, and undisturbedLoss how many of them
-	// may be lost, of a hundred, on a busy machine: two pods that take turns lose half of them.
+	// undisturbed is how long packets are counted once there is one pod again, and undisturbedLoss the accepted loss in
+	// percent, on a busy machine: two alternating pods lose half of the packets.
 	undisturbed     = 10 * time.Second
 	undisturbedLoss = 2
 )
 
-// TestTwoPodsWithOneKey cuts a gateway's node off from its API server alone. A second pod takes its place on the other
-// node, while the first one goes on, with the same key. The first one steps down as soon as the peer tells it of the
-// second, and the peer stays with the second, also when the container of the first one restarts. With -short, as in a
-// slow guest, losses are only told.
+// TestTwoPodsWithOneKey cuts a gateway's node off from its API server only. A second pod replaces it on the other node,
+// while the first one keeps running with the same key. The first one steps down as soon as the peer announces the
+// second, and the peer stays with the second, even when the container of the first one restarts. With -short, as in a
+// slow guest, losses are only logged.
 func TestTwoPodsWithOneKey(t *testing.T) {
 	t.Parallel()
 	t.Run("client", func(t *testing.T) {
@@ -43,22 +43,22 @@ func TestTwoPodsWithOneKey(t *testing.T) {
 		traffic := startTraffic(t, a, b)
 		// The Service leads to the new pod, but on the node that is cut off.
 		g := a.replaceGatewayPod(old)
-		lose(a.nodes[0], tunnelPackets, "drop")
+		dropPackets(a.nodes[0], tunnelPackets, "drop")
 		a.nodes[1].Run("nft", "delete", "table", "ip", "services")
 		a.balanceBy(g, a.nodes[1])
 		a.start(g)
 		a.awaitPod(g, time.Now())
-		loseNoMore(a.nodes[0])
-		// The client tries the other endpoint when this one is silent.
+		removeDrops(a.nodes[0])
+		// The client tries the other endpoint when this one does not answer.
 		begin := time.Now()
-		lose(a.nodes[1], fmt.Sprintf("ip daddr %[1]s udp dport %[2]d; ip saddr %[1]s udp sport %[2]d", g.address(), listenPort), "drop")
+		dropPackets(a.nodes[1], fmt.Sprintf("ip daddr %[1]s udp dport %[2]d; ip saddr %[1]s udp sport %[2]d", g.address(), listenPort), "drop")
 		a.awaitSteppedDown(old)
-		loseNoMore(a.nodes[1])
+		removeDrops(a.nodes[1])
 		a.expectSuccessor(old, begin, traffic)
 	})
 }
 
-// cutOff connects two clusters, and cuts the first node of one of them, and the gateway on it, off from their API
+// cutOff connects two clusters, and cuts the first node of one of them, with the gateway on it, off from their API
 // server.
 func cutOff(a, b, from *testCluster) *testGateway {
 	k := combinations()[0]
@@ -72,7 +72,7 @@ func cutOff(a, b, from *testCluster) *testGateway {
 	return from.gateways[0]
 }
 
-// awaitPod waits until a pod is the gateway, and packets of the nodes cross by it that are not cut off.
+// awaitPod waits until a pod is the gateway, and packets of the nodes that are not cut off cross through it.
 func (c *testCluster) awaitPod(g *testGateway, since time.Time) {
 	c.t.Helper()
 	wait.Succeeds(c.t, joining, func() error {
@@ -88,7 +88,7 @@ func (c *testCluster) awaitPod(g *testGateway, since time.Time) {
 				return nil
 			}
 		}
-		c.edit(g.id().StatusName(), func(string) string { return "gone" }) // by damage, it is written at once
+		c.edit(g.id().StatusName(), func(string) string { return "gone" }) // damaged: rewritten immediately
 		return fmt.Errorf("packets of node %s do not cross: %+v", c.nodeName(1), s.Nodes)
 	})
 }
@@ -104,8 +104,8 @@ func (c *testCluster) awaitSteppedDown(g *testGateway) {
 	})
 }
 
-// expectSuccessor waits until an earlier pod has stepped down, and counts packets of the other node, to and from which
-// the later pod forwards.
+// expectSuccessor waits until an earlier pod has stepped down, and counts packets of the other node, which the later
+// pod forwards.
 func (c *testCluster) expectSuccessor(old *testGateway, begin time.Time, k *traffic) {
 	c.t.Helper()
 	c.awaitSteppedDown(old)
@@ -141,16 +141,16 @@ func (c *testCluster) expectRestarted(old *testGateway, k *traffic) {
 	}
 }
 
-// count is how many packets were sent and answered.
+// count is the number of sent and answered packets.
 type count struct{ sent, answered int64 }
 
 func (c count) lost() int64         { return max(c.sent-c.answered, 0) }
 func (c count) minus(o count) count { return count{c.sent - o.sent, c.answered - o.answered} }
 
-// count are all packets.
+// count returns the count of all packets.
 func (k *traffic) count() count { return k.countOf("") }
 
-// countOf are the packets from and to the pod of a node; "": any.
+// countOf returns the count of packets from and to the pod of a node; "": any.
 func (k *traffic) countOf(node string) (all count) {
 	for _, f := range k.flows {
 		if node == "" || strings.HasPrefix(f.name, node+" ") || strings.HasSuffix(f.name, " "+node) {

@@ -9,12 +9,12 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// retriesSeen is how often a helper has to look for its API server before a test goes on: by then, what it does at its
-// start is done.
+// retriesSeen is the number of attempts to reach the API server before a test continues: the helper's start is complete
+// by then.
 const retriesSeen = 4
 
-// TestNodeWithoutAPIServer restarts a node's helper while its API server is away. It changes nothing in the kernel, by
-// which packets go on, and is alive to the kubelet, but not ready. When the API server is back, it follows the records
+// TestNodeWithoutAPIServer restarts a node's helper while its API server is away. It changes nothing in the kernel, so
+// packets continue, and is alive for the kubelet, but not ready. When the API server is back, it applies the records
 // again.
 func TestNodeWithoutAPIServer(t *testing.T) {
 	t.Parallel()
@@ -50,17 +50,17 @@ func TestNodeWithoutAPIServer(t *testing.T) {
 		t.Error("it is ready")
 	}
 	for i := range nodesPerCluster {
-		if _, err := seenBy(a.pods[1], b.seenPod(i)); err != nil {
+		if _, err := seenBy(a.pods[1], b.remappedPod(i)); err != nil {
 			t.Error(err)
 		}
 	}
 	a.serveAPIAt(socket)
 	awaitReady(t, a.nodes[1])
 	expectAll(a, b)
-	a.followsMTU(k, b, pathMTU-10)
+	a.awaitMTU(k, b, pathMTU-10)
 }
 
-// kernelOf is what a node's kernel has of liqonet, whole.
+// kernelOf returns the complete liqonet state of a node's kernel.
 func kernelOf(ns netns.Namespace) string {
 	return pathIn(ns) + ns.Run("sh", "-c", "ip -br addr show; nft -s list table ip "+netops.Table+"; nft -s list ruleset ip6")
 }

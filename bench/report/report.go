@@ -1,5 +1,4 @@
-// Package report is what a measurement of paths comes to: medians, and ratios between paths that were measured in
-// turn.
+// Package report has the results of measuring paths: medians, and ratios between paths that were measured in turn.
 package report
 
 import (
@@ -7,47 +6,47 @@ import (
 	"slices"
 )
 
-// Report holds what was measured on one kernel.
+// Report has the measurements on one kernel.
 type Report struct {
 	Kernel    string  `json:"kernel"`    // such as "Linux 6.12.0 (guest)"
 	Overlay   string  `json:"overlay"`   // geneve or vxlan
 	WireGuard string  `json:"wireGuard"` // kernel or userspace
 	Rounds    int     `json:"rounds"`
 	Seconds   float64 `json:"seconds"` // of each sample
-	// Paths are in the order in which they are shown.
+	// Paths are in display order.
 	Paths   []string `json:"paths"`
 	Metrics []Metric `json:"metrics"`
-	// Ratios are those that are asked for.
+	// Ratios are the requested ratios.
 	Ratios []Ratio `json:"ratios"`
 }
 
-// Metric is one thing that was measured of each path.
+// Metric is a metric of each path.
 type Metric struct {
 	Name string `json:"name"`
 	Unit string `json:"unit"`
-	// LessIsBetter turns ratios round, so that more than one always means better.
+	// LessIsBetter inverts ratios, so that more than one always means better.
 	LessIsBetter bool `json:"lessIsBetter,omitempty"`
-	// Samples are by path, one a round.
+	// Samples are by path, one per round.
 	Samples map[string][]float64 `json:"samples"`
 }
 
-// Ratio names two paths to compare, and how good the first is to be at least.
+// Ratio names two paths to compare, and the minimum for the first.
 type Ratio struct {
 	Of   string  `json:"of"`
 	To   string  `json:"to"`
 	Aim  float64 `json:"aim"`  // 0: none
-	Each []Share `json:"each"` // by metric, in their order
+	Each []Share `json:"each"` // by metric, in the order of Metrics
 }
 
-// Share is a ratio of one metric: the quartiles of the rounds' ratios.
+// Share is the ratio of one metric, as quartiles over the rounds.
 type Share struct {
 	Low    float64 `json:"low"`
 	Median float64 `json:"median"`
 	High   float64 `json:"high"`
 }
 
-// Compare fills in the ratios. Paths are compared round by round: what disturbs a machine for longer than a round
-// disturbs both. A ratio of a path that was not measured is left out.
+// Compare computes the ratios. It compares paths round by round: a disturbance of the machine that is longer than a
+// round affects both. Ratios of paths that were not measured are omitted.
 func (r *Report) Compare(ratios ...Ratio) {
 	for _, ratio := range ratios {
 		if !slices.Contains(r.Paths, ratio.Of) || !slices.Contains(r.Paths, ratio.To) {
@@ -74,8 +73,8 @@ func (m Metric) Share(of, to string) Share {
 	return Share{Low: Quantile(each, 0.25), Median: Quantile(each, 0.5), High: Quantile(each, 0.75)}
 }
 
-// Quantile returns the value below which a share q, 0 to 1, of the values lies, between two of them where none is
-// exactly there; NaN of no values.
+// Quantile returns the q-quantile of the values, q from 0 to 1, interpolated between two values; NaN if there are no
+// values.
 func Quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

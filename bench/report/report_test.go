@@ -39,7 +39,7 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// example has a disturbed round, the second, in which both paths got half as far.
+// example has a disturbed second round, in which both paths reached half of their speed.
 func example() Report {
 	r := Report{
 		Kernel: "Linux 6.12", Overlay: "geneve", WireGuard: "kernel", Rounds: 3, Seconds: 0.5,

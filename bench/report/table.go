@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 )
 
-// WriteText writes the report as a table: of each metric its medians by path, then the ratios with their quartiles.
+// WriteText writes the report as a table: the medians of each metric by path, then the ratios with their quartiles.
 func (r Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s, %s WireGuard: medians of %d rounds, %g s each\n\n", r.Kernel, r.Overlay, r.WireGuard, r.Rounds, r.Seconds)
@@ -61,7 +61,7 @@ func (r Report) writeRatios(row func(cells ...string)) {
 	}
 }
 
-// significant writes a value with three digits that mean something, never in powers of ten.
+// significant formats a value with three significant digits, without an exponent.
 func significant(v float64) string {
 	digits := 0
 	for limit := 100.0; digits < 3 && v < limit; limit /= 10 {

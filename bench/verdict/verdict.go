@@ -1,4 +1,4 @@
-// Package verdict judges a peering on a bench as `network status` does, from the objects of one cluster.
+// Package verdict returns the state of a peering on a bench, like `network status`, from the objects of one cluster.
 package verdict
 
 import (
@@ -14,13 +14,13 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Of judges a peering of one gateway, from the reports of its gateway and of its witnesses. An unreadable report counts
-// as none.
+// Of returns the state of a peering with one gateway, from the reports of the gateway and of its witnesses. An
+// unreadable report counts as none.
 func Of(ctx context.Context, kube kubernetes.Interface, peering string, mtu int, nodes ...string) (health.State, string, error) {
 	return OfAll(ctx, kube, records.GatewayIDs(peering, 1), mtu, nodes...)
 }
 
-// OfAll judges a peering of some gateways likewise.
+// OfAll returns the state of a peering with several gateways.
 func OfAll(ctx context.Context, kube kubernetes.Interface, gateways []records.GatewayID, mtu int, nodes ...string) (health.State, string, error) {
 	all := make([]health.Observation, len(gateways))
 	for i, id := range gateways {
@@ -35,7 +35,7 @@ func OfAll(ctx context.Context, kube kubernetes.Interface, gateways []records.Ga
 	return state, why, nil
 }
 
-// observe reads what is reported of a gateway.
+// observe reads the reports on a gateway.
 func observe(ctx context.Context, kube kubernetes.Interface, id records.GatewayID) (o health.Observation, err error) {
 	maps := kube.CoreV1().ConfigMaps(records.DefaultNamespace)
 	report, err := maps.Get(ctx, id.StatusName(), metav1.GetOptions{})
@@ -63,7 +63,7 @@ func observe(ctx context.Context, kube kubernetes.Interface, id records.GatewayI
 	return o, nil
 }
 
-// witness is what a node reports in its lease of a gateway that does not answer it; ok: it watches this one.
+// witness returns a node's report in its Lease on a gateway; ok is false if the node does not watch this gateway.
 func witness(l coordinationv1.Lease, id records.GatewayID) (fault string, ok bool) {
 	n, err := records.DecodeReport(l.Name, l.Spec.HolderIdentity, l.Annotations[records.AnnotationNode])
 	if err != nil {
