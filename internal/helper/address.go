@@ -22,10 +22,10 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// claimAddress returns the Lease that holds this node's internal address, taking a free address if there is
-// none yet: the preferred one if it is free. That a name is created once only makes an address unique: 1,000 nodes at
-// once need no common object and no lock. The Node owns the Lease, so an address is free again when its node is gone.
-// A Lease of this node's own that has lost its label is met on the way and taken again.
+// claimAddress returns the Lease that holds this node's internal address. If there is none yet, it takes a free
+// address: the preferred one if it is free. The address is unique because a name can be created only once: 1,000 nodes
+// at once need no common object and no lock. The Node owns the Lease, so the address is free again when the Node is
+// deleted. A Lease of this node that has lost its label is found by its name and adopted.
 func claimAddress(ctx context.Context, client kubernetes.Interface, namespace string, node *corev1.Node, internalCIDR netip.Prefix, preferred netip.Addr) (*coordinationv1.Lease, netip.Addr, error) {
 	own, err := ownLeases(ctx, client, namespace, node.Name)
 	if err != nil {
@@ -36,7 +36,7 @@ func claimAddress(ctx context.Context, client kubernetes.Interface, namespace st
 	}
 	leases := client.CoordinationV1().Leases(namespace)
 	for a := range candidates(internalCIDR, node.Name, preferred) {
-		// A policy allows a node two Leases, one with an even address and one with an odd one.
+		// A policy permits a node two Leases, one with an even address and one with an odd one.
 		if len(own) == 1 && sameParity(own[0].Name, records.AddressLeaseName(a)) {
 			continue
 		}
@@ -59,7 +59,7 @@ func claimAddress(ctx context.Context, client kubernetes.Interface, namespace st
 	return nil, netip.Addr{}, fmt.Errorf("claim internal address: all addresses of %s are taken", cidr.Lower(internalCIDR))
 }
 
-// claimedBefore is that of a node's Leases which holds the preferred address, else one that holds an address of the
+// claimedBefore returns the node's Lease that holds the preferred address, else its Lease of any address in the
 // nodes' range; nil if there is none.
 func claimedBefore(own []coordinationv1.Lease, internalCIDR netip.Prefix, preferred netip.Addr) (*coordinationv1.Lease, netip.Addr) {
 	for _, wanted := range []netip.Addr{preferred, {}} {
@@ -80,7 +80,7 @@ func sameParity(one, other string) bool {
 	return a.Is4() && b.Is4() && cidr.Number(a)%2 == cidr.Number(b)%2
 }
 
-// existing is the Lease of an address; nil if it is gone by now.
+// existing returns the Lease of an address; nil if it no longer exists.
 func existing(ctx context.Context, client kubernetes.Interface, namespace string, a netip.Addr) (*coordinationv1.Lease, error) {
 	name := records.AddressLeaseName(a)
 	list, err := client.CoordinationV1().Leases(namespace).List(ctx, selected{name: name}.options(metav1.ListOptions{}))
@@ -95,7 +95,7 @@ func existing(ctx context.Context, client kubernetes.Interface, namespace string
 	return nil, nil
 }
 
-// ownLeases are the Leases that a node holds.
+// ownLeases returns the Leases that a node holds.
 func ownLeases(ctx context.Context, client kubernetes.Interface, namespace, node string) ([]coordinationv1.Lease, error) {
 	own, err := client.CoordinationV1().Leases(namespace).List(ctx, metav1.ListOptions{LabelSelector: records.LabelNode + "=" + nodeLabel(node)})
 	if err != nil {
@@ -127,8 +127,8 @@ func leaseOwners(node *corev1.Node) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
 }
 
-// nodeLabel is a label value by which a node finds its Lease: its name, which it keeps when its Node object is made
-// anew, or the end of its sum where the name is longer than a label. The holder tells whose the Lease is.
+// nodeLabel returns the label value by which a node finds its Lease: its name, which stays when its Node object is
+// recreated, or the end of its hash if the name is longer than a label. The holder identity is the owner of the Lease.
 func nodeLabel(node string) string {
 	if len(node) <= validation.LabelValueMaxLength {
 		return node
@@ -137,8 +137,9 @@ func nodeLabel(node string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// candidates yields the preferred address, if it is of the nodes' range, and then every one of that range, without its
-// first and last, from a start that depends on the node's name: nodes that appear together seldom ask for the same one.
+// candidates yields the preferred address, if it is in the nodes' range, and then every address of that range without
+// the first and last. It starts at an address that depends on the node's name, so that nodes that are created together
+// rarely try the same one.
 func candidates(internalCIDR netip.Prefix, name string, preferred netip.Addr) func(yield func(netip.Addr) bool) {
 	r := cidr.Lower(internalCIDR)
 	base, count := cidr.Number(r.Addr()), uint32(1)<<(32-r.Bits())-2

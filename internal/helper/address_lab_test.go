@@ -20,14 +20,14 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Tests of this file need a real API server, that of $KUBECONFIG: lab/e2e starts one and runs them.
+// Tests of this file need a real API server, from $KUBECONFIG: lab/e2e starts one and runs them.
 
 const (
 	labNamespace = "ipam-nodes"
-	labNodes     = 1000 // all at once: seconds on two free cores
+	labNodes     = 1000 // concurrent: seconds on two free cores
 )
 
-// labClient is a client with the limits that a helper has, of a node's own.
+// labClient returns a client with a helper's limits, one for each node.
 func labClient(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(rest.CopyConfig(config))
@@ -37,7 +37,7 @@ func labClient(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 	return client
 }
 
-// TestLabNodes has 1,000 nodes claim their addresses at once.
+// TestLabNodes has 1,000 nodes claim their addresses concurrently.
 func TestLabNodes(t *testing.T) {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {
@@ -83,7 +83,7 @@ func TestLabNodes(t *testing.T) {
 	}
 }
 
-// labCluster makes the nodes, which have no kubelet.
+// labCluster creates the nodes, which have no kubelet.
 func labCluster(t *testing.T, config *rest.Config) []*corev1.Node {
 	t.Helper()
 	quick := rest.CopyConfig(config)

@@ -67,7 +67,7 @@ func TestClaimAddress(t *testing.T) {
 	}
 	moved := netip.MustParsePrefix("10.90.0.0/16")
 	if _, other, err := claimAddress(t.Context(), client, testNamespace, node, moved, netip.Addr{}); err != nil || !cidr.Lower(moved).Contains(other) ||
-		cidr.Number(other)%2 == cidr.Number(a)%2 { // which the policy claims refuses
+		cidr.Number(other)%2 == cidr.Number(a)%2 { // which the policy for claims rejects
 		t.Errorf("of another range: %s, %v", other, err)
 	}
 	reborn := testNode("n1")
@@ -80,9 +80,9 @@ func TestClaimAddress(t *testing.T) {
 	}
 }
 
-// TestClaimAddressInConflict: nodes that ask at once get different addresses, until there is none left.
+// TestClaimAddressInConflict checks that concurrent nodes get different addresses, until none is left.
 func TestClaimAddressInConflict(t *testing.T) {
-	internal := netip.MustParsePrefix("10.80.0.0/27") // 14 addresses of nodes
+	internal := netip.MustParsePrefix("10.80.0.0/27") // 14 addresses for nodes
 	client := fake.NewClientset()
 	var mu sync.Mutex
 	holders := map[netip.Addr]string{}
@@ -106,7 +106,7 @@ func TestClaimAddressInConflict(t *testing.T) {
 	}
 }
 
-func TestClaimAddressTellsWhatFailed(t *testing.T) {
+func TestClaimAddressErrors(t *testing.T) {
 	for verb, part := range map[string]string{"list": "list Leases: ", "create": "claim internal address 10.80."} {
 		client := fake.NewClientset()
 		broken := errors.New("connection refused")

@@ -13,39 +13,39 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// apiServerSlice is the EndpointSlice, in namespace default, that API servers keep of themselves.
+// apiServerSlice is the EndpointSlice of the API servers, in namespace default, which they maintain themselves.
 const apiServerSlice = "kubernetes"
 
-// Dialer opens connections to the API server and remembers where they lead, whatever name or address a configuration
-// has. The zero value is of use.
+// Dialer opens connections to the API server and stores their remote addresses, whatever name or address the
+// configuration has. The zero value is ready to use.
 type Dialer struct {
 	mu    sync.Mutex
 	known []netip.Addr // the latest last
 }
 
-// dialsKept is how many addresses of the API server are remembered: a name may stand for several.
+// dialsKept is the number of stored addresses of the API server: a name may resolve to several.
 const dialsKept = 16
 
-// DialContext opens a connection, as client-go does without it.
+// DialContext opens a connection like client-go's default dialer.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
 	if a, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
-		d.note(a.Addr().Unmap())
+		d.add(a.Addr().Unmap())
 	}
 	return c, nil
 }
 
-func (d *Dialer) note(a netip.Addr) {
+func (d *Dialer) add(a netip.Addr) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.known = append(slices.DeleteFunc(d.known, func(k netip.Addr) bool { return k == a }), a)
 	d.known = d.known[max(len(d.known)-dialsKept, 0):]
 }
 
-// Dialed are the addresses to which connections were opened lately; of a nil Dialer, none.
+// Dialed returns the addresses of recent connections; none for a nil Dialer.
 func (d *Dialer) Dialed() []netip.Addr {
 	if d == nil {
 		return nil
@@ -55,8 +55,8 @@ func (d *Dialer) Dialed() []netip.Addr {
 	return slices.Clone(d.known)
 }
 
-// servers are the IPv4 addresses of the API server: those that this helper speaks to, which may be a Service's, and
-// those that API servers tell of themselves.
+// servers returns the IPv4 addresses of the API server: the remote addresses of this helper's connections, which may be
+// a Service's, and those in the API servers' EndpointSlice.
 func (l *nodeLoop) servers(slice *discoveryv1.EndpointSlice) []netip.Addr {
 	all := l.Dialer.Dialed()
 	if slice != nil {

@@ -12,7 +12,7 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// capabilities asks the kernel of this node what it offers.
+// capabilities returns the features of this node's kernel.
 func capabilities() (records.Capabilities, error) {
 	var c records.Capabilities
 	var u unix.Utsname

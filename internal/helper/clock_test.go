@@ -15,15 +15,15 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// setBack is a time that was read before the clock was set back by some seconds: by the monotonic clock it is what it
-// was. Package time has nothing that moves one clock alone; its first word has the seconds above 30 bits of
+// setBack returns a time that was read before the clock was set back by some seconds: its monotonic reading is
+// unchanged. Package time cannot move one clock alone; the first word of a time has the seconds above 30 bits of
 // nanoseconds.
 func setBack(t time.Time, seconds uint64) time.Time {
 	*(*uint64)(unsafe.Pointer(&t)) += seconds << 30
 	return t
 }
 
-// TestClockSetBack: a path that was answered a minute ago is not healthy because the clock has been set back since.
+// TestClockSetBack checks that a path answered a minute ago is not healthy after the clock was set back.
 func TestClockSetBack(t *testing.T) {
 	before := setBack(time.Now().Add(-time.Minute), 3600)
 	if time.Since(before).Round(time.Second) != time.Minute || time.Until(before.Round(0)).Round(time.Minute) != 59*time.Minute {
@@ -42,9 +42,9 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestLastEchoToCome: what an earlier process has reported in the time of another clock does not make its successor
-// healthy, not even once that time has come.
-func TestLastEchoToCome(t *testing.T) {
+// TestLastEchoInTheFuture checks that a last echo in the future, from an earlier process with another clock, does not
+// make the state healthy, not even once that time is reached.
+func TestLastEchoInTheFuture(t *testing.T) {
 	for ago, known := range map[time.Duration]bool{time.Minute: true, -time.Minute: false} {
 		l := &gatewayLoop{Gateway: Gateway{Env: Env{Namespace: testNamespace}, ID: firstGateway("b")}, status: cache.NewStore(cache.MetaNamespaceKeyFunc)}
 		s := testStatus()
@@ -53,7 +53,7 @@ func TestLastEchoToCome(t *testing.T) {
 			t.Fatal(err)
 		}
 		var both sync.WaitGroup
-		for range 2 { // the loop and watchTunnel, at once
+		for range 2 { // the loop and watchTunnel, concurrently
 			both.Go(func() {
 				if got := l.lastEcho(); got.IsZero() == known || known && s.LastEcho.Sub(got).Abs() > time.Millisecond {
 					t.Errorf("reported %v: taken as %v", s.LastEcho, got)

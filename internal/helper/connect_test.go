@@ -11,7 +11,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// TestHelpersConnect: packets cross two clusters of the same ranges, whose kernels nobody but the helpers configured.
+// TestHelpersConnect checks that packets cross between two clusters with equal ranges that only helpers configured.
 func TestHelpersConnect(t *testing.T) {
 	server, client := twoClusters(t)
 	crosses(t, server, client)

@@ -14,7 +14,8 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// TestKernelStateIsLogged: once the kernel is as wanted, the log has all of it, once a day and not at every pass.
+// TestKernelStateIsLogged checks that the log has the whole kernel state in the desired state, once a day and not at
+// every pass.
 func TestKernelStateIsLogged(t *testing.T) {
 	fabric := testFabric()
 	fabric.Overlay.Kind = records.VXLAN

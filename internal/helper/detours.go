@@ -15,9 +15,9 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// detours adds to the peerings that are refused those whose packets rules or routes of others take elsewhere. Packets
-// that verify the path go from the node itself to nodes of the peer, and need not meet them. A change of such a rule or
-// route calls for a pass.
+// detours adds to the refused peerings those whose packets foreign rules or routes divert. Packets that verify the path
+// go from the node itself to nodes of the peer, and may not match these rules. A change of such a rule or route
+// triggers a pass.
 func (l *nodeLoop) detours(v nodeView, applied []string) (map[string]string, error) {
 	var names []string
 	var crossings []netops.PeerTraffic
@@ -29,7 +29,7 @@ func (l *nodeLoop) detours(v nodeView, applied []string) (map[string]string, err
 				c.Links = append(c.Links, netops.NodeLink(g.OverlayID))
 			}
 		}
-		if len(c.Links) > 0 && slices.Contains(applied, p.Name) { // else they are held back
+		if len(c.Links) > 0 && slices.Contains(applied, p.Name) { // otherwise they are held back
 			names, crossings = append(names, p.Name), append(crossings, c)
 		}
 	}
@@ -48,7 +48,7 @@ func (l *nodeLoop) detours(v nodeView, applied []string) (map[string]string, err
 	return all, nil
 }
 
-// podAddresses are the addresses of this node's pods in the network of pods, sorted.
+// podAddresses returns the addresses of this node's pods in the pod network, sorted.
 func (l *nodeLoop) podAddresses() (all []netip.Addr) {
 	for _, pod := range listed[*corev1.Pod](l.pods) {
 		a, err := netip.ParseAddr(pod.Status.PodIP)

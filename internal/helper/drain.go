@@ -13,21 +13,23 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// How a gateway ends.
+// Parameters of a gateway's shutdown.
 const (
-	// drainMost is how long it forwards at most for those that do not turn to others. The pod's grace period is longer.
+	// drainMost bounds the time for which the gateway forwards for peers that do not switch. The pod's grace period is
+	// longer.
 	drainMost = 15 * time.Second
-	// successionMost is how long the only gateway forwards at most until there is a pod that succeeds it. In a rollout
-	// none comes, because the Deployment recreates the pod: that delays the rollout, which interrupts then as before.
+	// successionMost bounds the time for which the only gateway forwards until its successor pod exists. In a rollout
+	// there is none, because the Deployment recreates the pod: that delays the rollout, which then interrupts traffic
+	// as before.
 	successionMost = 10 * time.Second
-	drainEvery     = 50 * time.Millisecond // between two looks whether all have turned to others
-	// drainLooks in a row, half a second, must find that none sends here: for packets on their way. Looks are counted,
-	// not time: a process that gets no processor has not seen what waits in its sockets and queues.
+	drainEvery     = 50 * time.Millisecond // interval of the checks whether all have switched
+	// drainLooks consecutive checks, half a second, must find no sender, because of packets in flight. Checks count and
+	// not time: a process without CPU time has not read the contents of its sockets and queues.
 	drainLooks = 10
 )
 
-// drain returns when the gateway may end: when the peering is removed, or nobody needs this pod any more. Until then it
-// forwards as ever.
+// drain returns when the gateway may end: when the peering is removed, or this pod is no longer needed. Until then it
+// forwards packets.
 func (l *gatewayLoop) drain(ctx context.Context) {
 	v := l.served.Load()
 	if v == nil {
@@ -55,15 +57,15 @@ func (l *gatewayLoop) drain(ctx context.Context) {
 	l.Log.Info("drained", "after", time.Since(begin))
 }
 
-// succeeded reports whether the gateway has another pod already, as the only one that is evicted soon has.
+// succeeded reports whether the gateway has another pod already, as the only gateway has soon after an eviction.
 func (l *gatewayLoop) succeeded() bool {
 	pod, _ := l.recorded(l.ownLocation())
 	return pod != "" && pod != l.Pod
 }
 
-// unneeded returns a function that reports whether the gateway may end. Once all nodes and gateways of the peer that
-// are alive have reported that they send their packets by others, it announces its end, and they have to report that
-// again, for a moment: from then on none returns to it, though another gateway may not answer.
+// unneeded returns a function that reports whether the gateway may end. Once all live nodes and gateways of the peer
+// have reported that they send their packets through others, the gateway announces its end, and they have to repeat
+// that report for a moment: from then on none of them returns to it, even if another gateway does not answer.
 func (l *gatewayLoop) unneeded() func() bool {
 	looks := 0
 	return func() bool {
@@ -77,18 +79,18 @@ func (l *gatewayLoop) unneeded() func() bool {
 
 // crosses reports whether any tunnel is answered.
 func (g *gatewayEchoes) crosses() bool {
-	return slices.ContainsFunc(g.all(), func(t *tunnelEchoes) bool { s, _ := t.standing(); return s > useless })
+	return slices.ContainsFunc(g.all(), func(t *tunnelEchoes) bool { s, _ := t.standing(); return s > down })
 }
 
-// drain has all echoes from now on report that this gateway drains.
+// drain makes all further echoes announce that this gateway drains.
 func (g *gatewayEchoes) drain() {
 	g.mu.Lock()
 	g.draining = true
 	g.mu.Unlock()
-	g.hurry()
+	g.sendNow()
 }
 
-// announceEnd has all echoes from now on report that this gateway has no way on. The result is false if they do
+// announceEnd makes all further echoes announce that this gateway cannot forward. It returns false if they do so
 // already.
 func (g *gatewayEchoes) announceEnd() bool {
 	g.mu.Lock()
@@ -97,20 +99,20 @@ func (g *gatewayEchoes) announceEnd() bool {
 		g.ending = time.Now()
 	}
 	g.mu.Unlock()
-	g.hurry()
+	g.sendNow()
 	return first
 }
 
-// hurry sends the next echo in each tunnel immediately; nodes ask themselves.
-func (g *gatewayEchoes) hurry() {
+// sendNow sends the next echo in each tunnel immediately; nodes send requests themselves.
+func (g *gatewayEchoes) sendNow() {
 	for _, t := range g.all() {
-		t.hurry()
+		t.sendNow()
 	}
 }
 
-// idle reports whether all that are alive have reported that they send no packets of pods here, since this gateway
-// announced its end if it has. A gateway of the peer that does not answer may stand still, and have packets for this
-// one.
+// idle reports whether all live nodes and gateways have reported that they send no packets of pods to this gateway,
+// since it announced its end if it has. A gateway of the peer that does not answer may be stopped, and still have
+// packets for this one.
 func (g *gatewayEchoes) idle() bool {
 	g.mu.Lock()
 	since := g.ending
@@ -118,12 +120,12 @@ func (g *gatewayEchoes) idle() bool {
 	sends := func(t *tunnelEchoes) bool {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		return sends(t.asked, since, t.farIdle)
+		return sends(t.asked, since, t.peerIdle)
 	}
 	return !slices.ContainsFunc(g.all(), sends) && g.nodes.idle(since)
 }
 
-// idle reports whether all nodes that are alive have reported that they send no packets of pods here, since a time.
+// idle reports whether all live nodes have reported that they send no packets of pods to this gateway, since a time.
 func (n *nodePaths) idle(since time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -133,8 +135,8 @@ func (n *nodePaths) idle(since time.Time) bool {
 	})
 }
 
-// sends reports whether a node or gateway of the peer is alive that has not reported since a time that it sends no
-// packets of pods here; echo is the time of its last echo.
+// sends reports whether a node or gateway of the peer is alive and has not reported since a time that it sends no
+// packets of pods to this gateway; echo is the time of its last echo.
 func sends(echo, since time.Time, unused bool) bool {
 	return time.Since(echo) < health.NodeSilence && (!unused || echo.Before(since))
 }

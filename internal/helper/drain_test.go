@@ -15,15 +15,15 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// TestDrain: a gateway whose nodes go on sending drains for as long as it may, and not at all if nothing can come,
-// because the peering is removed, or if there is another pod of it, as of the only gateway of a node that is drained.
+// TestDrain checks that a gateway whose nodes keep sending drains until its limit, and ends immediately if no packets
+// can come, because the peering is removed, or if it has another pod, like the only gateway of a drained node.
 func TestDrain(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		gateways int
-		answered bool // its tunnel is
+		answered bool // its tunnel is answered
 		removed  bool
-		recorded string // the pod of the gateway in its ConfigMap
+		recorded string // pod of the gateway in its ConfigMap
 		want     time.Duration
 	}{
 		{"one of two", 2, true, false, "here", drainMost},
@@ -83,8 +83,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestStalledDrain: a gateway that drains gets no processor for a second. It has not seen what came meanwhile, and does
-// not end at once.
+// TestStalledDrain checks that a draining gateway that gets no CPU time for a second does not end immediately: it has
+// not read the packets of that time.
 func TestStalledDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := testView()
@@ -103,7 +103,7 @@ func TestStalledDrain(t *testing.T) {
 		report()
 		looks := 1
 		for ; !over(); looks++ {
-			time.Sleep(drainEvery) //nolint:forbidigo // likewise
+			time.Sleep(drainEvery) //nolint:forbidigo // as above
 		}
 		if looks != drainLooks {
 			t.Errorf("over after %d looks, want %d", looks, drainLooks)

@@ -13,12 +13,12 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// drift counts changes by others of liqonet's kernel objects, which this helper restores. Its methods may be called
-// from any goroutine.
+// drift counts external changes of liqonet's kernel objects, which this helper restores. Its methods may be called from
+// any goroutine.
 type drift struct {
-	log     *slog.Logger
-	objects *prometheus.CounterVec // by kind
-	told    func(names []string)   // what one pass restores; nil: nobody is
+	log       *slog.Logger
+	objects   *prometheus.CounterVec // by kind
+	onRestore func(names []string)   // called with the objects that a pass restores; nil: not called
 
 	mu  sync.Mutex
 	all records.Drift
@@ -26,15 +26,15 @@ type drift struct {
 
 func newDrift(log *slog.Logger, m *metrics) *drift { return &drift{log: log, objects: m.drift} }
 
-// record returns what a helper reports of it.
+// record returns the drift for the helper's report.
 func (d *drift) record() records.Drift {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.all
 }
 
-// note counts objects that one pass restores.
-func (d *drift) note(objects ...driftObject) {
+// add counts objects that one pass restores.
+func (d *drift) add(objects ...driftObject) {
 	if len(objects) == 0 {
 		return
 	}
@@ -44,22 +44,22 @@ func (d *drift) note(objects ...driftObject) {
 		d.objects.WithLabelValues(o.kind).Inc()
 	}
 	d.log.Warn("drift detected, restoring", "objects", names)
-	if d.told != nil {
-		d.told(names)
+	if d.onRestore != nil {
+		d.onRestore(names)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.all = d.all.Noted(now(), names)
 }
 
-// driftObject is an object that others changed.
+// driftObject is an object with an external change.
 type driftObject struct{ kind, name string }
 
-// tunnelObject stands for a tunnel's link, keys and peer, which are no part of a plan.
+// tunnelObject returns the object of a tunnel's link, keys and peer, which are not part of a plan.
 func tunnelObject(link string) driftObject { return driftObject{"tunnel", "tunnel " + link} }
 
-// drifted returns the objects in which the kernel differs from the state that the last pass reached. What new records
-// change is no part of it: that state followed from the records before.
+// drifted returns the objects in which the kernel differs from the state that the last pass reached. Changes due to new
+// records are not included: that state was computed from the earlier records.
 func drifted(have, reached netops.State) []driftObject {
 	var objects []driftObject
 	for _, s := range netops.Diff(have, reached.Reachable(have)).Steps {
@@ -68,7 +68,7 @@ func drifted(have, reached netops.State) []driftObject {
 	return objects
 }
 
-// nameOf is a step's object in one line: of a firewall, the first command of its transaction.
+// nameOf returns a step's object in one line; for a firewall, the first command of its transaction.
 func nameOf(s netops.Step) string {
 	name, commands, several := strings.Cut(s.Object.String(), "\n")
 	if several {

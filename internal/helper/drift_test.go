@@ -15,7 +15,7 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// TestDrift: what differs from the state that the last pass reached is drift; what a new record changes is not.
+// TestDrift checks that differences from the state of the last pass are drift, and changes by a new record are not.
 func TestDrift(t *testing.T) {
 	fabric := testFabric()
 	fabric.Overlay.Kind = records.VXLAN
@@ -34,7 +34,7 @@ func TestDrift(t *testing.T) {
 	m := newMetrics()
 	r := newReconciler(kernel, slog.New(slog.DiscardHandler), m)
 	for _, step := range []struct {
-		name, others string // a command of others before the pass
+		name, others string // an external command before the pass
 		want         netops.State
 		drift        []string // names of objects
 	}{
@@ -73,12 +73,12 @@ func TestDrift(t *testing.T) {
 func TestDriftIsCounted(t *testing.T) {
 	m := newMetrics()
 	d := newDrift(slog.New(slog.DiscardHandler), m)
-	d.note()
+	d.add()
 	if got := d.record(); got != (records.Drift{}) {
 		t.Errorf("of nothing: %+v", got)
 	}
-	d.note(driftObject{"rule", "rule 104 table 7600"}, driftObject{"link", "link lqn-overlay"})
-	d.note(tunnelObject(netops.Tunnel))
+	d.add(driftObject{"rule", "rule 104 table 7600"}, driftObject{"link", "link lqn-overlay"})
+	d.add(tunnelObject(netops.Tunnel))
 	if got := d.record(); got.Times != 2 || got.What != "tunnel lqn-tunnel" || got.Last.IsZero() {
 		t.Errorf("recorded %+v", got)
 	}

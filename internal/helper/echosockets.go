@@ -15,11 +15,11 @@ import (
 type echoSockets struct {
 	mu   sync.Mutex
 	open map[string]*echo.Socket
-	at   map[string]netip.Addr // of each that is open
+	at   map[string]netip.Addr // address of each open socket
 }
 
-// listen returns the socket of a name, which it opens at an address if there is none yet. One at another address is
-// closed: nothing comes there any more.
+// listen returns the socket of a name, which it opens at an address if there is none yet. A socket at another address
+// is closed: it receives no packets any more.
 func (s *echoSockets) listen(name string, a netip.Addr, r *echo.Responder) (*echo.Socket, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +55,7 @@ func (s *echoSockets) end(name string, socket *echo.Socket) {
 	delete(s.open, name)
 }
 
-// all are the sockets that are open.
+// all returns the open sockets.
 func (s *echoSockets) all() map[string]*echo.Socket {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,12 +66,12 @@ func (s *echoSockets) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, socket := range s.open {
-		_ = socket.Close() // a closed UDP socket has nothing left to lose
+		_ = socket.Close() // a closed UDP socket loses no data
 	}
 	s.open = nil
 }
 
-// aimProber begins to ask as a configuration says; a prober that has begun at this socket goes on with its target.
+// aimProber starts a prober, or updates the way and target of a prober that already uses this socket.
 func aimProber(p **echo.Prober, socket *echo.Socket, c echo.ProbeConfig) (err error) {
 	if *p != nil && (*p).Socket() == socket {
 		(*p).SetRoute(c.Route)

@@ -15,22 +15,23 @@ import (
 )
 
 const (
-	// entryEvery bounds how often a client's tunnel tries to enter the server's cluster by another node.
+	// entryEvery is the minimum interval at which a client's tunnel tries to enter the server's cluster at another
+	// node.
 	entryEvery = 10 * time.Second
-	// entryTries is how often it turns there, and entryWait what it waits for packets that come from elsewhere and turn
-	// it back.
+	// entryTries is the number of attempts to move the tunnel, and entryWait the wait for packets from another address,
+	// which move it back.
 	entryTries = 4
 	entryWait  = 200 * time.Millisecond
 )
 
-// enterBy has a tunnel that has just returned enter the server's cluster by the node of its gateway. By another one,
-// the loss of either would end it, and that of one node could end the tunnels to all gateways. One that carries packets
-// for longer is left where it is: WireGuard sends to where the last packet came from, so that those on their way would
-// turn it back. t.mu is held.
+// enterBy moves a tunnel that has just recovered to the node of the peer's gateway. Through another node, the loss of
+// either node would interrupt it, and the loss of that one node could interrupt the tunnels to all gateways. A tunnel
+// that has carried packets for longer is not moved: WireGuard sends to the address of the last received packet, so
+// packets in flight would move it back. t.mu is held.
 func (t *tunnelEchoes) enterBy(node netip.Addr) {
 	device, to := t.far.device, netip.AddrPortFrom(node, t.sender.Port())
 	ofRecord := func(e string) bool { _, port, _ := net.SplitHostPort(e); return port == strconv.Itoa(int(to.Port())) }
-	if t.stands != returned || device == nil || t.sender == to || !slices.ContainsFunc(t.endpoints, ofRecord) || time.Since(t.moved) < entryEvery {
+	if t.state != recovered || device == nil || t.sender == to || !slices.ContainsFunc(t.endpoints, ofRecord) || time.Since(t.moved) < entryEvery {
 		return
 	}
 	t.moved = time.Now()
@@ -42,7 +43,7 @@ func (t *tunnelEchoes) enterBy(node netip.Addr) {
 	}()
 }
 
-// moveTo turns the tunnel to an endpoint that answers an echo at the tunnel's port.
+// moveTo moves the tunnel to an endpoint that answers an echo at the tunnel's port.
 func (t *tunnelEchoes) moveTo(device farDevice, pod epoch, to netip.AddrPort) error {
 	underlay := t.gateway.underlay()
 	if underlay == nil {
@@ -52,7 +53,7 @@ func (t *tunnelEchoes) moveTo(device farDevice, pod epoch, to netip.AddrPort) er
 		return err
 	}
 	for range entryTries {
-		if !t.justReturned(pod) {
+		if !t.justRecovered(pod) {
 			return errors.New("it carries packets already, or is silent, or of another pod")
 		}
 		before, err := device.Stats()
@@ -62,13 +63,13 @@ func (t *tunnelEchoes) moveTo(device farDevice, pod epoch, to netip.AddrPort) er
 		if err := device.MoveTo(to); err != nil {
 			return err
 		}
-		t.hurry()
+		t.sendNow()
 		<-time.After(entryWait)
 		s, err := device.Stats()
 		if err != nil {
 			return err
 		}
-		if s.Endpoint == to && s.RxBytes > before.RxBytes { // what came, came from there
+		if s.Endpoint == to && s.RxBytes > before.RxBytes { // the new packets came from there
 			t.locate(device, pod)
 			t.renewal.log.Info("the tunnel enters by the node of its gateway", "endpoint", to)
 			return nil
@@ -77,9 +78,9 @@ func (t *tunnelEchoes) moveTo(device farDevice, pod epoch, to netip.AddrPort) er
 	return errors.New("its packets come from elsewhere, or not at all")
 }
 
-// justReturned reports whether the tunnel has answered for less than a moment, as a pod.
-func (t *tunnelEchoes) justReturned(pod epoch) bool {
+// justRecovered reports whether the tunnel has been answered for less than memberMoment, by the same pod.
+func (t *tunnelEchoes) justRecovered(pod epoch) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.stands == returned && t.far.latest == pod
+	return t.state == recovered && t.far.latest == pod
 }

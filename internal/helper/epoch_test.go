@@ -25,7 +25,7 @@ import (
 	"liqonet.io/liqonet/netops/tunnel"
 )
 
-// locationOf is the ConfigMap of a gateway that a pod has written.
+// locationOf returns the ConfigMap of a gateway as written by a pod.
 func locationOf(t *testing.T, pod string, e epoch) *corev1.ConfigMap {
 	t.Helper()
 	g := testGateway()
@@ -41,7 +41,7 @@ func locationOf(t *testing.T, pod string, e epoch) *corev1.ConfigMap {
 	}
 }
 
-// epochLoop is that of a pod "one", whose API server has a ConfigMap.
+// epochLoop returns the loop of a pod "one", whose API server has a ConfigMap.
 func epochLoop(t *testing.T, cm *corev1.ConfigMap) (*gatewayLoop, *fake.Clientset) {
 	t.Helper()
 	client := fake.NewClientset(cm)
@@ -59,15 +59,15 @@ func epochLoop(t *testing.T, cm *corev1.ConfigMap) (*gatewayLoop, *fake.Clientse
 	return l, client
 }
 
-// TestSuccessor: a pod steps down if the peer has heard a later one and the API server does not say that this one is
-// the gateway's.
+// TestSuccessor checks that a pod steps down if the peer has received a later epoch and the API server does not confirm
+// that this pod is the gateway's.
 func TestSuccessor(t *testing.T) {
 	const later = 200
 	for _, c := range []struct {
 		name    string
 		told    epoch
-		of      string // the pod that the API server names
-		away    bool   // the API server
+		of      string // pod in the API server
+		away    bool   // the API server is away
 		want    bool
 		onceHas bool // the API server is back
 	}{
@@ -108,7 +108,7 @@ func TestSuccessor(t *testing.T) {
 	}
 }
 
-// TestOnlyTheLatestReports: what a later pod has written stays.
+// TestOnlyTheLatestReports checks that a pod does not overwrite the record of a later one.
 func TestOnlyTheLatestReports(t *testing.T) {
 	l, _ := epochLoop(t, locationOf(t, "two", 200))
 	l.echoes.own.outlived.Store(true)
@@ -117,7 +117,7 @@ func TestOnlyTheLatestReports(t *testing.T) {
 	}
 }
 
-// TestBeginEpoch: the epoch of a pod is later than that of the pod before, whatever the clocks, and outlives its
+// TestBeginEpoch checks that the epoch of a pod is later than that of the pod before, with any clocks, and outlives its
 // processes.
 func TestBeginEpoch(t *testing.T) {
 	now := epoch(time.Now().Unix())
@@ -148,7 +148,7 @@ func TestBeginEpoch(t *testing.T) {
 	}
 }
 
-// farTunnel is a device whose packets come from an endpoint.
+// farTunnel is a device that receives its packets from an endpoint.
 type farTunnel struct {
 	from    netip.AddrPort
 	renewed []netip.AddrPort
@@ -166,8 +166,8 @@ func (f *farTunnel) RenewAt(a netip.AddrPort) error {
 	return nil
 }
 
-// TestFarPods: the tunnel stays with the latest pod of the peer's gateway, and a peer cannot have it renewed all the
-// time.
+// TestFarPods checks that the tunnel stays with the latest pod of the peer's gateway, and that a peer cannot make it
+// renew continuously.
 func TestFarPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := testEchoes(testView())

@@ -26,41 +26,41 @@ import (
 
 // Reasons of events.
 const (
-	stateChanged  = "StateChanged"  // of a peering, as a gateway sees it
-	failover      = "Failover"      // a gateway or a tunnel carries packets, or does not any more
-	gatewayLost   = "GatewayLost"   // a node that is a witness misses the gateway, or does not any more
-	driftRestored = "DriftRestored" // what others changed in the kernel
+	stateChanged  = "StateChanged"  // of a peering, as observed by a gateway
+	failover      = "Failover"      // a gateway or a tunnel starts or stops carrying packets
+	gatewayLost   = "GatewayLost"   // a witness node starts or stops missing the gateway
+	driftRestored = "DriftRestored" // external changes in the kernel
 	recordRefused = "RecordRefused"
 )
 
-// Bounds of events. A gateway has more to report than a node, and there are fewer of them.
+// Limits of events. A gateway has more events than a node, and there are fewer gateways.
 const (
 	gatewayBurst, gatewayPause = 10, time.Minute
 	nodeBurst, nodePause       = 3, 5 * time.Minute
-	eventsWaiting              = 16 // for the API server, or for their turn
+	eventsWaiting              = 16 // for the API server, or for the rate limit
 	eventRetry                 = 10 * time.Second
 	maxMessage                 = 1000 // bytes; API servers take 1,024
-	// That a helper has: a policy allows no others. An API server keeps events for an hour.
+	// Per helper: a policy permits no others. An API server keeps events for an hour.
 	eventNames = 100
-	eventTries = 20 // of names that may be in use
+	eventTries = 20 // attempts to find an unused name
 )
 
-// events writes Kubernetes Events, off the loops: an API server that is slow or away delays them and nothing else. It
-// only creates them, where client-go's recorder has to change them, too: who steals the token can falsify no other's.
-// Events that have to wait become one for each object and reason, with the last message and the count.
+// events writes Kubernetes Events outside of the loops: a slow or absent API server delays nothing else. It only
+// creates events, while client-go's recorder also updates them: with a stolen token, no other component's event can be
+// falsified. Events that have to wait are merged for each object and reason, with the last message and the count.
 type events struct {
 	client          kubernetes.Interface
 	namespace       string
 	component, host string
 	log             *slog.Logger
 	rate            *rate.Limiter
-	names           string // what the names of events begin with
-	next            int    // the number of the next name; for run alone
+	names           string // prefix of the names of events
+	next            int    // number of the next name; for run alone
 
 	mu      sync.Mutex
 	waiting []corev1.Event // without metadata; the oldest first
 	wake    chan struct{}
-	refused bool // the log has that there is no right to create events
+	refused bool // the missing permission to create events was logged
 }
 
 // newEvents returns the writer of a helper, which may write burst events at once and then one after each pause. Their
@@ -68,19 +68,19 @@ type events struct {
 func newEvents(e Env, component, host string, burst int, pause time.Duration) *events {
 	return &events{
 		client: e.Client, namespace: e.Namespace, component: component, host: host, log: e.Log, names: host,
-		next: rand.IntN(eventNames), //nolint:gosec // that few names are in use is enough
+		next: rand.IntN(eventNames), //nolint:gosec // it suffices that few names are in use
 		rate: rate.NewLimiter(rate.Every(pause), burst), wake: make(chan struct{}, 1),
 	}
 }
 
-// brief is a text that an event can hold: a line of printable characters.
+// brief returns a text for an event: one line of printable characters.
 func brief(text string) string {
 	text = records.Brief(text)
 	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
 }
 
-// note has an event written about an object of the namespace, a ConfigMap or Lease. It does not wait.
-func (e *events) note(kind, name string, fine bool, reason, message string) {
+// add queues an event about an object of the namespace, a ConfigMap or Lease. It does not wait.
+func (e *events) add(kind, name string, fine bool, reason, message string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	i := slices.IndexFunc(e.waiting, func(w corev1.Event) bool {
@@ -103,7 +103,7 @@ func (e *events) note(kind, name string, fine bool, reason, message string) {
 	notify(e.wake)
 }
 
-// run writes until ctx ends. What cannot be written now is tried again; what the API server refuses is dropped.
+// run writes events until ctx ends. It retries writes, except those that the API server rejects.
 func (e *events) run(ctx context.Context) {
 	for {
 		select {
@@ -172,7 +172,7 @@ func (e *events) write(ctx context.Context, event corev1.Event) error {
 		return nil
 	})
 	if err != nil || about.UID == "" {
-		return err // it is gone
+		return err // the object no longer exists
 	}
 	event.Source = corev1.EventSource{Component: e.component, Host: e.host}
 	event.ReportingController, event.ReportingInstance = e.component, e.host

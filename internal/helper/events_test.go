@@ -26,12 +26,12 @@ import (
 	"liqonet.io/liqonet/internal/health"
 )
 
-// recorded are events that a test's API server was asked to create.
+// recorded are the events that a test's API server received.
 type recorded struct {
 	*events
 	created []*corev1.Event
 	tries   int
-	answer  error // to each; nil: taken
+	answer  error // to each event; nil: accepted
 	after   func(time.Duration)
 }
 
@@ -57,7 +57,7 @@ func testEvents(t *testing.T, do func(r *recorded)) {
 		done := make(chan struct{})
 		go func() { defer close(done); r.run(ctx) }()
 		r.after = func(d time.Duration) {
-			r.mu.Lock()   // what the test has read or set comes before what the writer does next
+			r.mu.Lock()   // synchronises the test's accesses with the writer
 			r.mu.Unlock() //nolint:staticcheck // empty on purpose
 			time.Sleep(d) //nolint:forbidigo // synctest's clock
 			synctest.Wait()
@@ -68,13 +68,13 @@ func testEvents(t *testing.T, do func(r *recorded)) {
 	})
 }
 
-// TestEventsAreOfTheirObjects: kubectl describe shows events by the UID of their object.
+// TestEventsAreOfTheirObjects checks the UID of the objects, by which kubectl describe selects events.
 func TestEventsAreOfTheirObjects(t *testing.T) {
 	t.Parallel()
 	testEvents(t, func(r *recorded) {
-		r.note("ConfigMap", "status-b", true, stateChanged, "healthy, was down")
-		r.note("Lease", "node-10.80.0.7", false, driftRestored, "x\x1b[31m\ny"+strings.Repeat("ü", maxMessage))
-		r.note("ConfigMap", "gone", false, stateChanged, "nobody can see this")
+		r.add("ConfigMap", "status-b", true, stateChanged, "healthy, was down")
+		r.add("Lease", "node-10.80.0.7", false, driftRestored, "x\x1b[31m\ny"+strings.Repeat("ü", maxMessage))
+		r.add("ConfigMap", "gone", false, stateChanged, "nobody can see this")
 		r.after(0)
 		if len(r.created) != 2 {
 			t.Fatalf("%d events: %v", len(r.created), r.created)
@@ -92,21 +92,21 @@ func TestEventsAreOfTheirObjects(t *testing.T) {
 	})
 }
 
-// TestEventsHaveFewNames: a policy allows a hundred for each helper, so that there are no more events of it. Those in
-// use are skipped.
+// TestEventsHaveFewNames checks that a helper uses a hundred names, as a policy permits, which bounds its events. Names
+// in use are skipped.
 func TestEventsHaveFewNames(t *testing.T) {
 	t.Parallel()
 	testEvents(t, func(r *recorded) {
 		r.next = 99
 		for range 2 {
-			r.note("ConfigMap", "status-b", true, stateChanged, "m")
+			r.add("ConfigMap", "status-b", true, stateChanged, "m")
 			r.after(0)
 		}
 		if len(r.created) != 2 || r.created[0].Name != "n1.99" || r.created[1].Name != "n1.0" || r.created[0].GenerateName != "" {
 			t.Errorf("events %v", r.created)
 		}
 		r.answer, r.tries = apierrors.NewAlreadyExists(schema.GroupResource{Resource: "events"}, "n1"), 0
-		r.note("ConfigMap", "status-b", true, stateChanged, "m")
+		r.add("ConfigMap", "status-b", true, stateChanged, "m")
 		r.after(time.Hour)
 		if r.tries != eventTries || r.some() {
 			t.Errorf("%d tries where all names are in use", r.tries)
@@ -114,13 +114,13 @@ func TestEventsHaveFewNames(t *testing.T) {
 	})
 }
 
-// TestEventsAreFew: however much happens, the API server gets few events, and these say how much and what was last.
+// TestEventsAreFew checks that the API server gets few events, with the count and the last message.
 func TestEventsAreFew(t *testing.T) {
 	t.Parallel()
 	testEvents(t, func(r *recorded) {
 		for i := range 36_000 { // an hour
-			r.note("ConfigMap", "status-b", i%2 == 0, stateChanged, fmt.Sprint("state ", i))
-			r.note("ConfigMap", fmt.Sprint("status-", i), false, recordRefused, "of many")
+			r.add("ConfigMap", "status-b", i%2 == 0, stateChanged, fmt.Sprint("state ", i))
+			r.add("ConfigMap", fmt.Sprint("status-", i), false, recordRefused, "of many")
 			r.after(100 * time.Millisecond)
 		}
 		if len(r.waiting) > eventsWaiting {
@@ -140,13 +140,13 @@ func TestEventsAreFew(t *testing.T) {
 	})
 }
 
-// TestEventsWaitForTheServer: none is lost while the API server is away, and nothing waits for it.
+// TestEventsWaitForTheServer checks that no event is lost while the API server is away, and that nothing waits for it.
 func TestEventsWaitForTheServer(t *testing.T) {
 	t.Parallel()
 	testEvents(t, func(r *recorded) {
 		r.answer = errors.New("connection refused")
 		begin := time.Now()
-		r.note("ConfigMap", "status-b", false, stateChanged, "down, was healthy")
+		r.add("ConfigMap", "status-b", false, stateChanged, "down, was healthy")
 		if time.Since(begin) > 0 {
 			t.Error("the loop has waited")
 		}
@@ -154,7 +154,7 @@ func TestEventsWaitForTheServer(t *testing.T) {
 		if r.tries > 3+20 {
 			t.Errorf("%d tries", r.tries)
 		}
-		r.note("ConfigMap", "status-b", true, stateChanged, "healthy, was down")
+		r.add("ConfigMap", "status-b", true, stateChanged, "healthy, was down")
 		r.answer = nil
 		r.after(2 * time.Minute)
 		if len(r.created) != 1 || r.created[0].Count != 2 || r.created[0].Message != "healthy, was down" {
@@ -163,7 +163,7 @@ func TestEventsWaitForTheServer(t *testing.T) {
 	})
 }
 
-// TestEventsWithoutTheRight: an installation of an earlier release gives none, and helpers go on.
+// TestEventsWithoutTheRight checks that helpers continue if an installation of an earlier release permits no events.
 func TestEventsWithoutTheRight(t *testing.T) {
 	t.Parallel()
 	testEvents(t, func(r *recorded) {
@@ -171,14 +171,14 @@ func TestEventsWithoutTheRight(t *testing.T) {
 		r.log = slog.New(slog.NewTextHandler(io.Writer(&log), nil))
 		r.answer = apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no"))
 		for range 5 {
-			r.note("ConfigMap", "status-b", false, stateChanged, "down")
+			r.add("ConfigMap", "status-b", false, stateChanged, "down")
 			r.after(2 * time.Minute)
 		}
 		if lines := strings.Count(log.String(), "\n"); lines != 1 || len(r.waiting) != 0 {
 			t.Errorf("%d lines, %d wait:\n%s", lines, len(r.waiting), &log)
 		}
 		r.answer = nil
-		r.note("ConfigMap", "status-b", true, stateChanged, "healthy")
+		r.add("ConfigMap", "status-b", true, stateChanged, "healthy")
 		r.after(2 * time.Minute)
 		if len(r.created) != 1 {
 			t.Error("none written after the right was given")
@@ -186,8 +186,8 @@ func TestEventsWithoutTheRight(t *testing.T) {
 	})
 }
 
-// TestStateIsTold: a gateway tells what state it has come to, and not the states of its first seconds.
-func TestStateIsTold(t *testing.T) {
+// TestStateEvents checks that a gateway reports changes of the state, except those of its first seconds.
+func TestStateEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &gatewayLoop{Gateway: Gateway{ID: firstGateway("b"), Env: Env{Log: slog.New(slog.DiscardHandler)}}}
@@ -199,14 +199,14 @@ func TestStateIsTold(t *testing.T) {
 			}
 		}
 		for _, s := range []health.State{health.Connecting, health.Down, health.Degraded, health.Healthy, health.Healthy} {
-			l.tellState(s, "")
+			l.reportState(s, "")
 		}
 		expect("healthy, was connecting", 1)
-		l.tellState(health.Down, "settling")
+		l.reportState(health.Down, "settling")
 		expect("healthy, was connecting", 1)
 		time.Sleep(settling) //nolint:forbidigo // synctest's clock
-		l.tellState(health.Down, "no echo")
-		l.tellState(health.Down, "no echo since longer")
+		l.reportState(health.Down, "no echo")
+		l.reportState(health.Down, "no echo since longer")
 		expect("down, was healthy: no echo", 2)
 	})
 }

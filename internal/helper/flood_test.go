@@ -17,18 +17,18 @@ import (
 
 const (
 	floodTime = 2 * time.Second
-	// floodTimes is how often it is measured at most: other work on the machine's cores makes instructions dearer.
+	// floodTimes is the maximum number of measurements: other work on the machine's cores makes instructions slower.
 	floodTimes = 6
-	// floodShare is the share of a core that a helper may take while it is flooded: half of what 27,000 messages a
-	// second, floodRate, cost one that read each. A slower machine sends fewer, and pays more for each.
+	// floodShare is the share of a core that a helper may take during a flood: half of the cost of reading 27,000
+	// messages a second, floodRate. A slower machine sends fewer, and takes more for each.
 	floodShare    = 0.15
 	floodRate     = 27000.0
 	ignoredEchoes = "liqonet_echo_ignored_total"
-	discard       = 9 // a port at which nobody listens (RFC 863)
+	discard       = 9 // a port without a listener (RFC 863)
 )
 
-// TestFlood sends a node's helper, and then a gateway's, as fast as one sender can, echoes and what is none: the kernel
-// drops most, each that is ignored is counted, and the helper has hardly anything to do.
+// TestFlood sends valid echoes and other messages to a node's helper, and then to a gateway's, as fast as one sender
+// can: the kernel drops most, each ignored one is counted, and the helper has little work.
 func TestFlood(t *testing.T) {
 	server, client := twoClusters(t)
 	messages := floodOf(t)
@@ -46,7 +46,8 @@ func TestFlood(t *testing.T) {
 	})
 	t.Run("gateway", func(t *testing.T) {
 		end := testPeering().Gateways[0].Tunnels[0].Address.Addr() // the client's
-		// A tunnel in userspace has the helper decrypt all that comes, whatever it is: so much is the tunnel's.
+		// With a tunnel in userspace the helper decrypts all packets, whatever they contain: that is the tunnel's
+		// share.
 		cheap(t, func() (share, base float64) {
 			base = flooded(t, client.gatewayHelper, dropsOf("input"), server.gateway, netip.AddrPortFrom(end, discard), messages)
 			return flooded(t, client.gatewayHelper, dropsOf("echo"), server.gateway, netip.AddrPortFrom(end, netops.EchoPort), messages), base
@@ -55,12 +56,12 @@ func TestFlood(t *testing.T) {
 	})
 }
 
-// dropsOf is the counter of what a chain dropped.
+// dropsOf returns the name of the counter of a chain's dropped packets.
 func dropsOf(chain string) string {
 	return fmt.Sprintf("liqonet_dropped_packets_total{chain=%q}", chain)
 }
 
-// floodOf are messages that a peer may send: echoes and what is none.
+// floodOf returns messages that a peer may send: valid echoes and others.
 func floodOf(t *testing.T) [][]byte {
 	t.Helper()
 	request, err := echo.Message{Kind: echo.Request, Size: 100}.AppendTo(nil)
@@ -74,8 +75,8 @@ func floodOf(t *testing.T) [][]byte {
 	return [][]byte{request, reply, append([]byte("not an echo"), request...), request[:20], {}}
 }
 
-// cheap measures until the share of a core that a helper takes while it is flooded, of a core that sends floodRate, is
-// small beyond what it would take anyway.
+// cheap measures until the share of a core that a helper takes during a flood, scaled to a core that sends floodRate,
+// is small compared to its share without one.
 func cheap(t *testing.T, measure func() (share, base float64)) {
 	t.Helper()
 	atMost := floodShare
@@ -92,7 +93,7 @@ func cheap(t *testing.T, measure func() (share, base float64)) {
 	t.Errorf("the helper took %.1f %% of a core, want at most %.0f %%", 100*least, 100*atMost)
 }
 
-// flooded floods a helper and returns the share of a core that it takes. The kernel must drop some of it.
+// flooded floods a helper and returns its share of a core. The kernel must drop some of the packets.
 func flooded(t *testing.T, helper *process, chain string, from netns.Namespace, target netip.AddrPort, messages [][]byte) float64 {
 	t.Helper()
 	before, dropped, begin := helper.used(), helper.counter(chain), time.Now()
@@ -108,7 +109,7 @@ func flooded(t *testing.T, helper *process, chain string, from netns.Namespace, 
 	return share
 }
 
-// flood sends messages in turn from a namespace and returns how many.
+// flood sends messages in turn from a namespace and returns their number.
 func flood(t *testing.T, from netns.Namespace, to netip.AddrPort, during time.Duration, messages [][]byte) (sent int) {
 	t.Helper()
 	if err := from.Do(func() error {
@@ -119,7 +120,7 @@ func flood(t *testing.T, from netns.Namespace, to netip.AddrPort, during time.Du
 		defer func() { _ = c.Close() }()
 		for end := time.Now().Add(during); sent == 0 || time.Now().Before(end); {
 			for _, m := range messages {
-				_, _ = c.Write(m) // a full buffer is as good
+				_, _ = c.Write(m) // a full buffer does not matter
 				sent++
 			}
 		}

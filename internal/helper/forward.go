@@ -9,8 +9,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// forwardDrops tells which firewalls of others drop what no rule of theirs accepts: forwarded packets of peers and for
-// peers among it, whatever our own table says.
+// forwardDrops returns the foreign firewall chains that drop forwarded packets by default. This includes packets from
+// and to peers, whatever liqonet's own table accepts.
 func (l *nodeLoop) forwardDrops() (drops []records.ForwardDrop) {
 	for _, c := range l.forward {
 		if c.Drop {
@@ -21,7 +21,7 @@ func (l *nodeLoop) forwardDrops() (drops []records.ForwardDrop) {
 	return drops
 }
 
-// printable replaces what a terminal would not show as it is: the kernel takes any bytes for a name.
+// printable replaces characters that a terminal would interpret: the kernel accepts any bytes in a name.
 func printable(r rune) rune {
 	if r < ' ' || r > '~' {
 		return '?'

@@ -20,10 +20,10 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestManyDamagedRecordsAreToldOnce: the store that they come from has no order, and a report that said something else
-// in each pass would be written in each.
-func TestManyDamagedRecordsAreToldOnce(t *testing.T) {
-	w := newNodeWorld(t)
+// TestManyDamagedRecordsAreReportedOnce checks that the report does not depend on the order of the store: otherwise it
+// would be written in each pass.
+func TestManyDamagedRecordsAreReportedOnce(t *testing.T) {
+	w := newFakeCluster(t)
 	for i := range 2 * faultsTold {
 		w.put(&corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: records.PeeringName(fmt.Sprintf("garbage-%d", i)), Namespace: testNamespace},
@@ -33,7 +33,7 @@ func TestManyDamagedRecordsAreToldOnce(t *testing.T) {
 	var log bytes.Buffer
 	l := &nodeLoop{Node: Node{Env: Env{Log: slog.New(slog.NewTextHandler(&log, nil))}}, reconciler: reconciler{metrics: newMetrics()}}
 	first, faults := w.memory.view(w.objects, w.now)
-	l.tell(faults)
+	l.reportFaults(faults)
 	if n := strings.Count(log.String(), "\n"); n != faultsTold {
 		t.Errorf("%d lines are logged, want %d", n, faultsTold)
 	}
@@ -49,7 +49,7 @@ func TestManyDamagedRecordsAreToldOnce(t *testing.T) {
 	log.Reset()
 	slices.Reverse(w.objects.maps)
 	again, faults := w.memory.view(w.objects, w.now)
-	l.tell(faults)
+	l.reportFaults(faults)
 	if diff := cmp.Diff(first.refused, again.refused); diff != "" {
 		t.Errorf("the report changes:\n%s", diff)
 	}
@@ -58,21 +58,22 @@ func TestManyDamagedRecordsAreToldOnce(t *testing.T) {
 	}
 }
 
-// TestGatewayTellsSomeOfManyReports: whoever has the token of a node can make Leases without end.
-func TestGatewayTellsSomeOfManyReports(t *testing.T) {
+// TestGatewayReportsSomeOfManyFaults bounds the reported faults: with the token of a node, any number of Leases can be
+// created.
+func TestGatewayReportsSomeOfManyFaults(t *testing.T) {
 	var log bytes.Buffer
 	l := &gatewayLoop{Gateway: Gateway{Env: Env{Log: slog.New(slog.NewTextHandler(&log, nil))}}, events: newEvents(Env{}, "", "", 1, 1)}
 	var refused []error
 	for i := range 10_000 {
 		refused = append(refused, fmt.Errorf("read Lease node-%d: %w", i, errors.New("damaged document")))
 	}
-	l.tell(refused)
+	l.reportFaults(refused)
 	if !strings.Contains(log.String(), "and 9950 more") || log.Len() > 100*faultsTold {
 		t.Errorf("logged %d bytes: %.200s", log.Len(), &log)
 	}
 }
 
-// TestNoSecretsOfPods: a helper has nothing of the values that containers of pods are given.
+// TestNoSecretsOfPods checks that a helper stores no settings of pods' containers.
 func TestNoSecretsOfPods(t *testing.T) {
 	text, err := json.Marshal(trimmed(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", Annotations: map[string]string{"token": "planted-1"}},
@@ -86,7 +87,7 @@ func TestNoSecretsOfPods(t *testing.T) {
 	}
 }
 
-// TestLongReportsAreNotKept: they would take memory in each gateway.
+// TestLongReportsAreNotKept checks that they take no memory in gateways.
 func TestLongReportsAreNotKept(t *testing.T) {
 	maxReport := records.MaxSize(records.ComponentNode)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
@@ -101,8 +102,8 @@ func TestLongReportsAreNotKept(t *testing.T) {
 	}
 }
 
-// TestLongRecordsAreNotKept: fifty ConfigMaps of a megabyte, called as those of peerings, took half of the memory that
-// a node helper may have, and parsing them half of a core.
+// TestLongRecordsAreNotKept checks large ConfigMaps: fifty of a megabyte, named like those of peerings, took half of a
+// node helper's memory limit, and parsing them half of a core.
 func TestLongRecordsAreNotKept(t *testing.T) {
 	for _, name := range []string{records.PeeringName("b"), firstGateway("b").Name(), records.FabricName, records.IPAMName} {
 		id, _ := records.IdentityOf(name)
@@ -121,7 +122,7 @@ func TestLongRecordsAreNotKept(t *testing.T) {
 			}
 		}
 	}
-	report := strings.Repeat("x", 1<<20) // of 5,000 nodes
+	report := strings.Repeat("x", 1<<20) // for 5,000 nodes
 	kept := trimmed(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: firstGateway("b").StatusName()}, Data: map[string]string{records.DataKey: report}}, true)
 	if n := len(kept.(*corev1.ConfigMap).Data[records.DataKey]); n != len(report) {
 		t.Errorf("%d bytes are kept of a gateway's report of %d", n, len(report))

@@ -28,9 +28,9 @@ type Gateway struct {
 	ID    records.GatewayID
 	Pod   string     // name of this pod
 	PodIP netip.Addr // its address in the cluster
-	Node  string     // where it runs
+	Node  string     // on which it runs
 	Keys  string     // folder of the mounted Secret
-	Epoch string     // folder that has the pod's epoch, which outlives its processes; "": none
+	Epoch string     // folder with the pod's epoch, which outlives its processes; "": none
 }
 
 // gatewayLoop is the state of a running Gateway.
@@ -39,15 +39,15 @@ type gatewayLoop struct {
 	reconciler
 	health  *liveness
 	keys    keys
-	served  atomic.Pointer[gatewayView] // what the last good pass was made for; nil: none yet
-	passed  *gatewayView                // whose state the kernel has; nil: not known
+	served  atomic.Pointer[gatewayView] // of the last successful pass; nil: none yet
+	passed  *gatewayView                // whose state the kernel has; nil: unknown
 	echoes  *gatewayEchoes
 	tunnels tunnels
-	latest  atomic.Pointer[measured]  // what is shown as metrics; nil: nothing yet
-	before  atomic.Pointer[time.Time] // when the peer answered an earlier process last; nil: not read
+	latest  atomic.Pointer[measured]  // shown as metrics; nil: nothing yet
+	before  atomic.Pointer[time.Time] // when the peer last answered an earlier process; nil: not read
 	events  *events
-	state   toldState
-	faults  []string // as they were told last
+	state   reportedState
+	faults  []string // as last reported
 
 	locations *reporter[records.Gateway]
 	statuses  *reporter[gatewayReport]
@@ -55,11 +55,11 @@ type gatewayLoop struct {
 	fabric, peering, leases cache.Store
 	reports                 nodeReports     // decoded
 	location, status        cache.Store     // its own objects
-	wake                    chan<- struct{} // calls for a pass
+	wake                    chan<- struct{} // triggers a pass
 }
 
-// Run keeps the gateway as the records ask until ctx ends, and, where there are other gateways, until these carry its
-// packets.
+// Run keeps the gateway in the state of the records until ctx ends and, if there are other gateways, until these carry
+// its packets.
 func (g Gateway) Run(ctx context.Context) error {
 	g.Log = g.Log.With("peering", g.ID.Peering, "gateway", g.ID.Number)
 	k, err := readKeys(g.Keys)
@@ -74,27 +74,27 @@ func (g Gateway) Run(ctx context.Context) error {
 	m, metrics := newMirror(g.Client), newMetrics()
 	l := &gatewayLoop{Gateway: g, keys: k, health: newLiveness(), reconciler: newReconciler(kernel, g.Log, metrics), wake: m.changed}
 	l.events = newEvents(g.Env, "liqonet-gateway", g.Node, gatewayBurst, gatewayPause)
-	l.events.names = l.ID.StatusName() // two gateways of a node have different ones
-	l.drift.told = func(names []string) {
-		l.events.note("ConfigMap", g.ID.StatusName(), false, driftRestored, "others changed, restored: "+strings.Join(names, ", "))
+	l.events.names = l.ID.StatusName() // unique per gateway, as a node can run several
+	l.drift.onRestore = func(names []string) {
+		l.events.add("ConfigMap", g.ID.StatusName(), false, driftRestored, "others changed, restored: "+strings.Join(names, ", "))
 	}
 	l.health.serving = func() bool { return l.latest.Load() != nil } // from the first report on, which has a tunnel
 	l.newReporters()
 	l.echoes = newGatewayEchoes(g.Log, metrics, g.PodIP, g.Node, l.wake)
 	metrics.registry.MustRegister(newRefused(l.echoes.sockets.all), newMeasurements(g.ID, &l.latest))
 	defer l.close()
-	l.follow(m)
+	l.setUpStores(m)
 	run, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	defer context.AfterFunc(ctx, func() { l.drain(run); end() })()
-	defer l.farewell(ctx)
+	defer l.markUnknown(ctx)
 	return service{
 		Env: g.Env, health: l.health, mirror: m, metrics: metrics, kernel: kernel, step: l.step,
 		tasks: []func(context.Context){l.locations.run, l.statuses.run, l.watchTunnel, l.watchSuccessor, l.events.run},
 	}.run(run)
 }
 
-// close ends what dies with this process; the kernel's state stays.
+// close ends the parts that depend on this process; the kernel's state stays.
 func (l *gatewayLoop) close() {
 	l.echoes.close()
 	for _, t := range l.tunnels.list() {
@@ -102,22 +102,22 @@ func (l *gatewayLoop) close() {
 	}
 }
 
-// follow sets up what the gateway reads: the fabric, its peering's record, the nodes' reports, and its own two objects,
-// which others may change.
-func (l *gatewayLoop) follow(m *mirror) {
+// setUpStores sets up the objects that the gateway reads: the fabric, its peering's record, the nodes' reports, and its
+// own two objects, which others may change.
+func (l *gatewayLoop) setUpStores(m *mirror) {
 	one := func(s selected) cache.Store {
-		return follow(m, l.Client.CoreV1().ConfigMaps(l.Namespace), &corev1.ConfigMap{}, s)
+		return watchObjects(m, l.Client.CoreV1().ConfigMaps(l.Namespace), &corev1.ConfigMap{}, s)
 	}
 	l.fabric, l.peering = one(selected{name: records.FabricName}), one(selected{name: records.PeeringName(l.ID.Peering)})
 	l.location = one(selected{name: l.ID.Name(), quiet: true})
 	l.status = one(selected{name: l.ID.StatusName(), quiet: true})
-	l.leases = follow(m, l.Client.CoordinationV1().Leases(l.Namespace), &coordinationv1.Lease{}, selected{
+	l.leases = watchObjects(m, l.Client.CoordinationV1().Leases(l.Namespace), &coordinationv1.Lease{}, selected{
 		labels: labels.SelectorFromSet(labels.Set{records.LabelComponent: records.ComponentNode}),
 	})
 }
 
-// step is one pass. The firewall stands before the tunnel does: what needs the tunnel's link is left out of the
-// first pass and made by the one after it.
+// step is one pass. The firewall is applied before the tunnel exists: objects that need the tunnel's link are skipped
+// in the first pass and created by the one after it.
 func (l *gatewayLoop) step(context.Context) error {
 	if l.echoes.own.epoch == 0 {
 		l.echoes.own.epoch = l.beginEpoch()
@@ -130,8 +130,7 @@ func (l *gatewayLoop) step(context.Context) error {
 	return errors.Join(damage, l.serve(*v))
 }
 
-// serve brings kernel, tunnels and echoes into the state that a view asks for. A tunnel that cannot be brought holds up
-// none of the others.
+// serve reconciles kernel, tunnels and echoes with a view. A tunnel with an error does not block the others.
 func (l *gatewayLoop) serve(v gatewayView) error {
 	if done, err := l.serveNodes(v); done || err != nil {
 		return err
@@ -144,7 +143,7 @@ func (l *gatewayLoop) serve(v gatewayView) error {
 	l.passed = &v
 	changed, errTunnels := l.bringTunnels(v)
 	if changed {
-		l.reached = nil // what went with a link that was replaced is no drift
+		l.reached = nil // objects that were removed with a replaced link are not drift
 		if err := l.pass(want); err != nil {
 			return errors.Join(errTunnels, err)
 		}
@@ -152,8 +151,8 @@ func (l *gatewayLoop) serve(v gatewayView) error {
 	if errTunnels != nil && len(v.own().Tunnels) == 1 {
 		return errTunnels
 	}
-	l.tellUse(v)
-	if err := l.echoes.follow(v); err != nil {
+	l.reportUse(v)
+	if err := l.echoes.apply(v); err != nil {
 		return errors.Join(errTunnels, err)
 	}
 	if err := l.forgetHosts(v); err != nil {
@@ -164,8 +163,8 @@ func (l *gatewayLoop) serve(v gatewayView) error {
 	return errTunnels
 }
 
-// tellUse tells of tunnels that carry packets now and did not, or the other way round.
-func (l *gatewayLoop) tellUse(v gatewayView) {
+// reportUse writes an event for each tunnel that starts or stops carrying packets.
+func (l *gatewayLoop) reportUse(v gatewayView) {
 	before := l.served.Load()
 	if before == nil {
 		return
@@ -179,12 +178,12 @@ func (l *gatewayLoop) tellUse(v gatewayView) {
 		if why != "" {
 			message = fmt.Sprintf("the tunnel to gateway %d of the peer carries no packets: %s", i+1, why)
 		}
-		l.events.note("ConfigMap", l.ID.StatusName(), why == "", failover, message)
+		l.events.add("ConfigMap", l.ID.StatusName(), why == "", failover, message)
 	}
 }
 
-// forgetHosts drops the kernel's memory of connections to hosts that are exposed no more: it would lead to them
-// whatever comes under their addresses. What an earlier process left behind is not known; no rule lets it pass.
+// forgetHosts deletes the conntrack entries of hosts that are no longer exposed: these would forward any packets to
+// their addresses. Hosts of an earlier process are unknown, but no rule accepts their packets.
 func (l *gatewayLoop) forgetHosts(v gatewayView) error {
 	before := l.served.Load()
 	if before == nil {
@@ -203,8 +202,8 @@ func (l *gatewayLoop) forgetHosts(v gatewayView) error {
 	return nil
 }
 
-// view returns what the records ask of the gateway, nil if that is not known. In the place of one that cannot be read,
-// or was deleted, the last good one is taken, as long as this process lives; the error says so.
+// view returns the desired state from the records, nil if it is unknown. For a record that is unreadable or was
+// deleted, it uses the last valid version of this process, and returns an error as well.
 func (l *gatewayLoop) view() (*gatewayView, error) {
 	f, errFabric := single[records.Fabric](l.fabric, l.Namespace, records.FabricName)
 	if errFabric == nil && f.Overlay.Kind == "" {
@@ -233,14 +232,14 @@ func (l *gatewayLoop) view() (*gatewayView, error) {
 	}
 	nodes, refused := l.reports.read(l.leases)
 	l.metrics.refused.Set(float64(len(refused)))
-	l.tell(append(refused, errFabric, errPeering))
+	l.reportFaults(append(refused, errFabric, errPeering))
 	v := &gatewayView{id: l.ID, fabric: f, peering: p, nodes: nodes, claims: l.reports.claims, pod: l.PodIP, apiServers: l.Dialer.Dialed()}
 	v.unused, v.over = l.echoes.unused(v.own(), p.GatewayMode), l.echoes.own.outlived.Load()
 	return v, damage
 }
 
-// tell tells of records that are refused, where they are not the ones that were told last.
-func (l *gatewayLoop) tell(refused []error) {
+// reportFaults reports rejected records, if they differ from those reported last.
+func (l *gatewayLoop) reportFaults(refused []error) {
 	texts := []string{}
 	for _, err := range refused {
 		if err != nil && !errors.Is(err, errWaiting) {
@@ -255,7 +254,7 @@ func (l *gatewayLoop) tell(refused []error) {
 	if len(texts) > 0 {
 		some := firstTexts(texts)
 		l.Log.Warn("records are refused; what they said last stays", "cause", some)
-		l.events.note("ConfigMap", l.ID.StatusName(), false, recordRefused, strings.Join(some, "; "))
+		l.events.add("ConfigMap", l.ID.StatusName(), false, recordRefused, strings.Join(some, "; "))
 	}
 }
 

@@ -19,27 +19,27 @@ import (
 	"liqonet.io/liqonet/netops/tunnel"
 )
 
-// keepAlive keeps a client's translation on its way to the server open (RFC 4787: at least 30 s for UDP).
+// keepAlive keeps the NAT mapping of a client on the path to the server (RFC 4787: at least 30 s for UDP).
 const keepAlive = 15 * time.Second
 
-// gatewayView is all that a gateway knows of its cluster and its peering.
+// gatewayView is the state of its cluster and peering that a gateway has read.
 type gatewayView struct {
 	id      records.GatewayID
 	fabric  records.Fabric
 	peering records.Peering
 	nodes   []reportedNode // sorted by name
-	claims  claimants      // of all reports that were read last, whatever view has it
+	claims  claimants      // of all reports in the last read, whichever view has them
 	pod     netip.Addr     // of the gateway
 	unused  map[int]string // tunnels that carry no packets of pods, by number, and why
 	over    bool           // a later pod has the tunnels
 
-	apiServers []netip.Addr // with which this gateway has connections
+	apiServers []netip.Addr // remote addresses of this gateway's connections
 }
 
-// own is what the record says of this gateway.
+// own returns the record's entry for this gateway.
 func (v gatewayView) own() records.LocalGateway { return v.peering.Gateways[v.id.Number-1] }
 
-// wanted is what the state of the gateway's kernel follows from.
+// wanted returns the input for the state of the gateway's kernel.
 func (v gatewayView) wanted() datapath.Gateway {
 	nodes := make([]records.Node, 0, len(v.nodes))
 	for _, n := range latestFirst(v.nodes) {
@@ -48,7 +48,7 @@ func (v gatewayView) wanted() datapath.Gateway {
 	return v.wantedOf(nodes)
 }
 
-// wantedOf is the same with some nodes alone.
+// wantedOf is wanted with some nodes only.
 func (v gatewayView) wantedOf(nodes []records.Node) datapath.Gateway {
 	g := datapath.Gateway{Fabric: v.fabric, Peering: v.peering, Number: v.id.Number, Nodes: nodes, Pod: v.pod, Unused: map[int]bool{}}
 	for number := range v.unused {
@@ -57,13 +57,13 @@ func (v gatewayView) wantedOf(nodes []records.Node) datapath.Gateway {
 	return g
 }
 
-// state returns what the kernel in the gateway's namespace is to hold.
+// state returns the desired state of the kernel in the gateway's namespace.
 func (v gatewayView) state() netops.State { return v.wanted().State() }
 
-// exposed are the hosts that the peer may reach.
+// exposed returns the hosts that the peer may reach.
 func (v gatewayView) exposed() []records.Exposed { return v.wantedOf(nil).Exposed() }
 
-// keys are this side's secrets of the tunnel, and when the key pair was made; zero: not known.
+// keys are this side's secrets of the tunnel, and the creation time of the key pair; zero: unknown.
 type keys struct {
 	private, preshared tunnel.Secret
 	created            time.Time
@@ -81,13 +81,13 @@ func readKeys(dir string) (keys, error) {
 			return k, fmt.Errorf("read tunnel key %s: %w", name, err)
 		}
 	}
-	text, _ := os.ReadFile(filepath.Join(dir, records.CreatedKey)) // no key depends on it
+	text, _ := os.ReadFile(filepath.Join(dir, records.CreatedKey)) // optional: no key depends on it
 	k.created, _ = time.Parse(time.RFC3339, string(text))
 	return k, nil
 }
 
-// tunnel returns the wanted state of the WireGuard device to the peer's gateway of a number. It may use the peer's pod
-// and external CIDRs and its tunnel address, nothing else.
+// tunnel returns the desired state of the WireGuard device to the peer's gateway of a number. Its allowed IPs are the
+// peer's pod and external CIDRs and its tunnel address only.
 func (v gatewayView) tunnel(k keys, number int) (tunnel.Config, error) {
 	p, t := v.peering, v.own().Tunnels[number-1]
 	public, err := wgtypes.ParseKey(t.PublicKey)

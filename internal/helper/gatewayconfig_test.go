@@ -18,8 +18,8 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// TestGatewayState: nodes that have not found the gateway, what a node cannot claim and hosts that are none outside
-// are left out.
+// TestGatewayState checks that nodes without the gateway, ranges that a node cannot claim and hosts that are not
+// outside the cluster are omitted.
 func TestGatewayState(t *testing.T) {
 	via := func(source string) map[records.GatewayID]netip.Addr {
 		return map[records.GatewayID]netip.Addr{firstGateway("b"): netip.MustParseAddr(source)}

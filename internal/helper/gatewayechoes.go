@@ -16,25 +16,25 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// gatewayEchoes answer the echoes that reach a gateway: of nodes in the overlay, of the peer's gateways in the tunnels,
-// and outside both, of those that measure the path MTU to here.
+// gatewayEchoes answers the echoes that reach a gateway: from nodes in the overlay, from the peer's gateways in the
+// tunnels, and outside both, from nodes and gateways that measure the path MTU to this one.
 type gatewayEchoes struct {
 	log     *slog.Logger
 	pod     netip.Addr // of this gateway
 	sockets echoSockets
 	nodes   *nodePaths
 	peers   *peerNodes
-	wake    chan<- struct{} // calls for a pass
+	wake    chan<- struct{} // triggers a pass
 	own     succession      // of this pod
-	// endpoints are those that the server has sent, where this is the client.
+	// endpoints are the addresses that the server has sent, if this is the client.
 	endpoints *peerEndpoints
 	renewing  sync.Mutex // of one tunnel at a time
 
 	mu       sync.Mutex      // guards what follows
 	tunnels  []*tunnelEchoes // by the number of the peer's gateway, less one
 	several  bool            // this cluster has other gateways to the peer
-	draining bool            // this one is about to end
-	ending   time.Time       // since when it announces its end: that it has no way on; zero: it does not
+	draining bool            // this gateway is about to end
+	ending   time.Time       // since when it announces that it cannot forward; zero: it does not
 }
 
 func newGatewayEchoes(log *slog.Logger, m *metrics, pod netip.Addr, node string, wake chan<- struct{}) *gatewayEchoes {
@@ -51,14 +51,14 @@ func (g *gatewayEchoes) close() {
 	g.sockets.close()
 }
 
-// all are the echoes of all tunnels.
+// all returns the echoes of all tunnels.
 func (g *gatewayEchoes) all() []*tunnelEchoes {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.tunnels)
 }
 
-// tunnel are the echoes of the tunnel of a number, from 1, which begin where there are none yet.
+// tunnel returns the echoes of the tunnel of a number, from 1, and creates them if necessary.
 func (g *gatewayEchoes) tunnel(number int) *tunnelEchoes {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -68,7 +68,7 @@ func (g *gatewayEchoes) tunnel(number int) *tunnelEchoes {
 	return g.tunnels[number-1]
 }
 
-// keep ends the echoes of all tunnels but the first ones.
+// keep ends the echoes of all tunnels except the first ones.
 func (g *gatewayEchoes) keep(first int) {
 	g.mu.Lock()
 	gone := slices.Clone(g.tunnels[min(first, len(g.tunnels)):])
@@ -80,14 +80,14 @@ func (g *gatewayEchoes) keep(first int) {
 	}
 }
 
-// tunnelSocket names the socket of a tunnel: "tunnel", "tunnel2".
+// tunnelSocket returns the name of a tunnel's socket: "tunnel", "tunnel2".
 func tunnelSocket(number int) string {
 	return strings.TrimPrefix(netops.TunnelLink(number), netops.Prefix)
 }
 
-// follow answers and asks as a view requires. It is called after a pass: the addresses exist.
-func (g *gatewayEchoes) follow(v gatewayView) error {
-	g.heed(v)
+// apply answers and sends echoes as a view requires. It is called after a pass: the addresses exist.
+func (g *gatewayEchoes) apply(v gatewayView) error {
+	g.update(v)
 	own := v.own()
 	_, overlay := g.sockets.listen("overlay", own.Address, limited(echo.Responder{Answer: g.answer}))
 	_, underlay := g.sockets.listen("underlay", g.pod, limited(echo.Responder{Accepts: g.knows}))
@@ -103,30 +103,30 @@ func (g *gatewayEchoes) follow(v gatewayView) error {
 	return errors.Join(errs...)
 }
 
-// heed takes what a view says.
-func (g *gatewayEchoes) heed(v gatewayView) {
-	g.nodes.follow(v)
-	g.peers.follow(v.peering.Peer.ExternalCIDR)
-	g.endpoints.follow(v)
+// update applies a new view.
+func (g *gatewayEchoes) update(v gatewayView) {
+	g.nodes.update(v)
+	g.peers.update(v.peering.Peer.ExternalCIDR)
+	g.endpoints.update(v)
 	g.mu.Lock()
 	g.several = len(v.peering.Gateways) > 1
 	g.mu.Unlock()
 	for i := range v.own().Tunnels {
-		g.tunnel(i+1).follow(v, i+1, g.wake)
+		g.tunnel(i+1).update(v, i+1, g.wake)
 	}
 }
 
-// unused are the tunnels that carry no packets of pods, by number, and why; none where there is one tunnel.
+// unused returns the tunnels that carry no packets of pods, by number, and why; nil if there is one tunnel.
 func (g *gatewayEchoes) unused(own records.LocalGateway, mode records.GatewayMode) map[int]string {
 	if len(own.Tunnels) < 2 {
 		return nil
 	}
-	stands, reasons := make([]standing, len(own.Tunnels)), make([]string, len(own.Tunnels))
+	standings, reasons := make([]standing, len(own.Tunnels)), make([]string, len(own.Tunnels))
 	for i := range own.Tunnels {
-		stands[i], reasons[i] = g.tunnel(i + 1).standing()
+		standings[i], reasons[i] = g.tunnel(i + 1).standing()
 	}
 	unused := map[int]string{}
-	for i, is := range unusedOf(stands, mode) {
+	for i, is := range unusedOf(standings, mode) {
 		if is {
 			unused[i+1] = reasons[i]
 		}
@@ -134,8 +134,8 @@ func (g *gatewayEchoes) unused(own records.LocalGateway, mode records.GatewayMod
 	return unused
 }
 
-// answer is the answer to an echo of a node. Where there are other gateways, it reports whether this one has no way on.
-// Tunnels have to be good for a moment, so that a peer cannot have nodes change their minds faster than that.
+// answer returns the answer to an echo of a node. With several gateways, it also reports whether this one cannot
+// forward. A tunnel counts only after it has been good for a moment, so that a peer cannot make nodes switch faster.
 func (g *gatewayEchoes) answer(from netip.AddrPort, m echo.Message) echo.Content {
 	c := g.nodes.answer(from, m)
 	g.mu.Lock()
@@ -146,8 +146,8 @@ func (g *gatewayEchoes) answer(from netip.AddrPort, m echo.Message) echo.Content
 	return c
 }
 
-// toPeer is what each echo tells a gateway of the peer. Where there are other gateways, it says that no node reaches
-// this one.
+// toPeer returns the content of each echo to a gateway of the peer. With several gateways, it also reports whether no
+// node reaches this one.
 func (g *gatewayEchoes) toPeer() echo.Content {
 	c := g.nodes.name()
 	g.mu.Lock()
@@ -157,38 +157,38 @@ func (g *gatewayEchoes) toPeer() echo.Content {
 	return c
 }
 
-// compare finds the tunnels to gateways that reach fewer nodes than another one does. A node that none reaches makes no
-// difference.
+// compare marks the tunnels to gateways that reach fewer nodes than another one does. A node that no gateway reaches
+// does not matter.
 func (g *gatewayEchoes) compare() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	most := uint32(0)
 	for _, t := range g.tunnels {
-		if s, _ := t.standing(); s == returned || s >= partial {
+		if s, _ := t.standing(); s == recovered || s >= partial {
 			most = max(most, t.nodes.Load())
 		}
 	}
 	for _, t := range g.tunnels {
-		if nodes := t.nodes.Load(); t.partial.note(nodes != 0 && nodes < most) {
+		if nodes := t.nodes.Load(); t.partial.set(nodes != 0 && nodes < most) {
 			notify(g.wake)
 		}
 	}
 }
 
-// limited is a responder that answers no more than all nodes of a cluster ask, and to one address no more than twice
-// what the kernel lets through of one node. Inside the overlay a node can use another one's address: it cannot use up
-// the limit of that.
+// limited returns a responder that answers no more than all nodes of a cluster send, and to one address no more than
+// twice what the kernel accepts from one node. Inside the overlay a node can use another one's address, but it cannot
+// exhaust the limit of that node.
 func limited(r echo.Responder) *echo.Responder {
 	r.Rate, r.Burst, r.Each = netops.EchoesOfNodes, netops.EchoesOfNodes, 2*netops.EchoesOfNode
 	return &r
 }
 
-// knows reports whether an address may measure the path MTU to here: nodes of this cluster and, at the server, the
-// sender of the tunnel's packets.
+// knows reports whether an address may measure the path MTU to this gateway: nodes of this cluster and, at the server,
+// the source of the tunnel's packets.
 func (g *gatewayEchoes) knows(from netip.AddrPort) bool {
 	serves := func(t *tunnelEchoes) bool { return t.serves(from.Addr()) }
 	return g.nodes.send(from.Addr()) || slices.ContainsFunc(g.all(), serves)
 }
 
-// underlay is the socket outside overlay and tunnels; nil: there is none yet.
+// underlay returns the socket outside overlay and tunnels; nil if there is none yet.
 func (g *gatewayEchoes) underlay() *echo.Socket { return g.sockets.all()["underlay"] }

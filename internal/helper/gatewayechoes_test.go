@@ -16,7 +16,7 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// testView is that of a gateway with two nodes.
+// testView returns the view of a gateway with two nodes.
 func testView() gatewayView {
 	return gatewayView{id: firstGateway("b"), fabric: testFabric(), peering: testPeering(), nodes: []reportedNode{
 		{Node: &records.Node{Name: "n1", Internal: netip.MustParseAddr("10.80.0.7")}},
@@ -24,21 +24,21 @@ func testView() gatewayView {
 	}}
 }
 
-// testEchoes are those of a gateway with a view, which has no sockets.
+// testEchoes returns the echoes of a gateway with a view, without sockets.
 func testEchoes(v gatewayView) (*gatewayEchoes, *metrics) {
 	m := newMetrics()
 	g := newGatewayEchoes(slog.New(slog.DiscardHandler), m, gatewayAddress, "n9", nil)
-	g.heed(v)
+	g.update(v)
 	return g, m
 }
 
-// echoOf is what a node sends.
+// echoOf returns the echo of a node.
 func echoOf(from string, r echo.Report) (netip.AddrPort, echo.Message) {
 	return netip.AddrPortFrom(netip.MustParseAddr(from), 6092), echo.Message{Content: echo.Content{Report: r}}
 }
 
-// TestLearn: a peer names addresses of nodes, real ones, in its external CIDR's first half; this side calls them by
-// the range in which it sees them.
+// TestLearn checks that a peer can name real addresses of nodes in the first half of its external CIDR only, and that
+// they are remapped.
 func TestLearn(t *testing.T) {
 	g, m := testEchoes(testView())
 	g.peers.learn(netip.Addr{})
@@ -79,12 +79,12 @@ func TestPeerNodesAgeAndStay(t *testing.T) {
 	})
 }
 
-// TestFromNode: a node speaks for itself, and only one of this cluster is heard.
+// TestFromNode checks that a node can report for itself only, and must be one of this cluster.
 func TestFromNode(t *testing.T) {
 	g, _ := testEchoes(testView())
 	internal := netip.MustParseAddr("10.80.0.7")
-	report := echo.Report{Internal: internal, OverlayRTT: time.Millisecond, Verified: true, VerifiedAge: time.Second, VerifiedRTT: 2 * time.Millisecond}
-	g.nodes.answer(echoOf("10.80.0.8", report)) // speaks for another
+	report := echo.Report{Internal: internal, OverlayRTT: time.Millisecond, Proven: true, ProofAge: time.Second, ProofRTT: 2 * time.Millisecond}
+	g.nodes.answer(echoOf("10.80.0.8", report)) // reports for another node
 	stranger := report
 	stranger.Internal = netip.MustParseAddr("10.80.0.99")
 	g.nodes.answer(echoOf("10.80.0.99", stranger))
@@ -101,7 +101,7 @@ func TestFromNode(t *testing.T) {
 	}
 }
 
-// TestNameNode names the live nodes to the peer in turn, by their external addresses.
+// TestNameNode checks that the gateway sends its live nodes to the peer in turn, by their external addresses.
 func TestNameNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := testEchoes(testView())
@@ -127,7 +127,7 @@ func TestNameNode(t *testing.T) {
 	})
 }
 
-// TestWitnesses: a few nodes that are alive are asked, and stay; the gateway's own only where there is no other.
+// TestWitnesses checks that a few live nodes are witnesses and stay so; the gateway's own only if there is no other.
 func TestWitnesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNodePaths(newMetrics(), "n0")
@@ -145,7 +145,7 @@ func TestWitnesses(t *testing.T) {
 			}
 			return asked
 		}
-		n.follow(gatewayView{nodes: all})
+		n.update(gatewayView{nodes: all})
 		if n.watched() || len(n.witnesses) != 0 {
 			t.Error("witnesses before any node was heard")
 		}

@@ -14,9 +14,9 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// serveNodes is a pass for a view that differs from the one before in pods of nodes alone. It changes their routes and
+// serveNodes is a pass for a view that differs from the previous one only in pods of nodes. It changes their routes and
 // reads nothing else: a cluster with pods of a pool has a route for each, and reading fifty thousand takes a fifth of a
-// second. Whatever else differs, in the records or in the kernel, is left to a complete pass; done is false then.
+// second. All other differences, in the records or in the kernel, need a complete pass; done is false then.
 func (l *gatewayLoop) serveNodes(v gatewayView) (done bool, err error) {
 	if l.passed == nil || !l.undisturbed() {
 		return false, nil
@@ -38,14 +38,14 @@ func (l *gatewayLoop) serveNodes(v gatewayView) (done bool, err error) {
 	if changed, err := l.bringTunnels(v); changed || err != nil {
 		return false, nil //nolint:nilerr // the complete pass that follows returns it
 	}
-	if err := l.echoes.follow(v); err != nil {
+	if err := l.echoes.apply(v); err != nil {
 		return false, err
 	}
 	l.served.Store(&v)
 	return true, nil
 }
 
-// routesTo is the difference of the states that two views ask for, if it consists of routes to pods.
+// routesTo returns the difference between the states of two views, if it consists of routes to pods.
 func (v gatewayView) routesTo(next gatewayView) (plan netops.Plan, ok bool) {
 	if !v.sameButNodes(next) {
 		return plan, false
@@ -54,18 +54,18 @@ func (v gatewayView) routesTo(next gatewayView) (plan netops.Plan, ok bool) {
 	if next.shares(gone, come) {
 		return plan, false
 	}
-	// What both states have in common cancels out.
+	// The common part of both states cancels out.
 	plan = netops.Diff(v.wantedOf(gone).State(), next.wantedOf(come).State())
 	return plan, !slices.ContainsFunc(plan.Steps, func(s netops.Step) bool { _, is := s.Object.(netops.Route); return !is })
 }
 
-// sameButNodes reports whether two views differ in nothing but what nodes report.
+// sameButNodes reports whether two views differ only in the reports of nodes.
 func (v gatewayView) sameButNodes(o gatewayView) bool {
 	return v.id == o.id && v.pod == o.pod && v.over == o.over && maps.Equal(v.unused, o.unused) &&
 		reflect.DeepEqual(v.fabric, o.fabric) && reflect.DeepEqual(v.peering, o.peering)
 }
 
-// without returns the reports in v that are not in o, or were written again: the latest counts where two claim one pod.
+// without returns the reports in v that are not in o, or were rewritten: if two claim one pod, the latest counts.
 func (v gatewayView) without(o gatewayView) (only []records.Node) {
 	others := o.nodes // both are in order
 	for _, n := range v.nodes {
@@ -79,8 +79,7 @@ func (v gatewayView) without(o gatewayView) (only []records.Node) {
 	return only
 }
 
-// shares reports whether a range of nodes whose reports changed is one of another node, too: who has it then follows
-// from all reports.
+// shares reports whether a range in the changed reports is also another node's: its owner then depends on all reports.
 func (v gatewayView) shares(gone, come []records.Node) bool {
 	before, twice := claimed(gone)
 	after, again := claimed(come)
@@ -96,7 +95,7 @@ func (v gatewayView) shares(gone, come []records.Node) bool {
 	return false
 }
 
-// claimed are the ranges of pods that nodes report; twice: two of them report one.
+// claimed returns the ranges of pods in reports; twice is whether two of them have the same range.
 func claimed(nodes []records.Node) (all map[netip.Prefix]bool, twice bool) {
 	all = map[netip.Prefix]bool{}
 	for _, n := range nodes {

@@ -15,8 +15,8 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// TestRoutesToNodes: the routes that follow from the reports of some nodes are those that follow from all reports,
-// whatever nodes report: pods that move, pods of two nodes at once, nodes that come and go.
+// TestRoutesToNodes checks that updating the routes from some reports has the same result as from all reports: with
+// moving pods, pods of two nodes at once, and nodes that come and go.
 func TestRoutesToNodes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const nodes, pods, rounds = 6, 12, 1000
@@ -41,7 +41,7 @@ func TestRoutesToNodes(t *testing.T) {
 		for range 1 + random.IntN(2) {
 			i := random.IntN(nodes)
 			if at := slices.IndexFunc(next.nodes, func(n reportedNode) bool { return n.Name == fmt.Sprintf("n%d", i) }); at >= 0 && random.IntN(5) == 0 {
-				next.nodes[at].version = fmt.Sprint(1000 + round) // the same report, written again
+				next.nodes[at].version = fmt.Sprint(1000 + round) // the same report, rewritten
 				continue
 			}
 			next.nodes = slices.DeleteFunc(next.nodes, func(n reportedNode) bool { return n.Name == fmt.Sprintf("n%d", i) })
@@ -79,7 +79,7 @@ func TestRoutesToNodes(t *testing.T) {
 	}
 }
 
-// routesOf are the routes of a state, by table and destination.
+// routesOf returns the routes of a state, by table and destination.
 func routesOf(s netops.State) map[string]netops.Route {
 	all := map[string]netops.Route{}
 	for _, r := range s.Routes {

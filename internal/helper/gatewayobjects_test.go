@@ -18,10 +18,10 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// comparable lets cmp look at addresses.
+// comparable makes cmp compare addresses.
 var comparable = cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{}, netip.AddrPort{})
 
-// secondPeering is one with cluster c, besides that with b.
+// secondPeering is a peering with cluster c, besides that with b.
 func secondPeering() records.Peering {
 	p := testPeering()
 	p.Name, p.Peer.Name, p.Peer.ClusterID = "c", "c", "id-c"
@@ -35,7 +35,7 @@ func secondGateway() records.Gateway {
 	return records.Gateway{Version: records.SchemaVersion, Pod: "gateway-c-x", Node: "n2", PodIP: netip.MustParseAddr("10.244.2.9")}
 }
 
-// hostileTexts are what a gateway may write into its objects.
+// hostileTexts are possible contents of a gateway's objects.
 func hostileTexts(t *testing.T) []string {
 	other := testPeering()
 	other.Peer.PodCIDRs, other.Peer.ExternalCIDR = []records.Mapping{mapping("0.0.0.0/1", "0.0.0.0/1")}, mapping("128.0.0.0/1", "128.0.0.0/1")
@@ -50,7 +50,7 @@ func hostileTexts(t *testing.T) []string {
 		documents = append(documents, g)
 	}
 	g := testGateway()
-	g.Endpoint = netip.MustParseAddrPort("10.12.3.4:51840") // among those of c
+	g.Endpoint = netip.MustParseAddrPort("10.12.3.4:51840") // in the ranges of c
 	g.PeerNodes = addrs("10.72.0.3", "172.31.1.10", "10.71.0.3")
 	documents = append(documents, g)
 	texts := []string{"", "x", "version: 1\n", "version: 2\n", "version: 3\n", strings.Repeat("y", 1<<16)}
@@ -64,8 +64,8 @@ func hostileTexts(t *testing.T) []string {
 	return texts
 }
 
-// TestGatewayObjectsConcernTheirPeering: whatever the two objects of a gateway contain, fabric, guard and other
-// peerings are the same to nodes.
+// TestGatewayObjectsConcernTheirPeering checks that the two objects of a gateway, whatever they contain, do not affect
+// fabric, guard and other peerings on nodes.
 func TestGatewayObjectsConcernTheirPeering(t *testing.T) {
 	t.Parallel()
 	second := secondPeering()
@@ -97,7 +97,7 @@ func TestGatewayObjectsConcernTheirPeering(t *testing.T) {
 	}
 }
 
-// concernsOnlyB compares what two views lead to, but for how peering b is served.
+// concernsOnlyB compares the states of two views, except for the path of peering b.
 func concernsOnlyB(want, got nodeView) error {
 	gateways := maps.Clone(got.gateways)
 	delete(gateways, firstGateway("b"))

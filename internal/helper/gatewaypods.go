@@ -15,31 +15,31 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// gatewayGrace is how long a node goes on sending to a gateway whose pod is gone. A pod that was deleted by force is
-// replaced within about a second: until then packets are lost on the way, while without a gateway new connections would
-// fail at once with "no route to host". No plugin that is known gives an address away so soon, and a pod on the same
-// node that has it ends the grace.
+// gatewayGrace is how long a node keeps sending to a gateway whose pod no longer exists. A pod that was deleted by
+// force is replaced within about a second: until then packets are lost on the path, while without a gateway new
+// connections would fail immediately with "no route to host". No known plugin reassigns an address so soon, and a pod
+// on the same node that has the address ends the grace period.
 const gatewayGrace = 5 * time.Second
 
-// located is a gateway that was taken for one, and since when its pod is missing.
+// located is a gateway whose pod was found, and since when its pod is missing.
 type located struct {
 	gateway records.Gateway
-	gone    time.Time // zero: its pod is there
+	gone    time.Time // zero: its pod exists
 }
 
-// errNoPod says that the pod is not there which a gateway says it is. So it is for a moment when a pod is replaced.
+// errNoPod means that the pod in a gateway's record does not exist. This is temporary while a pod is replaced.
 var errNoPod = errors.New("there is no such pod")
 
-// locate returns where a gateway is: where its record says, if the pod is there that it names. A record alone
-// proves nothing: a gateway writes it itself, nodes send the peer's packets there and take what comes from there for
-// the peer's, and the address goes to another pod some day. Else it is where it was last, while its pod is there and a
-// moment longer.
-func (m *memory) locate(id records.GatewayID, cm *corev1.ConfigMap, o nodeObjects, now time.Time) (records.Gateway, bool, error) {
+// gatewayNode returns the location of a gateway from its record, if the pod in the record exists. A record alone is not
+// trusted: a gateway writes it itself, nodes send the peer's packets to its address and accept the peer's packets from
+// it, and another pod gets the address some day. Otherwise it returns the last location, while that pod exists and for
+// a grace period.
+func (m *lastValid) gatewayNode(id records.GatewayID, cm *corev1.ConfigMap, o nodeObjects, now time.Time) (records.Gateway, bool, error) {
 	last, known := m.gateways[id]
 	lastPod, lastErr := o.pod(id, last.gateway)
 	g, pod, err := o.recorded(id, cm)
 	if err == nil && pod != nil {
-		// One that is about to end does not take over from one that is there to stay.
+		// A terminating pod does not replace a pod that is not terminating.
 		stays := known && lastErr == nil && lastPod.DeletionTimestamp == nil
 		if pod.DeletionTimestamp == nil || !stays {
 			m.gateways[id] = located{gateway: g}
@@ -62,10 +62,10 @@ func (m *memory) locate(id records.GatewayID, cm *corev1.ConfigMap, o nodeObject
 	return last.gateway, true, err
 }
 
-// recorded returns the gateway of a record and its pod, nil where the gateway has not written yet.
+// recorded returns the gateway of a record and its pod, nil if the gateway has not written the record yet.
 func (o nodeObjects) recorded(id records.GatewayID, cm *corev1.ConfigMap) (records.Gateway, *corev1.Pod, error) {
 	if cm == nil || cm.Data[records.DataKey] == "" {
-		return records.Gateway{}, nil, nil // made by the CLI
+		return records.Gateway{}, nil, nil // created by the CLI
 	}
 	g, err := recordOf[records.Gateway](cm)
 	if err != nil {
@@ -78,8 +78,8 @@ func (o nodeObjects) recorded(id records.GatewayID, cm *corev1.ConfigMap) (recor
 	return g, pod, err
 }
 
-// nextAge is how long it takes until the next gateway is not used any more because its pod is gone; 0: none is.
-func (m *memory) nextAge(now time.Time) time.Duration {
+// nextAge returns the time until the next gateway expires because its pod no longer exists; 0: none.
+func (m *lastValid) nextAge(now time.Time) time.Duration {
 	next := time.Duration(0)
 	for _, l := range m.gateways {
 		if l.gone.IsZero() {
@@ -92,10 +92,9 @@ func (m *memory) nextAge(now time.Time) time.Duration {
 	return next
 }
 
-// pod returns the pod of a gateway if it is the one that the gateway says, and the address is none of the cluster's
-// own. The status of a pod is written by its node: no pod of this node has the address of a gateway on another one. A
-// pod's address is known to the API server somewhat later than to the pod: until then no other pod of this node has it
-// in any case.
+// pod returns the pod of a gateway if it matches the record, and the address is not one of the cluster's own. A pod's
+// node writes its status: no pod of this node has the address of a gateway on another one. The API server knows a pod's
+// address somewhat later than the pod: until then no other pod of this node may have it in any case.
 func (o nodeObjects) pod(id records.GatewayID, g records.Gateway) (*corev1.Pod, error) {
 	i := slices.IndexFunc(o.gateways, func(pod *corev1.Pod) bool { return pod.Namespace == o.namespace && pod.Name == g.Pod })
 	if i < 0 {
@@ -120,19 +119,19 @@ func (o nodeObjects) pod(id records.GatewayID, g records.Gateway) (*corev1.Pod, 
 	return pod, o.checkAddress(g)
 }
 
-// checkAddress refuses an address that no pod on the gateway's node can have.
+// checkAddress rejects an address that no pod on the gateway's node can have.
 func (o nodeObjects) checkAddress(g records.Gateway) error {
 	if own := o.ranges(); len(own) > 0 && cidr.Contains(own, g.PodIP) != (g.Node == o.node.Name) {
 		return fmt.Errorf("pods of node %s are in %v, and %s runs on node %s", o.node.Name, own, g.PodIP, g.Node)
 	}
-	if peer, is := o.taken.overlapping(cidr.Single(g.PodIP)); is {
+	if peer, is := o.conflicts.overlapping(cidr.Single(g.PodIP)); is {
 		return fmt.Errorf("%s is in range %s of peering %q", g.PodIP, peer.prefix, peer.peering)
 	}
 	return o.noPods.conflict(cidr.Single(g.PodIP))
 }
 
-// ranges are those of this node's pods, and of no other ones: nil where that is not known, as the plugin gives pods
-// other addresses, or there is no pod yet.
+// ranges returns the ranges that only this node's pods use: nil if unknown, as the plugin gives pods other addresses,
+// or there is no pod yet.
 func (o nodeObjects) ranges() []netip.Prefix {
 	p := podsOf(o.node, o.pods)
 	inside := func(pod *corev1.Pod) bool {
@@ -147,8 +146,8 @@ func (o nodeObjects) ranges() []netip.Prefix {
 	return p.cidrs
 }
 
-// bearer is a pod of this node, other than a gateway's own, that has the gateway's address; nil if there is none. The
-// own pod may be among the node's while it is not among gateways: the two lists are followed apart.
+// bearer returns a pod of this node, other than a gateway's own, that has the gateway's address; nil if there is none.
+// The gateway's own pod may be among the node's pods but not yet among gateways: these are two watches.
 func (o nodeObjects) bearer(g records.Gateway) *corev1.Pod {
 	i := slices.IndexFunc(o.pods, func(pod *corev1.Pod) bool {
 		own := pod.Namespace == o.namespace && pod.Name == g.Pod
@@ -164,14 +163,14 @@ func bears(pod *corev1.Pod, a netip.Addr) bool {
 	return slices.ContainsFunc(pod.Status.PodIPs, func(ip corev1.PodIP) bool { return ip.IP == a.String() })
 }
 
-// ended reports whether a pod has nothing that runs: it keeps its address in its status while another one has it.
+// ended reports whether no container of a pod runs: its status keeps its address while another pod has it.
 func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// bounded is a gateway's record without what does not concern its own peering: probed nodes that are not the peer's,
-// and endpoints in ranges of other peerings. Packets of the gateway's pod to an endpoint pass the guard, so there are
-// at most as many endpoints as tunnels.
+// bounded returns a gateway's record without data that does not concern its own peering: probed nodes that are not the
+// peer's, and endpoints in ranges of other peerings. Packets of the gateway's pod to an endpoint pass the guard, so the
+// number of endpoints is limited to that of tunnels.
 func (v nodeView) bounded(p records.Peering, g records.Gateway) records.Gateway {
 	nodes := cidr.Lower(p.Peer.ExternalCIDR.Seen)
 	g.PeerNodes = slices.DeleteFunc(slices.Clone(g.PeerNodes), func(a netip.Addr) bool { return !nodes.Contains(a) })
@@ -179,7 +178,7 @@ func (v nodeView) bounded(p records.Peering, g records.Gateway) records.Gateway 
 		if !e.Addr().Is4() {
 			return true
 		}
-		other, taken := v.taken.overlapping(cidr.Single(e.Addr()))
+		other, taken := v.conflicts.overlapping(cidr.Single(e.Addr()))
 		return taken && other.peering != p.Name || cidr.Contains(v.heldBack, e.Addr())
 	}
 	if foreign(g.Endpoint) {

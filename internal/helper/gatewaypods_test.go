@@ -16,10 +16,10 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// gatewayOf is where a view has peering b's gateway; the zero value: nowhere.
+// gatewayOf returns the address of peering b's gateway in a view; the zero value: unknown.
 func gatewayOf(v nodeView) netip.Addr { return v.gateways[firstGateway("b")].PodIP }
 
-// TestGatewaysArePods: a gateway is where it says only if the pod is there that it names.
+// TestGatewaysArePods checks that a gateway's record counts only if the pod in it exists.
 func TestGatewaysArePods(t *testing.T) {
 	another := func(edit func(*corev1.Pod)) *corev1.Pod {
 		p := gatewayPod("b", testGateway())
@@ -36,12 +36,12 @@ func TestGatewaysArePods(t *testing.T) {
 	elsewhere := func(p *corev1.Pod) { p.Spec.NodeName = "n2" }
 	onN2 := func(g *records.Gateway) { g.Node = "n2" }
 	type test struct {
-		pod   func(*corev1.Pod) // what is otherwise about the gateway's pod
+		pod   func(*corev1.Pod) // change of the gateway's pod
 		write func(*records.Gateway)
-		pods  []*corev1.Pod // of the node
+		pods  []*corev1.Pod // on the node
 		taken bool
 	}
-	// address is a pod on another node with an address that no pod has, in record and status.
+	// address is the address of a pod on another node that no other pod has, in record and status.
 	address := func(a string) test {
 		return test{
 			pod: func(p *corev1.Pod) {
@@ -111,7 +111,7 @@ func TestGatewaysArePods(t *testing.T) {
 	}
 }
 
-// TestGatewayAges: where a pod is gone its address is used a moment longer, and not if another pod has it.
+// TestGatewayAges checks that the address of a removed pod is used for a grace period, unless another pod has it.
 func TestGatewayAges(t *testing.T) {
 	w := connected(t)
 	w.view()
@@ -127,7 +127,7 @@ func TestGatewayAges(t *testing.T) {
 	if v = w.view(); gatewayOf(v) != testGateway().PodIP || v.aging != time.Second {
 		t.Errorf("a second before the end: gateway %s, until %s", gatewayOf(v), v.aging)
 	}
-	w.objects.gateways = append(w.objects.gateways, pod) // as after a list that was late
+	w.objects.gateways = append(w.objects.gateways, pod) // as after a late list
 	if v = w.view(); gatewayOf(v) != testGateway().PodIP || v.aging != 0 {
 		t.Errorf("the pod is back: gateway %s, until %s", gatewayOf(v), v.aging)
 	}
@@ -153,7 +153,7 @@ func TestGatewayAges(t *testing.T) {
 	}
 }
 
-// TestGatewayIsRemoved: nothing is remembered of a gateway that its peering has no more, also where its pod went first.
+// TestGatewayIsRemoved checks that a removed gateway is not cached, even if its pod was removed first.
 func TestGatewayIsRemoved(t *testing.T) {
 	w := connected(t)
 	one, two := testPeering(), testPeering()
@@ -184,8 +184,8 @@ func TestGatewayIsRemoved(t *testing.T) {
 	}
 }
 
-// TestGatewayIsReplaced: a new gateway takes over as soon as it has written where it is, whatever the API server shows
-// first, and a record that is damaged meanwhile costs nothing.
+// TestGatewayIsReplaced checks that a new gateway takes over as soon as it has written its location, in any order of
+// the API server's events, and despite a record that is damaged in between.
 func TestGatewayIsReplaced(t *testing.T) {
 	w := connected(t)
 	w.view()
@@ -201,7 +201,7 @@ func TestGatewayIsReplaced(t *testing.T) {
 	if v := w.view(); gatewayOf(v) != next.PodIP || len(w.faults) > 0 {
 		t.Errorf("the pod is here, its address not: gateway %s, faults %v", gatewayOf(v), w.faults)
 	}
-	w.put(gatewayMap(t, "b", testGateway())) // the old one, as it ends
+	w.put(gatewayMap(t, "b", testGateway())) // by the old one, as it ends
 	if v := w.view(); gatewayOf(v) != next.PodIP {
 		t.Errorf("the old gateway writes again: gateway %s", gatewayOf(v))
 	}
@@ -220,13 +220,13 @@ func TestGatewayIsReplaced(t *testing.T) {
 	}
 }
 
-// TestGatewayTellsOfItsPeer: what a gateway says of its peer concerns that peer alone.
-func TestGatewayTellsOfItsPeer(t *testing.T) {
+// TestGatewayRecordIsBounded checks that a gateway's record affects its own peer only.
+func TestGatewayRecordIsBounded(t *testing.T) {
 	w := connected(t)
 	g := testGateway()
 	for endpoint, want := range map[string]bool{
-		"192.0.2.7:51840": true, "10.11.3.4:51840": true, // outside, and among the peer's own
-		"10.12.3.4:51840": false, "10.72.0.3:51840": false, // among the other's
+		"192.0.2.7:51840": true, "10.11.3.4:51840": true, // outside, and in the peer's own ranges
+		"10.12.3.4:51840": false, "10.72.0.3:51840": false, // in the ranges of another peer
 	} {
 		g.Endpoint = netip.MustParseAddrPort(endpoint)
 		w.put(gatewayMap(t, "b", g))
@@ -242,7 +242,7 @@ func TestGatewayTellsOfItsPeer(t *testing.T) {
 		tunnels      []records.Tunnel
 		others, want string
 	}{
-		{b.Gateways[0].Tunnels, "10.11.3.4:1", "[]"}, // one tunnel has one far end
+		{b.Gateways[0].Tunnels, "10.11.3.4:1", "[]"}, // one tunnel has one endpoint
 		{append(b.Gateways[0].Tunnels, second), "10.12.3.4:1 10.11.3.4:1 10.11.3.5:1", "[10.11.3.4:1]"},
 	} {
 		b.Gateways[0].Tunnels = test.tunnels
@@ -269,7 +269,7 @@ func TestGatewayTellsOfItsPeer(t *testing.T) {
 	}
 }
 
-// TestLongNames: what a gateway writes into its record is no burden to who reads or logs it.
+// TestLongNames checks that long values in a gateway's record do not affect readers or logs.
 func TestLongNames(t *testing.T) {
 	g := testGateway()
 	g.Pod = strings.Repeat("x", 1000)

@@ -12,34 +12,34 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// How often a node asks.
+// Intervals of a node's echoes.
 const (
-	overlayEvery = time.Second // its gateways
-	// overlayHurried is that after a loss, and where other gateways could carry packets; overlayMisses in a row, and
-	// one of several is not used.
+	overlayEvery = time.Second // to its gateways
+	// overlayHurried is the interval after a loss, and if other gateways could carry packets. After overlayMisses
+	// consecutive losses, one of several gateways is not used.
 	overlayHurried = 200 * time.Millisecond
 	overlayTimeout = 300 * time.Millisecond
 	overlayMisses  = 3
-	// proofEvery is for one node of each peer, with packets of the path's full size.
+	// proofEvery is the interval for one node of each peer, with packets of the path's full size.
 	proofEvery = 2 * time.Second
 )
 
-// echoHeaders is what stands before an echo in its packet: IP 20, UDP 8.
+// echoHeaders are the headers of an echo's packet: IP 20, UDP 8.
 const echoHeaders = 28
 
 // gatewayProbes are a node's probes of one gateway, and of the peer behind it.
 type gatewayProbes struct {
 	internal netip.Addr // of the node
-	size     int        // of the messages that prove the path, bytes
+	size     int        // of the messages that verify the path, bytes
 	overlay  *echo.Prober
-	outside  sizeSocket // of the path MTU to the gateway's pod
+	outside  sizeSocket // for the path MTU to the gateway's pod
 
 	mu      sync.Mutex
 	proof   *echo.Prober // nil: no node of the peer is known
 	targets []netip.Addr
-	target  int       // index of the one that is asked
-	proven  time.Time // last answer of any of them; zero: none
-	missed  bool      // the last proof was lost
+	target  int       // index of the current one
+	proven  time.Time // last answer of any target; zero: none
+	missed  bool      // the last verification was lost
 	rtt     time.Duration
 	unused  bool // no packets of pods are sent to this gateway
 	witness
@@ -48,12 +48,12 @@ type gatewayProbes struct {
 
 func newGatewayProbes(internal netip.Addr, size int, news chan<- struct{}) *gatewayProbes {
 	p := &gatewayProbes{internal: internal, size: size, witness: witness{news: news}}
-	p.outside.size.changed = p.hurry
+	p.outside.size.changed = p.sendNow
 	return p
 }
 
-// hurry tells the gateway at once what is new.
-func (p *gatewayProbes) hurry() {
+// sendNow sends the next echo to the gateway immediately.
+func (p *gatewayProbes) sendNow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.overlay != nil {
@@ -61,27 +61,27 @@ func (p *gatewayProbes) hurry() {
 	}
 }
 
-// take says whether packets of pods are sent to this gateway, and what calls for a pass when that may change; nil:
-// nothing.
-func (p *gatewayProbes) take(unused bool, wake chan<- struct{}) {
+// setUse sets whether packets of pods are sent to this gateway, and the channel that triggers a pass when that may
+// change; nil: none.
+func (p *gatewayProbes) setUse(unused bool, wake chan<- struct{}) {
 	p.mu.Lock()
 	news := p.unused != unused
 	p.unused, p.wake = unused, wake
 	p.mu.Unlock()
 	if news {
-		p.hurry()
+		p.sendNow()
 	}
 }
 
-// standing is what the gateway can be used for.
+// standing returns the standing of the gateway.
 func (p *gatewayProbes) standing() standing {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.stands
+	return p.state
 }
 
 func (p *gatewayProbes) stop() {
-	_ = p.outside.close() // a closed UDP socket has nothing left to lose
+	_ = p.outside.close() // a closed UDP socket loses no data
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, prober := range []*echo.Prober{p.overlay, p.proof} {
@@ -91,9 +91,9 @@ func (p *gatewayProbes) stop() {
 	}
 }
 
-// follow begins to ask, or goes on with other addresses. By way go the packets that prove the path, whatever gateways
-// others take.
-func (p *gatewayProbes) follow(socket *echo.Socket, gateway netip.Addr, targets []netip.Addr, way echo.Route) error {
+// update starts the probes, or changes their addresses. The packets that verify the path use way, whichever gateways
+// other packets use.
+func (p *gatewayProbes) update(socket *echo.Socket, gateway netip.Addr, targets []netip.Addr, way echo.Way) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	err := aimProber(&p.overlay, socket, echo.ProbeConfig{
@@ -113,14 +113,14 @@ func (p *gatewayProbes) follow(socket *echo.Socket, gateway netip.Addr, targets 
 	}
 	if !slices.Equal(p.targets, targets) {
 		p.targets = targets
-		p.target = int(p.internal.As4()[3]) % len(targets) // nodes spread over the peer's
+		p.target = int(p.internal.As4()[3]) % len(targets) // nodes spread over the peer's nodes
 	}
 	return aimProber(&p.proof, socket, echo.ProbeConfig{
 		Target: p.aim(), Route: way, Interval: proofEvery, Size: p.size, OnReply: p.answered, OnLost: p.lost,
 	})
 }
 
-// aim is where the proof is asked for; p.mu is held.
+// aim returns the current target of the verification; p.mu is held.
 func (p *gatewayProbes) aim() netip.AddrPort {
 	return netip.AddrPortFrom(p.targets[p.target], netops.EchoPort)
 }
@@ -129,17 +129,17 @@ func (p *gatewayProbes) answered(_ echo.Message, rtt time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.proven.IsZero() || p.missed {
-		p.overlay.SendNow() // the gateway is waiting for it
+		p.overlay.Hurry() // the gateway waits for the result
 	}
 	p.proven, p.missed, p.rtt = time.Now(), false, rtt
-	p.look(p.asked, p.proven)
+	p.check(p.asked, p.proven)
 }
 
 func (p *gatewayProbes) gatewayAnswered(m echo.Message, _ time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.heard = time.Now()
-	p.look(m.Content.Witness, p.proven)
+	p.lastAnswer = time.Now()
+	p.check(m.Content.Witness, p.proven)
 	p.member.answered(m.Content)
 }
 
@@ -150,17 +150,17 @@ func (p *gatewayProbes) gatewayMissed(consecutive int) {
 		p.overlay.SendNow()
 	}
 	p.member.missed(consecutive, overlayMisses)
-	p.look(p.asked, p.proven)
+	p.check(p.asked, p.proven)
 }
 
-// gatewaySilent notes that the gateway's answers stay away.
+// gatewaySilent handles missing answers of the gateway.
 func (p *gatewayProbes) gatewaySilent() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.silent()
 }
 
-// lost asks again at once: the peer's next node, where there is one.
+// lost repeats the verification immediately: with the peer's next node, if there is one.
 func (p *gatewayProbes) lost(int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,12 +168,12 @@ func (p *gatewayProbes) lost(int) {
 		return
 	}
 	p.missed = true
-	p.look(p.asked, p.proven)
+	p.check(p.asked, p.proven)
 	p.target = (p.target + 1) % len(p.targets)
-	_ = p.proof.SwitchTarget(p.aim()) // targets come from records that were checked
+	_ = p.proof.AskNext(p.aim()) // targets come from validated records
 }
 
-// content is what an echo tells the gateway.
+// content returns the content of an echo to the gateway.
 func (p *gatewayProbes) content() echo.Content {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,6 +184,6 @@ func (p *gatewayProbes) content() echo.Content {
 	if !p.proven.IsZero() {
 		r.Verified, r.VerifiedAge, r.VerifiedRTT = true, time.Since(p.proven), p.rtt
 	}
-	deaf := p.wake != nil && time.Since(p.heard) >= nodeReached
+	deaf := p.wake != nil && time.Since(p.lastAnswer) >= nodeReached
 	return echo.Content{Report: r, Path: p.outside.size.known(), Witness: p.asked, Unused: p.unused, NoWay: deaf}
 }

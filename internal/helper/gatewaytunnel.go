@@ -10,14 +10,14 @@ import (
 	"liqonet.io/liqonet/netops/tunnel"
 )
 
-// gatewayTunnel is a gateway's tunnel to a gateway of the peer: the device, and what is measured of it.
+// gatewayTunnel is a gateway's tunnel to a gateway of the peer: the device, and its measurements.
 type gatewayTunnel struct {
 	log    *slog.Logger
 	drift  *drift
 	echoes *tunnelEchoes
-	wake   chan<- struct{}               // calls for a pass
+	wake   chan<- struct{}               // triggers a pass
 	device atomic.Pointer[tunnel.Device] // nil: not open yet
-	wanted *tunnel.Config                // what the device was brought to last; nil: not known
+	wanted *tunnel.Config                // last applied configuration; nil: unknown
 }
 
 // bring opens the device or restores it, and reports whether anything changed.
@@ -33,10 +33,10 @@ func (t *gatewayTunnel) bring(c tunnel.Config) (bool, error) {
 		t.echoes.use(d)
 	}
 	if errors.Is(err, tunnel.ErrSearching) {
-		return changed, nil // the end of the search calls for a pass
+		return changed, nil // the end of the search triggers a pass
 	}
 	if changed && before != nil && before.Equal(c) {
-		t.drift.note(tunnelObject(c.Name))
+		t.drift.add(tunnelObject(c.Name))
 	}
 	if err == nil {
 		t.wanted = &c
@@ -44,7 +44,7 @@ func (t *gatewayTunnel) bring(c tunnel.Config) (bool, error) {
 	return changed, err
 }
 
-// stats is what the device knows of the peer's gateway; the zero value where it is not open.
+// stats returns the device's statistics of the peer's gateway; the zero value if it is not open.
 func (t *gatewayTunnel) stats() tunnel.Stats {
 	d := t.device.Load()
 	if d == nil {
@@ -57,7 +57,7 @@ func (t *gatewayTunnel) stats() tunnel.Stats {
 	return s
 }
 
-// remove ends the tunnel.
+// remove removes the tunnel.
 func (t *gatewayTunnel) remove() error {
 	if d := t.device.Load(); d != nil {
 		return d.Remove()
@@ -65,7 +65,7 @@ func (t *gatewayTunnel) remove() error {
 	return nil
 }
 
-// close ends what dies with this process; a device of the kernel stays.
+// close ends the parts that depend on this process; a kernel device stays.
 func (t *gatewayTunnel) close() {
 	if d := t.device.Load(); d != nil {
 		if err := d.Close(); err != nil {

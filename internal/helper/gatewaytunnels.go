@@ -11,7 +11,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// tunnels are a gateway's tunnels to the gateways of the peer, by their number less one. The zero value has none.
+// tunnels are a gateway's tunnels to the gateways of the peer, by gateway number minus one. The zero value has none.
 type tunnels struct {
 	mu  sync.Mutex
 	all []*gatewayTunnel
@@ -29,7 +29,7 @@ func (t *tunnels) set(all []*gatewayTunnel) {
 	t.all = all
 }
 
-// implementation is that of the first tunnel that is open.
+// implementation returns the implementation of the first open tunnel.
 func (t *tunnels) implementation() records.Implementation {
 	for _, one := range t.list() {
 		if d := one.device.Load(); d != nil {
@@ -40,7 +40,7 @@ func (t *tunnels) implementation() records.Implementation {
 }
 
 // bringTunnels opens the tunnels of a view or restores them, removes all others, and reports whether anything changed.
-// It is called after a pass: no route leads to a tunnel that goes.
+// It is called after a pass: no route leads to a removed tunnel.
 func (l *gatewayLoop) bringTunnels(v gatewayView) (changed bool, err error) {
 	all, count := l.tunnels.list(), len(v.own().Tunnels)
 	for number := len(all) + 1; number <= count; number++ {

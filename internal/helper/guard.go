@@ -20,16 +20,15 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// trustedPage is how many records the API server sends at once, of 256 KiB each: a gateway's object can have the label
-// of a peering's.
+// trustedPage is the page size for records of 256 KiB each: a gateway's object can have the label of a peering's.
 const trustedPage = 50
 
-// serversTimeout is how long the guard waits for the addresses of API servers.
+// serversTimeout is the timeout of the guard for reading the addresses of API servers.
 const serversTimeout = time.Second
 
 // guard is the first pass of a process: it guards the ranges of all peers, by the records that only liqoctl writes, and
-// removes nothing. What gateways, nodes and others write is read after it. If one of these objects ends each process
-// that reads it, nothing leaves unencrypted all the same.
+// removes nothing. Objects of gateways, nodes and others are read after it. Even if one of these objects crashes each
+// process that reads it, no packet leaves unencrypted.
 func (l *nodeLoop) guard(ctx context.Context) error {
 	o, err := l.trusted(ctx)
 	if err != nil {
@@ -44,7 +43,7 @@ func (l *nodeLoop) guard(ctx context.Context) error {
 		return err
 	}
 	var v nodeView
-	newMemory().readTrusted(o, own, &v) // the next pass reports faults
+	newLastValid().readTrusted(o, own, &v) // the next pass reports faults
 	ranges := v.heldBack
 	for _, p := range v.peerings {
 		ranges = append(ranges, p.Seen()...)
@@ -57,12 +56,13 @@ func (l *nodeLoop) guard(ctx context.Context) error {
 	if err := errors.Join(l.older.begin(), l.kernel.Apply(plan)); err != nil {
 		return err
 	}
-	// Here, because the routes tell the next pass, and the next process, that older connections are forgotten.
+	// Now, because later passes and processes conclude from the routes that older connections were forgotten.
 	return l.older.forget(slices.Concat(l.older.done, ranges))
 }
 
-// ownAddresses are those of the node, as the kernel knows them, and of API servers: the Node object, which the kubelet
-// writes, is not read yet. Those that an earlier process made are none of them: they are in the fabric's internal CIDR.
+// ownAddresses returns the addresses of the node, as the kernel has them, and of API servers. The Node object, which
+// the kubelet writes, is not read yet. Addresses of an earlier process are excluded: they are in the fabric's internal
+// CIDR.
 func (l *nodeLoop) ownAddresses(made []netops.Address, apiServers []netip.Addr) (own protected, err error) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
@@ -79,14 +79,14 @@ func (l *nodeLoop) ownAddresses(made []netops.Address, apiServers []netip.Addr) 
 	return own, nil
 }
 
-// byLiqoctl reports whether only liqoctl writes the ConfigMap of that name, and helpers of nodes read it.
+// byLiqoctl reports whether only liqoctl writes the ConfigMap of that name, and node helpers read it.
 func byLiqoctl(name string) bool {
 	id, known := records.IdentityOf(name)
 	return known && slices.Contains([]string{records.ComponentFabric, records.ComponentIPAM, records.ComponentPeering}, id.Component)
 }
 
-// trusted waits for the objects that only liqoctl writes, and asks for the one that API servers keep of themselves.
-// Until the API server answers, the guard in the kernel is that of an earlier process.
+// trusted waits for the objects that only liqoctl writes, and reads the API servers' own EndpointSlice. Until the API
+// server answers, the guard in the kernel is that of an earlier process.
 func (l *nodeLoop) trusted(ctx context.Context) (nodeObjects, error) {
 	for retry := firstRetry; ; retry = min(2*retry, lastRetry) {
 		o, err := l.listTrusted(ctx)
@@ -105,8 +105,8 @@ func (l *nodeLoop) trusted(ctx context.Context) (nodeObjects, error) {
 	}
 }
 
-// listTrusted reads the objects that only liqoctl writes. What others have labelled as such an object is known by its
-// name, and dropped.
+// listTrusted reads the objects that only liqoctl writes. Objects that others labelled like them are recognised by
+// their names, and dropped.
 func (l *nodeLoop) listTrusted(ctx context.Context) (o nodeObjects, err error) {
 	s := selected{labels: allBut(records.ComponentStatus, records.ComponentGateway)}
 	page := metav1.ListOptions{Limit: trustedPage}
@@ -127,8 +127,8 @@ func (l *nodeLoop) listTrusted(ctx context.Context) (o nodeObjects, err error) {
 	return o, nil
 }
 
-// ownSlice is what API servers tell of themselves: where this helper speaks to a Service, only that names the
-// addresses behind it. nil: they do not answer in time, or have none.
+// ownSlice returns the EndpointSlice of the API servers: if this helper connects to a Service, only that slice has the
+// addresses behind it. nil: no answer in time, or no slice.
 func (l *nodeLoop) ownSlice(ctx context.Context) *discoveryv1.EndpointSlice {
 	ctx, cancel := context.WithTimeout(ctx, serversTimeout)
 	defer cancel()

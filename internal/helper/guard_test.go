@@ -22,8 +22,8 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// guardLoop is a node's helper before its first pass. listing answers its lists of ConfigMaps; nil: the fake API server
-// does.
+// guardLoop returns a node's helper before its first pass. listing answers its lists of ConfigMaps; nil: the fake API
+// server does.
 func guardLoop(t *testing.T, listing func(clienttesting.ListActionImpl) (*corev1.ConfigMapList, error), objects ...runtime.Object) *nodeLoop {
 	t.Helper()
 	client := fake.NewClientset(objects...)
@@ -36,7 +36,7 @@ func guardLoop(t *testing.T, listing func(clienttesting.ListActionImpl) (*corev1
 	return &nodeLoop{Node: Node{Env: Env{Client: client, Namespace: testNamespace, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}, Name: "n1"}}
 }
 
-// relabelled is a gateway's record with the labels of a peering's.
+// relabelled returns a gateway's record with the labels of a peering's.
 func relabelled(t *testing.T) *corev1.ConfigMap {
 	cm := gatewayMap(t, "b", testGateway())
 	cm.Labels = peeringMap(t, testPeering()).Labels
@@ -59,8 +59,8 @@ func namesOf(o nodeObjects) (names []string) {
 	return names
 }
 
-// TestTrusted: the first pass reads all pages of what only liqoctl writes, and drops what is something else by its
-// name. Texts that are too long are dropped, too. A list that fails is tried again.
+// TestTrusted checks that the first pass reads all pages of the objects that only liqoctl writes, and drops others by
+// their names, as well as texts that are too long. A failed list is retried.
 func TestTrusted(t *testing.T) {
 	t.Parallel()
 	long := peeringMap(t, secondPeering())
@@ -91,10 +91,10 @@ func TestTrusted(t *testing.T) {
 	}
 }
 
-// TestFirstPass: the first pass guards the ranges of peerings that will be served, of those that are not, and of those
-// whose record is damaged or missing and that have reservations. A range with an address of the node, or of the
-// cluster's own by the fabric, is not guarded. Nor is one with an address of the API server, whose Service is all that
-// the helper itself has spoken to: what took the API server from a node would never be lifted.
+// TestFirstPass checks that the first pass guards the ranges of peerings that will be served, of others, and of
+// reservations whose record is damaged or missing. Ranges with an address of the node, or of the fabric's own ranges,
+// are not guarded, and neither are those with an address of the API server, even if the helper itself has connected to
+// its Service only: without the API server, a node would never remove the guard.
 func TestFirstPass(t *testing.T) {
 	t.Parallel()
 	third, overlapping := secondPeering(), secondPeering()
@@ -134,7 +134,7 @@ func TestFirstPass(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = l.kernel.Close() }()
-			// Of an earlier process.
+			// From an earlier process.
 			internal := netops.State{Addresses: []netops.Address{{Link: "lo", Prefix: netip.MustParsePrefix("10.80.0.7/32")}}}
 			if err := l.kernel.Apply(netops.Diff(netops.State{}, internal)); err != nil {
 				t.Fatal(err)

@@ -18,12 +18,12 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// healingLimit is within which what others did to a Lease, or to a gateway's object, is undone: two seconds as a rule.
-// An owner that is gone takes the garbage collector's time, and a busy machine its own.
+// healingLimit is the time within which external changes to a Lease, or to a gateway's object, are undone: usually two
+// seconds. If an owner was deleted, the garbage collector needs time, and so does a busy machine.
 const healingLimit = 5 * time.Minute
 
-// TestLabHealing has others delete and alter the objects that helpers write, in a real API server: labels take an
-// object out of a watch there, and owners that are gone take it away.
+// TestLabHealing deletes and alters the objects that helpers write, in a real API server: there, labels remove an
+// object from a watch, and a deleted owner deletes it.
 func TestLabHealing(t *testing.T) {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {

@@ -20,20 +20,20 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// leaseKeeper is the part of a node's helper that keeps its Lease, without a kernel.
+// leaseKeeper is the part of a node's helper that maintains its Lease, without a kernel.
 type leaseKeeper struct {
 	*nodeLoop
 	t *testing.T
 }
 
-// keepLease starts it for a node; what it reports is the MTU.
+// keepLease starts a leaseKeeper for a node; its report is the MTU.
 func keepLease(t *testing.T, client kubernetes.Interface, namespace, node string) leaseKeeper {
 	t.Helper()
 	env := Env{Client: client, Namespace: namespace, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	m := newMirror(client)
-	l := &nodeLoop{Node: Node{Env: env, Name: node}, memory: newMemory(), wake: m.changed}
-	l.reports = newReporter(env.Log, sameButDrift, l.write, l.leaseSays)
-	l.follow(m)
+	l := &nodeLoop{Node: Node{Env: env, Name: node}, lastValid: newLastValid(), wake: m.changed}
+	l.reports = newReporter(env.Log, sameButDrift, l.write, l.leaseHas)
+	l.setUpStores(m)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	t.Cleanup(func() { cancel(); all.Wait() })
@@ -56,7 +56,7 @@ func keepLease(t *testing.T, client kubernetes.Interface, namespace, node string
 	return leaseKeeper{l, t}
 }
 
-// lease is the node's Lease as the API server has it, if it is as it should be; nil: it is not.
+// lease returns the node's Lease in the API server if it is correct; otherwise nil.
 func (k leaseKeeper) lease() *coordinationv1.Lease {
 	k.t.Helper()
 	leases, err := k.Client.CoordinationV1().Leases(k.Namespace).List(k.t.Context(), metav1.ListOptions{LabelSelector: records.LabelComponent + "=" + records.ComponentNode})
@@ -78,7 +78,7 @@ func (k leaseKeeper) lease() *coordinationv1.Lease {
 	return nil
 }
 
-// await waits until the Lease is as it should be.
+// await waits until the Lease is correct.
 func (k leaseKeeper) await(what string, within time.Duration) *coordinationv1.Lease {
 	k.t.Helper()
 	var l *coordinationv1.Lease
@@ -86,7 +86,7 @@ func (k leaseKeeper) await(what string, within time.Duration) *coordinationv1.Le
 	return l
 }
 
-// TestDeletedLease: a Lease that is deleted by hand is back at once, with the same address and report.
+// TestDeletedLease checks that a deleted Lease is recreated immediately, with the same address and report.
 func TestDeletedLease(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset(testNode("n1"))
@@ -107,7 +107,7 @@ func gatewayWriters(t *testing.T, client kubernetes.Interface, namespace string)
 	m := newMirror(client)
 	l := &gatewayLoop{Gateway: Gateway{Env: env, ID: firstGateway("b")}, echoes: &gatewayEchoes{}}
 	l.newReporters()
-	l.follow(m)
+	l.setUpStores(m)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	t.Cleanup(func() { cancel(); all.Wait() })
@@ -122,7 +122,7 @@ func gatewayWriters(t *testing.T, client kubernetes.Interface, namespace string)
 		for {
 			l.locations.set(testGateway())
 			s := testStatus()
-			s.Time = now() // as it is in each report
+			s.Time = now() // as in each report
 			l.statuses.set(gatewayReport{Status: s})
 			select {
 			case <-ctx.Done():
@@ -134,7 +134,7 @@ func gatewayWriters(t *testing.T, client kubernetes.Interface, namespace string)
 	return l
 }
 
-// gatewaysObjects are the empty objects that connect makes for a gateway.
+// gatewaysObjects returns the empty objects that connect creates for a gateway.
 func gatewaysObjects(t *testing.T, namespace string) []*corev1.ConfigMap {
 	location, status := gatewayMap(t, "b", testGateway()), configMap(t, firstGateway("b").StatusName(), records.ComponentStatus, "b", testStatus())
 	for _, cm := range []*corev1.ConfigMap{location, status} {
@@ -143,7 +143,7 @@ func gatewaysObjects(t *testing.T, namespace string) []*corev1.ConfigMap {
 	return []*corev1.ConfigMap{location, status}
 }
 
-// TestAlteredGatewayObjects: what others write into a gateway's objects, or do to their labels, is gone soon.
+// TestAlteredGatewayObjects checks that external changes of a gateway's objects or their labels are undone soon.
 func TestAlteredGatewayObjects(t *testing.T) {
 	t.Parallel()
 	objects := gatewaysObjects(t, testNamespace)
@@ -183,10 +183,11 @@ func TestAlteredGatewayObjects(t *testing.T) {
 	}
 }
 
-// TestTwoWriters: two that write one object, as a gateway and one that was left over, cost a write in two seconds each.
+// TestTwoWriters checks that two writers of one object, such as a gateway and a leftover one, each write once in two
+// seconds.
 func TestTwoWriters(t *testing.T) {
 	testReporter(t, func(r *reporter[report], w *writer, after func(time.Duration)) {
-		r.kept = func(report, string) bool { return false } // the other one always wrote since
+		r.kept = func(report, string) bool { return false } // the other writer always wrote in between
 		for range 60 {
 			r.set(report{"a", 1})
 			after(time.Second)

@@ -1,10 +1,10 @@
 //go:build linux
 
-// Package helper is the in-cluster mode of the binary: a loop on each node and one in each gateway that keep the
-// kernel in the state that the records ask for, answer and send echoes, and report what they see.
+// Package helper is the in-cluster mode of the binary: a loop on each node and one in each gateway that reconcile the
+// kernel with the records, answer and send echoes, and report their observations.
 //
-// The kernel outlives the helper: nothing is undone when a helper ends. A record that cannot be read concerns its own
-// peering alone: what it said last goes on, and the helper serves all others as ever.
+// The kernel state outlives the helper: nothing is undone when a helper ends. An unreadable record affects its own
+// peering only: its last valid version stays in use, and the helper serves all other peerings.
 package helper
 
 import (
@@ -21,43 +21,43 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// Env is what every helper is given.
+// Env is the environment of every helper.
 type Env struct {
 	Client    kubernetes.Interface
-	Dialer    *Dialer // of the client; nil: where the API server is, is not known
+	Dialer    *Dialer // of the client; nil: the addresses of the API server are unknown
 	Namespace string
 	Log       *slog.Logger
-	// HealthAddress is where probes and metrics are served, such as "127.0.0.1:6093".
+	// HealthAddress is the address of probes and metrics, such as "127.0.0.1:6093".
 	HealthAddress string
 }
 
-// resync is how often a full pass runs although nothing was reported to have changed; less often if that would take
-// more of the time than fullShare, while other passes have to wait for it.
+// resync is the interval of full passes without reported changes. It is longer if full passes would take more than
+// 1/fullShare of the time, as other passes have to wait for them.
 const (
 	resync    = 30 * time.Second
 	fullShare = 200 // one part of so many
 )
 
-// describeEvery is how often the log has the whole state of the kernel, which has each change, too. It is for reports
-// of faults: nobody but the helper can read the kernel of a gateway.
+// describeEvery is the interval at which the whole state of the kernel is logged, besides each change. It is for fault
+// reports: only the helper can read the kernel of a gateway.
 const describeEvery = 24 * time.Hour
 
-// reconciler brings the kernel to a wanted state. One goroutine uses it.
+// reconciler reconciles the kernel with a desired state. One goroutine uses it.
 type reconciler struct {
 	kernel  *netops.Kernel
 	log     *slog.Logger
 	metrics *metrics
 	drift   *drift
-	// reached is the state in which the last pass left the kernel; nil: not known.
+	// reached is the state in which the last pass left the kernel; nil: unknown.
 	reached func() netops.State
-	// complete is when the last pass read the kernel and found or made all that is wanted, zero if something is left,
-	// and observed are the kernel's changes until then.
+	// complete is the time of the last pass that read the kernel and found or made the complete desired state, zero if
+	// some of it is missing; observed is the number of kernel changes until then.
 	complete time.Time
 	observed uint64
-	took     time.Duration // that pass
-	// described is when the log had the kernel's state last.
+	took     time.Duration // duration of that pass
+	// described is when the kernel's state was last logged.
 	described time.Time
-	// forward are the chains of others that forwarded packets pass, as the last pass found them.
+	// forward are the foreign chains that forwarded packets pass, as of the last pass.
 	forward []nft.ForwardChain
 }
 
@@ -65,8 +65,8 @@ func newReconciler(k *netops.Kernel, log *slog.Logger, m *metrics) reconciler {
 	return reconciler{kernel: k, log: log, metrics: m, drift: newDrift(log, m)}
 }
 
-// pass applies what differs from the wanted state. What needs a link that is made elsewhere and is not there yet
-// waits for a later pass.
+// pass applies the differences from the desired state. Objects that need a link that does not exist yet wait for a
+// later pass.
 func (r *reconciler) pass(want netops.State) error {
 	r.metrics.passes.Inc()
 	r.complete = time.Time{}
@@ -82,12 +82,12 @@ func (r *reconciler) pass(want netops.State) error {
 	want = want.Reachable(have)
 	if plan := netops.Diff(have, want); !plan.Empty() {
 		text := abridged(plan)
-		// Its begin.
+		// The beginning.
 		r.log.Info("kernel differs from what is wanted", "steps", len(plan.Steps), "plan", fmt.Sprintf("%.600s", text))
 		r.log.Debug("kernel is changed", "wholePlan", text)
 		r.metrics.changes.Inc()
 		if r.reached != nil {
-			r.drift.note(drifted(have, r.reached())...)
+			r.drift.add(drifted(have, r.reached())...)
 		}
 		r.reached = nil
 		if err := r.kernel.Apply(plan); err != nil {
@@ -104,7 +104,7 @@ func (r *reconciler) pass(want netops.State) error {
 	return nil
 }
 
-// maxListed bounds the steps of a plan in a line of the log. Routes come last, and a gateway can have one for each pod.
+// maxListed bounds the steps of a plan in a log line. Routes come last, and a gateway can have one for each pod.
 const maxListed = 300
 
 func abridged(p netops.Plan) string {
@@ -112,33 +112,33 @@ func abridged(p netops.Plan) string {
 	return fmt.Sprintf("%s%d of %d steps", netops.Plan{Steps: listed}, len(listed), len(p.Steps))
 }
 
-// undisturbed reports whether the kernel is as the last pass left it, as far as is known. Now and then it is read
-// nevertheless.
+// undisturbed reports whether the kernel has not changed since the last pass, according to notifications. At every
+// resync it is read anyway.
 func (r *reconciler) undisturbed() bool {
 	changes, watched := r.kernel.Changes()
 	return watched && changes == r.observed && time.Since(r.complete) < max(resync, fullShare*r.took)
 }
 
-// service is what every helper consists of.
+// service has the parts of a helper.
 type service struct {
 	Env
 	health  *liveness
 	mirror  *mirror
 	metrics *metrics
 	kernel  *netops.Kernel
-	first   func(context.Context) error // the first pass, before the objects of others are read; nil: none
+	first   func(context.Context) error // first pass, before the objects of others are read; nil: none
 	step    func(context.Context) error // one pass of the loop
-	tasks   []func(context.Context)     // what runs beside the loop
+	tasks   []func(context.Context)     // run beside the loop
 }
 
-// run makes the first pass, reads the objects that the helper follows, then turns its loop beside the other tasks until
+// run makes the first pass, reads the objects that the helper watches, then runs its loop beside the other tasks until
 // ctx ends.
 func (s service) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	passed := make(chan struct{}) // the first pass has ended
 	group.Go(func() error {
 		err := s.health.serve(ctx, s.HealthAddress, s.metrics.registry)
-		select { // any pod in the node's network can have the port
+		select { // any pod in the node's network can occupy the port
 		case <-passed:
 		case <-ctx.Done():
 		}
@@ -158,7 +158,7 @@ func (s service) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		group.Go(watch.Wait) // a helper that is told nothing any more is started anew by the kubelet
+		group.Go(watch.Wait) // without notifications, the helper ends and the kubelet restarts it
 		for _, task := range s.tasks {
 			group.Go(func() error { task(ctx); return nil })
 		}
@@ -167,31 +167,30 @@ func (s service) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// errWaiting says that a record is missing which the CLI writes in its own time. The kernel is left as it is.
+// errWaiting means that a record does not exist yet which the CLI writes later. The kernel stays unchanged.
 var errWaiting = errors.New("not written yet")
 
 // Pauses of a loop.
 const (
-	// firstPause is the least time between two passes: what comes together, such as the kernel's notifications of
-	// what a pass changed, is one more pass. It doubles up to passPause while one follows the other, so that a
-	// quarrel with another program takes no core.
+	// firstPause is the minimum time between two passes: simultaneous events, such as the kernel's notifications of a
+	// pass's own changes, cause one more pass. It doubles up to passPause while passes follow each other, so that a
+	// conflict with another program does not occupy a core.
 	firstPause = 5 * time.Millisecond
 	passPause  = 50 * time.Millisecond
-	// firstRetry and lastRetry bound the time after which a step that failed is tried again; it doubles.
+	// firstRetry and lastRetry bound the retry interval of a failed step, which doubles.
 	firstRetry = 250 * time.Millisecond
 	lastRetry  = 8 * time.Second
 )
 
-// loop calls step at the start, whenever one of the channels delivers, and at every resync, until ctx ends.
-// Errors of a step are logged, shown by the readiness probe of a node and the status of a gateway, and tried again
-// soon.
+// loop calls step at the start, whenever one of the channels delivers, and at every resync, until ctx ends. Errors of a
+// step are logged, shown by the readiness probe of a node and the status of a gateway, and retried soon.
 func loop(ctx context.Context, h *liveness, log *slog.Logger, step func(context.Context) error, events ...<-chan struct{}) error {
 	wake := merge(ctx, events...)
 	timer, pause := time.NewTimer(0), time.NewTimer(0)
 	defer timer.Stop()
 	defer pause.Stop()
 	retry, rest := firstRetry, firstPause
-	ended := time.Now() // the last pass
+	ended := time.Now() // last pass
 	h.begin()
 	for {
 		select {
@@ -249,7 +248,7 @@ func merge(ctx context.Context, events ...<-chan struct{}) <-chan struct{} {
 	return out
 }
 
-// notify leaves a wake-up in a channel of size one; one that is already there serves for both.
+// notify sends a wake-up to a channel of size one, unless one is pending.
 func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

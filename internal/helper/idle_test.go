@@ -11,16 +11,16 @@ import (
 	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
-// idleShare is the share of a core that a node's helper may take when nothing happens. On a machine at rest it takes
-// 0.06 to 0.09 %, and more than the limit if it reads the foreign routes and chains of crowd.
+// idleShare is the share of a core that an idle node's helper may take. On an idle machine it takes 0.06 to 0.09 %, and
+// more than the limit if it reads the foreign routes and chains of crowd.
 const idleShare = 0.003
 
-// idleWindows is how often a helper may be measured: other work on the machine's cores, as tests of other packages,
-// makes each instruction dearer, never cheaper, and delays echoes, for which a gateway renews its tunnel.
+// idleWindows is the number of measurements: other work on the machine's cores, such as tests of other packages, makes
+// instructions slower, never faster, and delays echoes, for which a gateway renews its tunnel.
 const idleWindows = 6
 
-// TestIdle measures helpers that have nothing to do but to probe their path, on a node with many foreign objects.
-// With -short, as in a guest whose every system call takes longer, it only tells.
+// TestIdle measures helpers that only probe their path, on a node with many foreign objects. With -short, as in a guest
+// whose every system call takes longer, it only logs the result.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	measured := resync + resync/6 // a full pass
@@ -36,7 +36,7 @@ func TestIdle(t *testing.T) {
 	client.nodeHelper.rest(t)
 	most := float64(measured/resync) + 2
 	for range idleWindows {
-		passes := client.nodeHelper.counter(passesMetric) // outside of what is measured: to be asked costs, too
+		passes := client.nodeHelper.counter(passesMetric) // outside of the measurement: the request has a cost, too
 		before := [2]time.Duration{client.nodeHelper.used(), client.gatewayHelper.used()}
 		<-time.After(measured)
 		share := func(i int, p *process) float64 { return float64(p.used()-before[i]) / float64(measured) }
@@ -50,8 +50,8 @@ func TestIdle(t *testing.T) {
 	t.Errorf("in no window of %s at most %v passes and %.2f %% of a core for the node's helper", measured, most, 100*idleShare)
 }
 
-// crowd adds foreign objects: a thousand neighbours, addresses, nexthops and nftables chains, and for each of these
-// ofEach routes and rules.
+// crowd adds foreign objects: a thousand neighbours, addresses, nexthops and nftables chains, and ofEach routes and
+// rules for each of these.
 func crowd(ns netns.Namespace, ofEach int) {
 	var ip, nft strings.Builder
 	ip.WriteString("link add crowd type bridge\nlink set crowd up\naddr add 198.18.0.1/15 dev crowd\n")

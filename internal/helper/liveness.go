@@ -16,11 +16,11 @@ import (
 	"liqonet.io/liqonet/internal/bounded"
 )
 
-// liveness answers the kubelet: alive while the loop turns; ready when the last pass left the kernel as wanted, or once
-// serving is true.
+// liveness answers the kubelet's probes: live while the loop runs; ready if the last pass reached the desired state, or
+// once serving is true.
 type liveness struct {
-	// serving is set for a gateway, which is ready once it is true: gateways that a damaged record made unready at once
-	// could all be evicted at once, whatever their PodDisruptionBudget says.
+	// serving is set for a gateway, which is ready once it is true: if a damaged record made all gateways unready at
+	// the same time, all could be evicted at the same time, regardless of their PodDisruptionBudget.
 	serving func() bool
 
 	mu   sync.Mutex
@@ -28,12 +28,12 @@ type liveness struct {
 	last time.Time // of the last pass; the zero value: the loop waits for the API server
 }
 
-// stuck is how long a loop may be silent before the helper counts as dead: several resyncs.
+// stuck is the time without a pass after which the helper is not live: several resyncs.
 const stuck = 5 * resync
 
 func newLiveness() *liveness { return &liveness{err: errors.New("no pass yet")} }
 
-// begin says that the loop turns from now on.
+// begin marks the start of the loop.
 func (h *liveness) begin() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,7 +53,7 @@ func (h *liveness) ready() error {
 	return h.failed()
 }
 
-// failed is the error of the last pass.
+// failed returns the error of the last pass.
 func (h *liveness) failed() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,16 +79,16 @@ func answer(check func() error) http.HandlerFunc {
 	}
 }
 
-// Bounds of who asks for probes and metrics: in a gateway any pod of the cluster may. The kubelet and a scraper or two
-// have one connection each.
+// Limits of clients of probes and metrics: in a gateway, any pod of the cluster can connect. The kubelet and a scraper
+// or two have one connection each.
 const (
 	connectionsMost = 32
-	scrapesMost     = 2 // at once: each reads counters of the kernel
+	scrapesMost     = 2 // concurrent: each reads counters of the kernel
 	requestTimeout  = 5 * time.Second
-	answerTimeout   = 15 * time.Second // with the reading of counters
+	answerTimeout   = 15 * time.Second // including the reading of counters
 )
 
-// serve answers probes and metrics at an address until ctx ends.
+// serve serves probes and metrics at an address until ctx ends.
 func (h *liveness) serve(ctx context.Context, address string, reg *prometheus.Registry) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", address)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// TestThousandConnections: who opens a thousand connections to probes and metrics, and says nothing, or half a request,
-// or reads no answer, keeps the kubelet from nothing and leaves a few of them open.
+// TestThousandConnections opens a thousand connections to probes and metrics that send nothing, or half a request, or
+// read no response: the kubelet's probes still work, and few of the connections stay open.
 func TestThousandConnections(t *testing.T) {
 	t.Parallel()
 	const crowd = 1000
@@ -59,8 +59,8 @@ func TestThousandConnections(t *testing.T) {
 	}
 }
 
-// TestWaitingIsAlive: the kubelet does not restart a helper that waits for its API server, however long, but one whose
-// loop is stuck.
+// TestWaitingIsAlive checks that the kubelet does not restart a helper that waits for its API server, for any time, but
+// restarts one whose loop is stuck.
 func TestWaitingIsAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newLiveness()
@@ -77,9 +77,9 @@ func TestWaitingIsAlive(t *testing.T) {
 	})
 }
 
-// probeBeside opens a crowd of connections that each say something, and returns the error of a probe beside them. It
+// probeBeside opens a crowd of connections that each send a text, and returns the error of a probe beside them. It
 // waits until all of them have ended.
-func probeBeside(t *testing.T, address string, crowd int, says string) error {
+func probeBeside(t *testing.T, address string, crowd int, text string) error {
 	t.Helper()
 	var all []net.Conn
 	for range crowd {
@@ -89,16 +89,16 @@ func probeBeside(t *testing.T, address string, crowd int, says string) error {
 		}
 		defer func() { _ = c.Close() }()
 		all = append(all, c)
-		_, _ = io.WriteString(c, says) // it may be closed already
+		_, _ = io.WriteString(c, text) // it may be closed already
 	}
-	// It takes milliseconds. Where connections have no bound, it takes until the server ends the crowd's, after five
-	// seconds.
+	// It takes milliseconds. If connections were not bounded, it would take until the server closes the crowd's, after
+	// five seconds.
 	client := http.Client{Timeout: 4 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	err := probe(t.Context(), &client, address)
 	wait.Until(t, fmt.Sprintf("at most %d of %d connections", connectionsMost, crowd), patience, func() bool {
 		return countOpen(all) <= connectionsMost
 	})
-	// Those that are left end, too.
+	// The remaining ones end, too.
 	wait.Until(t, "the end of all of them", patience, func() bool { return countOpen(all) == 0 })
 	return err
 }
@@ -119,7 +119,7 @@ func probe(ctx context.Context, client *http.Client, address string) error {
 	return nil
 }
 
-// countOpen counts the connections that the other end has not closed. It reads what has come.
+// countOpen counts the connections that the other end has not closed. It reads the received data.
 func countOpen(all []net.Conn) int {
 	open := 0
 	for _, c := range all {

@@ -12,27 +12,27 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Bounds of a log: of each message so many lines at once, then one after each pause. Messages of libraries contain
-// addresses and errors: from the bound on, those that are new count as one.
+// Limits of a log: for each message logBurst lines at once, then one after each pause. Messages of libraries contain
+// addresses and errors: beyond logMessages different messages, new ones share one limit.
 const (
 	logBurst    = 20
 	logPause    = 10 * time.Second
 	logMessages = 500
 )
 
-// NewLog returns the log of a helper: a line of JSON for each fact. What repeats, such as a fault of each pass or
-// packet, takes no more than its bound; "leftOut" is the number of lines before that were too many.
+// NewLog returns the log of a helper, in lines of JSON. Repeated messages, such as a fault of each pass or packet, are
+// limited; "leftOut" is the number of lines omitted before.
 func NewLog(w io.Writer, level slog.Leveler) *slog.Logger {
 	return slog.New(quiet{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}), &messages{known: map[string]*message{}}})
 }
 
-// quiet is a handler that leaves out what is too much.
+// quiet is a handler that omits lines beyond the limits.
 type quiet struct {
 	slog.Handler
-	messages *messages // of it and all that were derived from it
+	messages *messages // shared with all derived handlers
 }
 
-// messages are those that were logged.
+// messages are the logged messages.
 type messages struct {
 	mu    sync.Mutex
 	known map[string]*message
@@ -40,10 +40,10 @@ type messages struct {
 
 type message struct {
 	rate *rate.Limiter
-	left int // lines that were left out since the last one
+	left int // lines omitted since the last one
 }
 
-// take reports whether another line of a message may be written, and how many before it were left out.
+// take reports whether another line of a message may be written, and how many lines before it were omitted.
 func (m *messages) take(text string) (left int, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

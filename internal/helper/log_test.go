@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestLogIsBounded: what repeats takes no more than its bound, whatever its attributes, and other messages are not
+// TestLogIsBounded checks that repeated messages are bounded, with any attributes, and that other messages are not
 // affected.
 func TestLogIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

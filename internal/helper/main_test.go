@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestMain makes the test program a helper where a test starts it as one: a helper works in the network namespace
-// of its process.
+// TestMain makes the test program a helper if a test starts it as one: a helper works in the network namespace of its
+// process.
 func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
 		if err := runChild(os.Stdin, os.Stdout, os.Stderr); err != nil {

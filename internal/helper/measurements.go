@@ -13,7 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// measurements are what a gateway measures, as metrics: those of its latest report, which it makes twice a second.
+// measurements exports the latest report of a gateway, which it makes twice a second, as metrics.
 type measurements struct {
 	latest *atomic.Pointer[measured] // nil in it: none yet
 
@@ -50,7 +50,7 @@ func newMeasurements(gateway records.GatewayID, latest *atomic.Pointer[measured]
 	}
 }
 
-// names are those of the nodes that have reported.
+// names returns the names of the nodes that have reported.
 func (m measured) names() (names []string) {
 	for _, n := range m.Nodes {
 		names = append(names, n.Name)
@@ -58,7 +58,7 @@ func (m measured) names() (names []string) {
 	return names
 }
 
-// judge returns the state of the peering by a report of that age, as its gateway sees it.
+// judge returns the state of the peering from a report of that age, as its gateway observes it.
 func (m measured) judge(age time.Duration) (health.State, string) {
 	return health.Judge(health.Observation{Status: &m.Status, Age: age, Every: health.LoneReportEvery, Nodes: m.names(), MTU: m.mtu})
 }

@@ -19,7 +19,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// measuredGateway is a gateway with two tunnels, one of which is down, and two nodes, one of which is silent.
+// measuredGateway returns a gateway with two tunnels, one of which is down, and two nodes, one of which is silent.
 func measuredGateway(t *testing.T, change func(*records.Status)) (*metrics, map[string]float64) {
 	t.Helper()
 	now := time.Now()
@@ -42,7 +42,7 @@ func measuredGateway(t *testing.T, change func(*records.Status)) (*metrics, map[
 	return m, values(t, m, "liqonet_")
 }
 
-// values are the gauges and counters whose names begin so, by name and labels.
+// values returns the gauges and counters with a prefix, by name and labels.
 func values(t *testing.T, m *metrics, prefix string) map[string]float64 {
 	t.Helper()
 	families, err := m.registry.Gather()
@@ -66,7 +66,7 @@ func values(t *testing.T, m *metrics, prefix string) map[string]float64 {
 
 func TestMeasurements(t *testing.T) {
 	var got map[string]float64
-	// At once, by its clock.
+	// Immediately, by its clock.
 	synctest.Test(t, func(t *testing.T) { _, got = measuredGateway(t, func(*records.Status) {}) })
 	for name, want := range map[string]float64{
 		"gateway_state{gateway=2,peering=b,state=degraded}": 1, "gateway_state{gateway=2,peering=b,state=healthy}": 0,
@@ -88,7 +88,7 @@ func TestMeasurements(t *testing.T) {
 	}
 }
 
-// TestStaleMeasurements: a gateway that has stopped measuring is not shown as healthy.
+// TestStaleMeasurements checks that a gateway that has stopped measuring is not shown as healthy.
 func TestStaleMeasurements(t *testing.T) {
 	_, got := measuredGateway(t, func(s *records.Status) {
 		s.Time, s.Nodes = s.Time.Add(-time.Minute), s.Nodes[:1]
@@ -100,17 +100,17 @@ func TestStaleMeasurements(t *testing.T) {
 	}
 }
 
-// everyMetric has a helper with a series of each metric, but for those of dropped packets.
+// everyMetric returns the metrics of a helper with a series of each, except those of dropped packets.
 func everyMetric(t *testing.T) *metrics {
 	t.Helper()
 	m, _ := measuredGateway(t, func(*records.Status) {})
-	newDrift(slog.New(slog.DiscardHandler), m).note(driftObject{"rule", "rule 104"})
+	newDrift(slog.New(slog.DiscardHandler), m).add(driftObject{"rule", "rule 104"})
 	m.ignored.WithLabelValues("x").Inc()
 	m.faults.WithLabelValues("x").Set(1)
 	return m
 }
 
-// TestConventions: names and texts of metrics are as Prometheus' conventions ask.
+// TestConventions checks names and texts of metrics against the Prometheus conventions.
 func TestConventions(t *testing.T) {
 	families, err := everyMetric(t).registry.Gather()
 	if err != nil {
@@ -122,14 +122,14 @@ func TestConventions(t *testing.T) {
 	}
 }
 
-// TestMonitoringKnowsMetrics: alerts, dashboard and docs name metrics that there are, and docs name all.
+// TestMonitoringKnowsMetrics checks that alerts, dashboard and docs use existing metrics, and that docs list all.
 func TestMonitoringKnowsMetrics(t *testing.T) {
 	const docs = "../../docs/monitoring.md"
 	families, err := everyMetric(t).registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Series of these come with packets that are dropped.
+	// Series of these start with the first dropped packet.
 	known := map[string]bool{"liqonet_dropped_packets_total": true, "liqonet_echo_ignored_total": true}
 	for _, f := range families {
 		known[f.GetName()] = true
@@ -148,7 +148,7 @@ func TestMonitoringKnowsMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range metric.FindAllString(string(text), -1) {
-			if !known[name] && !known[name+"_total"] { // names of recorded rules have none
+			if !known[name] && !known[name+"_total"] { // not a name of a recording rule
 				t.Errorf("%s: there is no metric %s", file, name)
 			}
 		}
@@ -160,7 +160,7 @@ func TestMonitoringKnowsMetrics(t *testing.T) {
 	}
 }
 
-// TestRulesAreComplete: every rule and panel has what Prometheus and Grafana ask for.
+// TestRulesAreComplete checks the fields of every rule and panel that Prometheus and Grafana require.
 func TestRulesAreComplete(t *testing.T) {
 	var rules struct {
 		Spec struct {

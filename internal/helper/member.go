@@ -12,48 +12,48 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// Bounds of a member's coming and going.
+// Parameters of a member's standing.
 const (
-	// memberAnswers in a row, and memberMoment since the first of them, make a member usable.
+	// After memberAnswers consecutive answers, and memberMoment since the first of them, a member is usable.
 	memberAnswers = 3
 	memberMoment  = time.Second
-	// memberGone after its last answer with a way on, a member is gone.
+	// memberGone is the time since its last answer with a usable path after which a member is gone.
 	memberGone = 3 * time.Second
-	// memberPatience is how late its answers may be. A gateway that stands still for a fifth of a second, because it
-	// gets no processor, is not left; one that has ended is left within half a second, echoes every fifth of a second
-	// included.
+	// memberPatience is the accepted delay of its answers. A gateway that is stopped for a fifth of a second, because
+	// it gets no CPU time, is not left; after its end it is left within half a second, including echoes every fifth
+	// of a second.
 	memberPatience = 120 * time.Millisecond
 )
 
-// standing is what a member of a group can be used for; a higher one is better.
+// standing is the usability of a member of a group; a higher one is better.
 type standing int
 
 // The standings.
 const (
-	finished standing = iota - 1 // it has said that it drains, and answers no more, or has no way on
-	gone                         // it has not answered for long, or never, or never had a way on
-	useless                      // it does not answer, or has no way on
-	ending                       // it drains, and an echo is lost: it may have ended
-	returned                     // it answers and has a way on, since less than a moment
-	draining                     // it is about to end
-	partial                      // it is usable, and reaches fewer nodes than another one
+	finished  standing = iota - 1 // it has announced its end, and no longer answers or cannot forward
+	gone                          // no answer for long or ever, or never able to forward
+	down                          // it does not answer, or cannot forward
+	ending                        // it drains, and an echo is lost: it may have ended
+	recovered                     // it has answered and can forward for less than memberMoment
+	draining                      // it is about to end
+	partial                       // it is usable, and reaches fewer nodes than another one
 	usable
 )
 
-// member is one of several that share the packets for a peer: a gateway, to a node, or a tunnel, to a gateway. Nothing
-// but its echoes decides what it is used for. Who embeds it guards it by a lock. The zero value has not answered.
+// member is one of several that share the packets for a peer: a gateway, for a node, or a tunnel, for a gateway. Its
+// standing depends on its echoes only. The embedding type guards it by a lock. The zero value has not answered.
 type member struct {
-	wake    chan<- struct{} // calls for a pass; nil: there are no other members
-	answers int             // in a row, with a way on
-	since   time.Time       // of the first of them
-	good    time.Time       // of the last answer with a way on; zero: there was none
-	noWay   bool            // as it said last
-	drains  bool            // likewise
+	wake    chan<- struct{} // triggers a pass; nil: there are no other members
+	answers int             // consecutive, with a usable path
+	since   time.Time       // time of the first of them
+	good    time.Time       // time of the last answer with a usable path; zero: none
+	noWay   bool            // from its last message
+	drains  bool            // from its last message
 	lost    bool            // the last echo, and the member drains
-	stands  standing
+	state   standing
 }
 
-// answered notes an answer.
+// answered handles an answer.
 func (m *member) answered(c echo.Content) {
 	if m.answers == 0 {
 		m.since = time.Now()
@@ -63,23 +63,23 @@ func (m *member) answered(c echo.Content) {
 	if !c.NoWay {
 		m.good = time.Now()
 	}
-	m.says(c)
+	m.announced(c)
 }
 
-// says notes what a member says of itself.
-func (m *member) says(c echo.Content) {
+// announced handles the state in a member's message.
+func (m *member) announced(c echo.Content) {
 	m.noWay, m.drains = c.NoWay, c.Draining
 	if m.noWay {
 		m.answers = 0
 	}
-	if m.lost && !m.drains { // another one in its place
+	if m.lost && !m.drains { // a successor
 		m.answers, m.lost, m.good = 0, false, time.Time{}
 	}
 	m.judge()
 }
 
-// missed notes that so many echoes in a row are lost: from least on, the member does not answer any more. One that
-// drains ends soon: after the first that is lost, any other one that answers is better, but not one that does not.
+// missed handles consecutive lost echoes: from least on, the member counts as not answering. A draining member ends
+// soon: after its first lost echo, any other member is better if it answers.
 func (m *member) missed(consecutive, least int) {
 	m.lost = m.drains
 	if consecutive >= least {
@@ -88,8 +88,7 @@ func (m *member) missed(consecutive, least int) {
 	m.judge()
 }
 
-// silent notes that its answers stay away. One that drains has been left at its first loss, unless the others are
-// worse.
+// silent handles missing answers. A draining member has been left at its first loss, unless the others are worse.
 func (m *member) silent() {
 	if !m.drains {
 		m.answers = 0
@@ -97,40 +96,40 @@ func (m *member) silent() {
 	m.judge()
 }
 
-// judge decides anew, and calls for a pass if that changes anything.
+// judge updates the standing, and triggers a pass if it changes.
 func (m *member) judge() {
-	before := m.stands
+	before := m.state
 	switch {
 	case m.answers == 0 && m.drains:
-		m.stands = finished
+		m.state = finished
 	case m.answers == 0 && time.Since(m.good) >= memberGone:
-		m.stands = gone
+		m.state = gone
 	case m.answers == 0:
-		m.stands = useless
+		m.state = down
 	case m.lost:
-		m.stands = ending
+		m.state = ending
 	case m.drains:
-		m.stands = draining
+		m.state = draining
 	case before == usable || m.answers >= memberAnswers && time.Since(m.since) >= memberMoment:
-		m.stands = usable
+		m.state = usable
 	default:
-		m.stands = returned
+		m.state = recovered
 	}
-	if m.stands != before {
+	if m.state != before {
 		notify(m.wake)
 	}
 }
 
-// reason is why a member is not used.
+// reason returns the reason for which a member is not used.
 func (m *member) reason() string {
 	switch {
-	case m.stands == usable:
+	case m.state == usable:
 		return "standby"
-	case m.stands == draining || m.stands == ending:
+	case m.state == draining || m.state == ending:
 		return "draining"
-	case m.stands == finished:
+	case m.state == finished:
 		return "it has ended"
-	case m.stands == returned:
+	case m.state == recovered:
 		return "it has answered for less than " + memberMoment.String()
 	case m.noWay:
 		return "it has no way on"
@@ -138,14 +137,14 @@ func (m *member) reason() string {
 	return "no answer"
 }
 
-// held is a condition, damped: it becomes true, or false, after it has been so for a moment. The zero value is false.
-type held struct {
+// debounced is a condition that becomes true, or false, after it has been so for memberMoment. The zero value is false.
+type debounced struct {
 	is    atomic.Bool
-	since time.Time // from when on it was the other way round; zero: it is not
+	since time.Time // time since which it differs; zero: it does not
 }
 
-// note notes whether the condition holds now, and reports whether that changes what counts.
-func (h *held) note(holds bool) (news bool) {
+// set sets whether the condition holds now, and reports whether that changes the debounced value.
+func (h *debounced) set(holds bool) (news bool) {
 	h.since = cmp.Or(h.since, time.Now())
 	if holds == h.is.Load() || time.Since(h.since) >= memberMoment {
 		h.since, news = time.Time{}, h.is.Swap(holds) != holds
@@ -153,8 +152,8 @@ func (h *held) note(holds bool) (news bool) {
 	return news
 }
 
-// unusedOf tells, by index, which members carry no packets: all but the best, and in mode active-standby all but the
-// first of these. At least one always carries packets.
+// unusedOf returns, by index, which members carry no packets: all except the best, and in mode active-standby all
+// except the first of these. At least one always carries packets.
 func unusedOf(all []standing, mode records.GatewayMode) []bool {
 	best := slices.Max(all)
 	unused := make([]bool, len(all))

@@ -15,8 +15,8 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// TestMember: a member is usable after a moment of answers, and is not when it is silent, or says that it has no way
-// on.
+// TestMember checks that a member is usable after a moment of answers, and not when it is silent or announces that it
+// cannot forward.
 func TestMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wake := make(chan struct{}, 1)
@@ -29,21 +29,21 @@ func TestMember(t *testing.T) {
 				woken = true
 			default:
 			}
-			if m.stands != want || woken != news {
-				t.Errorf("%s: standing %d, woken %t; want %d, %t", what, m.stands, woken, want, news)
+			if m.state != want || woken != news {
+				t.Errorf("%s: standing %d, woken %t; want %d, %t", what, m.state, woken, want, news)
 			}
 		}
 		pass := func() { time.Sleep(memberMoment / 2) } //nolint:forbidigo // synctest's clock
 		expect("before any answer", gone, false)
 		m.answered(echo.Content{})
-		expect("first answer", returned, true)
+		expect("first answer", recovered, true)
 		for range 10 {
 			m.answered(echo.Content{})
 		}
-		expect("many answers at once", returned, false)
+		expect("many answers at once", recovered, false)
 		pass()
 		m.answered(echo.Content{})
-		expect("after half a moment", returned, false)
+		expect("after half a moment", recovered, false)
 		pass()
 		m.answered(echo.Content{})
 		expect("after a moment", usable, true)
@@ -52,19 +52,19 @@ func TestMember(t *testing.T) {
 		m.answered(echo.Content{Draining: true, NoWay: true})
 		expect("draining without a way on", finished, true)
 		m.answered(echo.Content{NoWay: true})
-		expect("no way on", useless, true)
+		expect("no way on", down, true)
 		m.answered(echo.Content{})
-		expect("a way on again", returned, true)
+		expect("a way on again", recovered, true)
 		pass()
 		pass()
 		m.answered(echo.Content{})
-		expect("two answers", returned, false)
+		expect("two answers", recovered, false)
 		m.missed(2, 3)
-		expect("two lost", returned, false)
+		expect("two lost", recovered, false)
 		m.missed(3, 3)
-		expect("silent", useless, true)
-		m.says(echo.Content{})
-		expect("what it asks is no answer", useless, false)
+		expect("silent", down, true)
+		m.announced(echo.Content{})
+		expect("what it asks is no answer", down, false)
 		for range memberGone / memberMoment {
 			pass()
 			pass()
@@ -79,9 +79,9 @@ func TestMember(t *testing.T) {
 		m.answered(echo.Content{})
 		expect("back", usable, true)
 		m.silent()
-		expect("its answers stay away", useless, true)
+		expect("its answers stay away", down, true)
 		m.missed(1, 3)
-		expect("and one is lost", useless, false)
+		expect("and one is lost", down, false)
 		m.answered(echo.Content{Draining: true})
 		expect("it drains", draining, true)
 		m.missed(1, 3)
@@ -92,7 +92,7 @@ func TestMember(t *testing.T) {
 		expect("one is lost again", ending, true)
 		m.missed(3, 3)
 		expect("it has ended", finished, true)
-		m.says(echo.Content{})
+		m.announced(echo.Content{})
 		expect("another one in its place", gone, true)
 		m.answered(echo.Content{Draining: true})
 		m.missed(1, 3)
@@ -102,21 +102,21 @@ func TestMember(t *testing.T) {
 	})
 }
 
-// TestDrainingBesideTheDead: one echo of a gateway that drains is lost, and the other gateway is dead: packets go on by
-// the one that drains.
+// TestDrainingBesideTheDead checks that packets stay with a draining gateway after one lost echo if the other gateway
+// is dead.
 func TestDrainingBesideTheDead(t *testing.T) {
 	alive, dead := member{}, member{}
 	alive.answered(echo.Content{Draining: true})
 	dead.missed(overlayMisses, overlayMisses)
 	alive.missed(1, overlayMisses)
 	alive.silent()
-	if unused := unusedOf([]standing{alive.stands, dead.stands}, ""); unused[0] {
+	if unused := unusedOf([]standing{alive.state, dead.state}, ""); unused[0] {
 		t.Error("packets go by the gateway that is dead, not by the one that drains")
 	}
 }
 
-// TestNewBesideTheStalled: the machine of the only gateway gets no processor for a moment, while another one that has
-// just started is silent, or has no way on yet. Packets wait for the first one.
+// TestNewBesideTheStalled checks that packets stay with the only gateway while it gets no CPU time, if a new gateway is
+// silent or cannot forward yet.
 func TestNewBesideTheStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var first, second member
@@ -126,7 +126,7 @@ func TestNewBesideTheStalled(t *testing.T) {
 		}
 		expect := func(what string) {
 			t.Helper()
-			if unused := unusedOf([]standing{first.stands, second.stands}, ""); unused[0] || !unused[1] {
+			if unused := unusedOf([]standing{first.state, second.state}, ""); unused[0] || !unused[1] {
 				t.Errorf("%s: unused are %v", what, unused)
 			}
 		}
@@ -134,12 +134,12 @@ func TestNewBesideTheStalled(t *testing.T) {
 		expect("the new one has never answered")
 		second.answered(echo.Content{NoWay: true})
 		expect("the new one has no way on")
-		first.says(echo.Content{NoWay: true})
+		first.announced(echo.Content{NoWay: true})
 		expect("neither has a way on")
 	})
 }
 
-// TestUnusedOf: the best that is left carries packets, whatever that is.
+// TestUnusedOf checks that the best remaining members carry packets, whatever their standing.
 func TestUnusedOf(t *testing.T) {
 	all := func(s ...standing) []standing { return s }
 	for _, test := range []struct {
@@ -147,20 +147,20 @@ func TestUnusedOf(t *testing.T) {
 		mode    records.GatewayMode
 		used    []int
 	}{
-		{all(useless), "", []int{0}},
-		{all(useless, useless), "", []int{0, 1}},
-		{all(useless, returned), "", []int{1}},
-		{all(draining, returned), "", []int{0}},
-		{all(finished, useless), "", []int{1}},
+		{all(down), "", []int{0}},
+		{all(down, down), "", []int{0, 1}},
+		{all(down, recovered), "", []int{1}},
+		{all(draining, recovered), "", []int{0}},
+		{all(finished, down), "", []int{1}},
 		{all(finished, gone), "", []int{1}},
 		{all(gone, gone), "", []int{0, 1}},
-		{all(gone, useless), "", []int{1}},
-		{all(ending, useless), "", []int{0}},
-		{all(ending, returned), "", []int{1}},
+		{all(gone, down), "", []int{1}},
+		{all(ending, down), "", []int{0}},
+		{all(ending, recovered), "", []int{1}},
 		{all(finished, finished), "", []int{0, 1}},
-		{all(draining, usable, useless, usable), records.ActiveActive, []int{1, 3}},
-		{all(draining, usable, useless, usable), records.ActiveStandby, []int{1}},
-		{all(useless, useless), records.ActiveStandby, []int{0}},
+		{all(draining, usable, down, usable), records.ActiveActive, []int{1, 3}},
+		{all(draining, usable, down, usable), records.ActiveStandby, []int{1}},
+		{all(down, down), records.ActiveStandby, []int{0}},
 	} {
 		var used []int
 		for i, unused := range unusedOf(test.members, test.mode) {
@@ -174,8 +174,8 @@ func TestUnusedOf(t *testing.T) {
 	}
 }
 
-// TestPeerMovesOnlyItself: whatever a peer says in all its tunnels, a gateway goes on using one, and its nodes one
-// gateway.
+// TestPeerMovesOnlyItself checks that a gateway always uses one of its tunnels, and its nodes one gateway, whatever the
+// peer sends in all its tunnels.
 func TestPeerMovesOnlyItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := testView()
@@ -200,19 +200,20 @@ func TestPeerMovesOnlyItself(t *testing.T) {
 			if unused := g.unused(v.own(), v.peering.GatewayMode); len(unused) > 0 {
 				t.Errorf("peer says %+v in all tunnels: unused are %v", c, unused)
 			}
-			if want := c.NoWay || g.tunnel(1).stands == returned; noWay() != want {
+			if want := c.NoWay || g.tunnel(1).state == recovered; noWay() != want {
 				t.Errorf("peer says %+v: the gateway tells its nodes that it has no way on: %t", c, noWay())
 			}
 		}
 		v.peering.Gateways = v.peering.Gateways[:1]
-		g.heed(v)
+		g.update(v)
 		if tell(echo.Content{NoWay: true}); noWay() {
 			t.Error("the only gateway tells its nodes that it has no way on")
 		}
 	})
 }
 
-// TestIdleGateway: a gateway that drains may end when all that are alive have said that they do not use it.
+// TestIdleGateway checks that a draining gateway may end when all live nodes and peers have reported that they do not
+// use it.
 func TestIdleGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := testEchoes(testView())
@@ -257,7 +258,7 @@ func TestIdleGateway(t *testing.T) {
 		peer(true)
 		node("10.80.0.8", true)
 		expect("nobody sends", true)
-		time.Sleep(time.Millisecond) //nolint:forbidigo // likewise
+		time.Sleep(time.Millisecond) //nolint:forbidigo // as above
 		if !g.announceEnd() || g.announceEnd() {
 			t.Error("the end is not announced once")
 		}
@@ -269,8 +270,8 @@ func TestIdleGateway(t *testing.T) {
 	})
 }
 
-// TestStalledBesideTheEnded: a gateway announces its end and ends, and the only other one gets no processor for a
-// moment. Packets wait for that one.
+// TestStalledBesideTheEnded checks that packets wait for a gateway without CPU time if the only other one announces its
+// end and ends.
 func TestStalledBesideTheEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := testEchoes(testView())
@@ -287,7 +288,7 @@ func TestStalledBesideTheEnded(t *testing.T) {
 		g.announceEnd()
 		ended.answered(ask())
 		stalled.silent()
-		if unused := unusedOf([]standing{ended.stands, stalled.stands}, ""); !unused[0] || unused[1] {
+		if unused := unusedOf([]standing{ended.state, stalled.state}, ""); !unused[0] || unused[1] {
 			t.Errorf("unused are %v, want the one that ends", unused)
 		}
 	})

@@ -4,7 +4,7 @@ package helper
 
 import "testing"
 
-// total is the value of a counter; that of one with labels is the sum.
+// total returns the value of a counter; with labels, the sum.
 func (m *metrics) total(t *testing.T, name string) float64 {
 	t.Helper()
 	families, err := m.registry.Gather()

@@ -34,25 +34,25 @@ type nodeLoop struct {
 	Node
 	reconciler
 	kernelHas  records.Capabilities
-	routeSizes remembered[int] // bytes; 0: there is no such route
+	routeSizes cached[int] // bytes; 0: no such route
 	around     surroundings
 	probes     *nodeProbes
 	reports    *reporter[nodeReport]
 	events     *events
-	unused     map[records.GatewayID]bool // as the last pass had it
+	unused     map[records.GatewayID]bool // as of the last pass
 
 	fabric, ipam, configMaps, nodes, pods, gateways, leases, apiServers cache.Store
 
-	memory *memory
-	faults []string    // as they were logged last
-	aging  *time.Timer // wakes the loop when a gateway is not used any more; nil: none was about to
-	claims claims
-	wake   chan struct{}
-	older  olderFlows
+	lastValid *lastValid
+	faults    []string    // as last logged
+	aging     *time.Timer // wakes the loop when a gateway expires; nil: none is about to
+	claims    claims
+	wake      chan struct{}
+	older     olderFlows
 }
 
-// Run keeps the node's kernel as the records ask until ctx ends. The process runs Go code on one thread at a time:
-// there is little to do, and threads that wake each other take an eighth more of the processor.
+// Run reconciles the node's kernel with the records until ctx ends. The process runs Go code on one thread at a time:
+// there is little work, and threads that wake each other take an eighth more CPU time.
 func (n Node) Run(ctx context.Context) error {
 	runtime.GOMAXPROCS(1)
 	n.Log = n.Log.With("node", n.Name)
@@ -67,16 +67,18 @@ func (n Node) Run(ctx context.Context) error {
 	defer func() { _ = kernel.Close() }()
 	m, metrics := newMirror(n.Client), newMetrics()
 	l := &nodeLoop{
-		Node: n, kernelHas: kernelHas, wake: m.changed, memory: newMemory(),
+		Node: n, kernelHas: kernelHas, wake: m.changed, lastValid: newLastValid(),
 		reconciler: newReconciler(kernel, n.Log, metrics), older: olderFlows{kernel: kernel},
 	}
-	l.reports = newReporter(n.Log, sameButDrift, l.write, l.leaseSays)
+	l.reports = newReporter(n.Log, sameButDrift, l.write, l.leaseHas)
 	l.events = newEvents(n.Env, "liqonet-node", n.Name, nodeBurst, nodePause)
-	l.drift.told = func(names []string) { l.noteOwn(driftRestored, "others changed, restored: "+strings.Join(names, ", ")) }
+	l.drift.onRestore = func(names []string) {
+		l.addEvent(driftRestored, "others changed, restored: "+strings.Join(names, ", "))
+	}
 	l.probes = newNodeProbes(l.wake)
 	metrics.registry.MustRegister(newRefused(l.probes.sockets.all))
 	defer l.probes.close()
-	l.follow(m)
+	l.setUpStores(m)
 	return service{
 		Env: n.Env, health: newLiveness(), mirror: m, metrics: metrics, kernel: kernel, step: l.step,
 		first: l.guard,
@@ -84,7 +86,7 @@ func (n Node) Run(ctx context.Context) error {
 	}.run(ctx)
 }
 
-// allBut selects the objects that are not labelled as one of the components.
+// allBut selects the objects without the label of one of the components.
 func allBut(components ...string) labels.Selector {
 	others, err := labels.NewRequirement(records.LabelComponent, selection.NotIn, components)
 	if err != nil {
@@ -93,33 +95,33 @@ func allBut(components ...string) labels.Selector {
 	return labels.NewSelector().Add(*others)
 }
 
-// follow sets up what the node reads. What a ConfigMap is follows from its name: the selector by label only spares
-// nodes the gateways' reports, which change every ten seconds.
-func (l *nodeLoop) follow(m *mirror) {
+// setUpStores sets up the objects that the node reads. The name of a ConfigMap determines its kind: the label selector
+// only saves nodes the gateways' reports, which change every ten seconds.
+func (l *nodeLoop) setUpStores(m *mirror) {
 	gateways := labels.SelectorFromSet(labels.Set{records.LabelComponent: records.ComponentGateway})
 	own := labels.SelectorFromSet(labels.Set{records.LabelNode: nodeLabel(l.Name)})
 	core := l.Client.CoreV1()
 	maps := core.ConfigMaps(l.Namespace)
-	l.fabric = follow(m, maps, &corev1.ConfigMap{}, selected{name: records.FabricName})
-	l.ipam = follow(m, maps, &corev1.ConfigMap{}, selected{name: records.IPAMName})
-	l.configMaps = follow(m, maps, &corev1.ConfigMap{}, selected{
+	l.fabric = watchObjects(m, maps, &corev1.ConfigMap{}, selected{name: records.FabricName})
+	l.ipam = watchObjects(m, maps, &corev1.ConfigMap{}, selected{name: records.IPAMName})
+	l.configMaps = watchObjects(m, maps, &corev1.ConfigMap{}, selected{
 		labels:   allBut(records.ComponentStatus, records.ComponentFabric, records.ComponentIPAM),
 		concerns: concernsNodes,
 	})
-	l.nodes = follow(m, core.Nodes(), &corev1.Node{}, selected{name: l.Name})
-	l.pods = follow(m, core.Pods(""), &corev1.Pod{}, selected{field: fields.OneTermEqualSelector("spec.nodeName", l.Name)})
-	l.gateways = follow(m, core.Pods(l.Namespace), &corev1.Pod{}, selected{labels: gateways})
-	l.leases = follow(m, l.Client.CoordinationV1().Leases(l.Namespace), &coordinationv1.Lease{}, selected{labels: own})
-	l.apiServers = follow(m, l.Client.DiscoveryV1().EndpointSlices(corev1.NamespaceDefault), &discoveryv1.EndpointSlice{}, selected{name: apiServerSlice})
+	l.nodes = watchObjects(m, core.Nodes(), &corev1.Node{}, selected{name: l.Name})
+	l.pods = watchObjects(m, core.Pods(""), &corev1.Pod{}, selected{field: fields.OneTermEqualSelector("spec.nodeName", l.Name)})
+	l.gateways = watchObjects(m, core.Pods(l.Namespace), &corev1.Pod{}, selected{labels: gateways})
+	l.leases = watchObjects(m, l.Client.CoordinationV1().Leases(l.Namespace), &coordinationv1.Lease{}, selected{labels: own})
+	l.apiServers = watchObjects(m, l.Client.DiscoveryV1().EndpointSlices(corev1.NamespaceDefault), &discoveryv1.EndpointSlice{}, selected{name: apiServerSlice})
 }
 
-// concernsNodes reports whether nodes follow the ConfigMap of that name: a peering's record, or where its gateway is.
+// concernsNodes reports whether nodes use the ConfigMap of that name: a peering's record, or a gateway's location.
 func concernsNodes(name string) bool {
 	id, _ := records.IdentityOf(name)
 	return id.Component == records.ComponentPeering || id.Component == records.ComponentGateway
 }
 
-// step is one pass: records to kernel, then what the kernel holds to the report.
+// step is one pass: from the records to the kernel, then from the kernel to the report.
 func (l *nodeLoop) step(ctx context.Context) error {
 	view, err := l.view()
 	if err != nil {
@@ -134,10 +136,10 @@ func (l *nodeLoop) step(ctx context.Context) error {
 		return errors.Join(err, l.report(view, nil))
 	}
 	lifting := l.lift(view)
-	l.tellUse(view)
-	// Before connections are forgotten: probes of a peering that is gone are connections, too.
-	// A path that cannot be probed concerns its own peering; the others are not held up.
-	probing := errors.Join(lifting, l.probes.follow(view, l.claims.internal))
+	l.reportUse(view)
+	// Before connections are forgotten: probes of a removed peering are connections, too. A path that cannot be probed
+	// affects its own peering only.
+	probing := errors.Join(lifting, l.probes.update(view, l.claims.internal))
 	if err := l.older.forget(view.ranges()); err != nil {
 		return errors.Join(probing, err)
 	}
@@ -148,10 +150,10 @@ func (l *nodeLoop) step(ctx context.Context) error {
 	return errors.Join(probing, l.report(view, applied))
 }
 
-// errBlind says that a node cannot serve its peerings, and what it does then.
+// errBlind means that a node cannot serve its peerings, and what it does instead.
 var errBlind = errors.New("no fabric can be read: paths stay as they are, and where there are none, the peers' ranges are held back")
 
-// apply brings the kernel into the state that a view asks for.
+// apply reconciles the kernel with a view.
 func (l *nodeLoop) apply(view nodeView) error {
 	if view.blind {
 		if serves, err := l.serves(); err != nil || serves {
@@ -170,11 +172,10 @@ func (l *nodeLoop) apply(view nodeView) error {
 	return nil
 }
 
-// errUnreserved says why a node that has booted keeps its boot guard: that has ranges of peers which nothing else that
-// was read has.
+// errUnreserved is the reason for which a booted node keeps its boot guard: only the guard has some ranges of peers.
 var errUnreserved = errors.New("the boot guard stays: ConfigMap " + records.IPAMName + " has not been read")
 
-// lift removes the boot guard once the node's own, which is in the kernel, has the ranges of all peers.
+// lift removes the boot guard once the node's own guard, which is in the kernel, has the ranges of all peers.
 func (l *nodeLoop) lift(view nodeView) error {
 	if !view.unreserved {
 		return l.kernel.LiftBootGuard()
@@ -186,7 +187,7 @@ func (l *nodeLoop) lift(view nodeView) error {
 	return err
 }
 
-// serves reports whether the kernel has paths to peers, which an earlier process made.
+// serves reports whether the kernel has paths to peers from an earlier process.
 func (l *nodeLoop) serves() (bool, error) {
 	have, err := l.kernel.Observe()
 	if err != nil {
@@ -202,7 +203,7 @@ func (l *nodeLoop) view() (nodeView, error) {
 	if err != nil {
 		return nodeView{}, err
 	}
-	v, faults := l.memory.view(nodeObjects{
+	v, faults := l.lastValid.view(nodeObjects{
 		namespace: l.Namespace,
 		fabric:    named[*corev1.ConfigMap](l.fabric, l.Namespace, records.FabricName),
 		ipam:      named[*corev1.ConfigMap](l.ipam, l.Namespace, records.IPAMName),
@@ -210,7 +211,7 @@ func (l *nodeLoop) view() (nodeView, error) {
 		node:      node, pods: listed[*corev1.Pod](l.pods), gateways: listed[*corev1.Pod](l.gateways),
 		apiServers: l.servers(named[*discoveryv1.EndpointSlice](l.apiServers, corev1.NamespaceDefault, apiServerSlice)),
 	}, time.Now())
-	l.tell(faults)
+	l.reportFaults(faults)
 	if l.aging != nil {
 		l.aging.Stop()
 	}
@@ -220,10 +221,10 @@ func (l *nodeLoop) view() (nodeView, error) {
 	return v, nil
 }
 
-// faultsTold is how many faults are logged and counted: anybody who may write ConfigMaps can make thousands.
+// faultsTold bounds the faults that are logged and counted: a client that may write ConfigMaps can create thousands.
 const faultsTold = 50
 
-// firstTexts are the first texts, and how many others there are.
+// firstTexts returns the first texts, and the number of others.
 func firstTexts(texts []string) []string {
 	if len(texts) <= faultsTold {
 		return texts
@@ -231,8 +232,8 @@ func firstTexts(texts []string) []string {
 	return append(slices.Clone(texts[:faultsTold]), fmt.Sprintf("and %d more", len(texts)-faultsTold))
 }
 
-// tell logs faults if they are others than before, and counts them: the first ones of them.
-func (l *nodeLoop) tell(faults []fault) {
+// reportFaults logs the first faults if they have changed, and counts them.
+func (l *nodeLoop) reportFaults(faults []fault) {
 	faults = faults[:min(len(faults), faultsTold)]
 	texts := make([]string, len(faults))
 	l.metrics.faults.Reset()
@@ -245,13 +246,13 @@ func (l *nodeLoop) tell(faults []fault) {
 			l.Log.Warn("record is not taken as it is; what was taken before stays", "object", f.object, "peering", f.peering, "cause", texts[i])
 		}
 		if refused := refusedTexts(faults); len(refused) > 0 {
-			l.noteOwn(recordRefused, strings.Join(refused, "; "))
+			l.addEvent(recordRefused, strings.Join(refused, "; "))
 		}
 		l.faults = texts
 	}
 }
 
-// refusedTexts are those of faults that last: that the pod of a gateway is not there is none.
+// refusedTexts returns the texts of lasting faults: a missing pod of a gateway is not one.
 func refusedTexts(faults []fault) (texts []string) {
 	for _, f := range faults {
 		if !errors.Is(f.err, errNoPod) {
@@ -261,22 +262,22 @@ func refusedTexts(faults []fault) (texts []string) {
 	return texts
 }
 
-// noteOwn has an event written about the node's Lease, if it has one.
-func (l *nodeLoop) noteOwn(reason, message string) {
+// addEvent queues an event about the node's Lease, if it has one.
+func (l *nodeLoop) addEvent(reason, message string) {
 	if l.claims.lease != "" {
-		l.events.note("Lease", l.claims.lease, false, reason, message)
+		l.events.add("Lease", l.claims.lease, false, reason, message)
 	}
 }
 
-// tellUse tells of gateways that get packets now and did not, or the other way round: of those that have asked this
-// node to witness what becomes of them. All nodes would tell the same.
-func (l *nodeLoop) tellUse(v nodeView) {
+// reportUse writes an event for each gateway that starts or stops getting packets, of those for which this node is a
+// witness: all nodes would report the same.
+func (l *nodeLoop) reportUse(v nodeView) {
 	for id := range l.probes.faults() {
 		switch unused := v.unused[id]; {
 		case unused && !l.unused[id]:
-			l.events.note("ConfigMap", id.StatusName(), false, failover, "node "+l.Name+" sends packets by other gateways")
+			l.events.add("ConfigMap", id.StatusName(), false, failover, "node "+l.Name+" sends packets by other gateways")
 		case !unused && l.unused[id]:
-			l.events.note("ConfigMap", id.StatusName(), true, failover, "node "+l.Name+" sends packets by this gateway again")
+			l.events.add("ConfigMap", id.StatusName(), true, failover, "node "+l.Name+" sends packets by this gateway again")
 		}
 	}
 	l.unused = v.unused

@@ -15,23 +15,23 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// nodeView is all that a node helper knows of its cluster: the records that it takes, and the pods of its own node.
+// nodeView is the state of its cluster that a node helper uses: the valid records, and the pods of its own node.
 type nodeView struct {
-	node     string                                // its name
+	node     string                                // name of the node
 	fabric   *records.Fabric                       // nil: none, so that no peering is served
-	peerings []records.Peering                     // that are served; sorted by name
-	gateways map[records.GatewayID]records.Gateway // one that has not begun, or is gone, is missing
-	unused   map[records.GatewayID]bool            // that carry no packets of pods
+	peerings []records.Peering                     // served peerings, sorted by name
+	gateways map[records.GatewayID]records.Gateway // only those with a known location
+	unused   map[records.GatewayID]bool            // gateways that carry no packets of pods
 	pods     localPods
-	// heldBack are ranges of peers that are guarded and no more; guarded, whose they are where all of a peering's are.
+	// heldBack are ranges of peers that are only guarded; guarded, the peerings all of whose ranges are.
 	heldBack []netip.Prefix
 	guarded  []string
-	refused  map[string]string // by peering: why it is not served as its record says
+	refused  map[string]string // by peering: why it is not served according to its record
 
-	blind      bool          // there are peerings, and no fabric that can be taken
+	blind      bool          // there are peerings, and no valid fabric
 	unreserved bool          // there may be reservations for peers, and none could be read
-	aging      time.Duration // until the next gateway is not used any more; 0: none is about to
-	taken      *apart        // what the peerings have of their own
+	aging      time.Duration // until the next gateway expires; 0: none is about to
+	conflicts  *conflicts    // addresses, overlay IDs and CIDRs of the peerings
 }
 
 // localPods are the addresses of a node's pods: ranges, and addresses outside them.
@@ -48,8 +48,8 @@ func (p localPods) prefixes() []netip.Prefix {
 	return all
 }
 
-// podsOf tells where a node's pods are. A pod CIDR counts unless the CNI gives its pods other addresses
-// altogether (Calico, AWS): then only the pods themselves do.
+// podsOf returns the addresses of a node's pods. A pod CIDR counts unless the CNI gives all of its pods other addresses
+// (Calico, AWS): then only the pods themselves count.
 func podsOf(node *corev1.Node, pods []*corev1.Pod) localPods {
 	var p localPods
 	for _, text := range node.Spec.PodCIDRs {
@@ -81,7 +81,7 @@ func podsOf(node *corev1.Node, pods []*corev1.Pod) localPods {
 	return p
 }
 
-// state returns what the node's kernel is to hold.
+// state returns the desired state of the node's kernel.
 func (v nodeView) state(internal netip.Addr) netops.State {
 	return datapath.Node{
 		Name: v.node, Fabric: v.fabric, Peerings: v.peerings, Gateways: v.gateways, Unused: v.unused,
@@ -89,10 +89,10 @@ func (v nodeView) state(internal netip.Addr) netops.State {
 	}.State()
 }
 
-// located reports whether it is known where a gateway is.
+// located reports whether the location of a gateway is known.
 func (v nodeView) located(id records.GatewayID) bool { _, ok := v.gateways[id]; return ok }
 
-// ranges are those whose addresses the state leads to, or holds back: of peers, and inside the overlay.
+// ranges returns the ranges that the state routes or holds back: of peers, and inside the overlay.
 func (v nodeView) ranges() []netip.Prefix {
 	all := slices.Clone(v.heldBack)
 	if v.fabric == nil || len(v.peerings) == 0 {

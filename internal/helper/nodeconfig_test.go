@@ -55,7 +55,7 @@ func TestPodsOf(t *testing.T) {
 	}
 }
 
-// TestRanges: what a state leads to is what connections are forgotten of when it comes or goes.
+// TestRanges checks that connections are forgotten for all ranges that a state routes, when they are added or removed.
 func TestRanges(t *testing.T) {
 	f, p := testFabric(), testPeering()
 	v := nodeView{fabric: &f, peerings: []records.Peering{p}}
@@ -104,7 +104,7 @@ func TestNodeState(t *testing.T) {
 	expect("endpoint of the record", full, netops.NodeState(config))
 
 	heard := testGateway()
-	heard.Endpoint = netip.MustParseAddrPort("10.11.3.4:51840") // within the peer's range: needs an exemption
+	heard.Endpoint = netip.MustParseAddrPort("10.11.3.4:51840") // within the peer's range: requires an exemption
 	full.gateways = map[records.GatewayID]records.Gateway{firstGateway("b"): heard}
 	config.Peers[0].Endpoints = addrs("10.11.3.4", "192.0.2.7")
 	expect("endpoint that is heard", full, netops.NodeState(config))

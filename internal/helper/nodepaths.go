@@ -17,55 +17,55 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// witnessesMost is how many nodes report when a gateway does not answer: the API server gets that many writes, however
-// many nodes there are.
+// witnessesMost is the number of nodes that report a gateway that does not answer: it bounds the writes to the API
+// server, regardless of the number of nodes.
 const witnessesMost = 3
 
-// nodesSilence is how long no node's echo may come until a gateway says that it has no way on: some of its nodes'
-// intervals.
+// nodesSilence is the time without any node's echo after which a gateway reports that it cannot forward: some intervals
+// of its nodes.
 const nodesSilence = 1500 * time.Millisecond
 
-// nodeReached is how long a node's echo, or an answer to it, may stay away until a gateway does not reach the node any
-// more: three echoes of a node that has several gateways, and those that it adds when answers stay away.
+// nodeReached is the time without a node's echo, or without an answer to it, after which a gateway does not reach the
+// node: three echoes of a node that has several gateways, and those that it adds when answers are missing.
 const nodeReached = 800 * time.Millisecond
 
-// countedEvery is how often a gateway counts its nodes: each of its echoes has their number.
+// countedEvery is the interval at which a gateway counts its nodes: each of its echoes has their number.
 const countedEvery = 50 * time.Millisecond
 
-// nodePaths are the paths of this cluster's nodes, as they report them in their echoes to the gateway.
+// nodePaths are the paths of this cluster's nodes, from the reports in their echoes to the gateway.
 type nodePaths struct {
 	ignored *prometheus.CounterVec
-	own     string // the node that this gateway runs on: it is lost together with the gateway
+	own     string // the node of this gateway: it is lost together with the gateway
 
 	mu        sync.Mutex          // guards what follows
-	gateway   records.GatewayID   // this one
+	gateway   records.GatewayID   // this gateway
 	external  netip.Prefix        // of this cluster
 	nodes     []reportedNode      // of the view
 	internals map[netip.Addr]bool // their internal addresses
-	sources   map[netip.Addr]bool // from where they send to this gateway, outside the overlay
+	sources   map[netip.Addr]bool // their source addresses for this gateway, outside the overlay
 	paths     map[netip.Addr]nodePath
-	witnesses []netip.Addr // nodes that are asked to be one
-	turn      int          // of the address that is named to the peer next
-	reached   uint32       // nodes, as they were counted last
-	counted   time.Time    // then
+	witnesses []netip.Addr // nodes that are to be witnesses
+	turn      int          // index of the next address for the peer
+	reached   uint32       // nodes, as of the last count
+	counted   time.Time    // time of the last count
 }
 
-// nodePath is what a node's last echo said.
+// nodePath is the content of a node's last echo.
 type nodePath struct {
 	echo, proof   time.Time // zero: none
 	rtt, proofRTT time.Duration
-	path          echo.Path // of the way to here, outside the overlay
+	path          echo.Path // path to this gateway, outside the overlay
 	witness       bool      // it reports when this gateway does not answer
-	unused        bool      // it sends no packets of pods to here
-	deaf          bool      // no answers from here arrive there
+	unused        bool      // it sends no packets of pods to this gateway
+	deaf          bool      // it receives no answers from this gateway
 }
 
 func newNodePaths(m *metrics, own string) *nodePaths {
 	return &nodePaths{ignored: m.ignored, own: own, paths: map[netip.Addr]nodePath{}}
 }
 
-// follow forgets the nodes that are gone.
-func (n *nodePaths) follow(v gatewayView) {
+// update removes the nodes that no longer exist.
+func (n *nodePaths) update(v gatewayView) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.gateway, n.external, n.nodes = v.id, v.fabric.ExternalCIDR, v.nodes
@@ -76,14 +76,14 @@ func (n *nodePaths) follow(v gatewayView) {
 	maps.DeleteFunc(n.paths, func(a netip.Addr, _ nodePath) bool { return !n.internals[a] })
 }
 
-// send reports whether an address is one from which a node sends to this gateway, outside the overlay.
+// send reports whether a node sends to this gateway from an address, outside the overlay.
 func (n *nodePaths) send(from netip.Addr) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.sources[from]
 }
 
-// answer notes what a node reports of its own path, and whether it is to be a witness.
+// answer stores a node's report of its own path, and returns whether it is to be a witness.
 func (n *nodePaths) answer(from netip.AddrPort, m echo.Message) echo.Content {
 	r := m.Content.Report
 	if r.Internal != from.Addr() {
@@ -102,12 +102,12 @@ func (n *nodePaths) answer(from netip.AddrPort, m echo.Message) echo.Content {
 	}
 	n.paths[r.Internal] = path
 	if len(n.witnesses) < witnessesMost {
-		n.choose() // it may be one from its first echo on
+		n.choose() // it may be a witness from its first echo on
 	}
 	return echo.Content{Witness: slices.Contains(n.witnesses, r.Internal)}
 }
 
-// watched chooses the witnesses, and reports whether one on another node than the gateway's says that it is one.
+// watched chooses the witnesses, and reports whether one on another node than the gateway's confirms that it is one.
 func (n *nodePaths) watched() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -115,8 +115,8 @@ func (n *nodePaths) watched() bool {
 	return slices.ContainsFunc(n.witnesses, func(a netip.Addr) bool { return a != own && n.paths[a].witness })
 }
 
-// choose keeps the witnesses that are alive, and fills up with others; n.mu is held. The gateway's own node, which it
-// returns if that is alive, is one only where there is no other.
+// choose keeps the live witnesses, and adds others; n.mu is held. The gateway's own node, which it returns if that is
+// alive, is a witness only if there is no other.
 func (n *nodePaths) choose() (own netip.Addr) {
 	var live []netip.Addr
 	for _, node := range n.nodes {
@@ -140,10 +140,10 @@ func (n *nodePaths) choose() (own netip.Addr) {
 	return own
 }
 
-// alive reports whether a node's echoes come; n.mu is held.
+// alive reports whether a node's echoes arrive; n.mu is held.
 func (n *nodePaths) alive(a netip.Addr) bool { return time.Since(n.paths[a].echo) < health.NodeSilence }
 
-// reach reports whether any node's echoes come, and are answered.
+// reach reports whether any node's echoes arrive, and are answered.
 func (n *nodePaths) reach() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -153,7 +153,7 @@ func (n *nodePaths) reach() bool {
 	})
 }
 
-// reaches is how many nodes' echoes come, and are answered.
+// reaches returns how many nodes' echoes arrive, and are answered.
 func (n *nodePaths) reaches() uint32 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -168,8 +168,8 @@ func (n *nodePaths) reaches() uint32 {
 	return n.reached
 }
 
-// name names one live node of this cluster to the peer, each time another one: of the first peerNodesMost, so that each
-// is named again before its name is too old.
+// name returns one live node of this cluster for the peer, a different one each time: of the first peerNodesMost, so
+// that each is sent again before it expires.
 func (n *nodePaths) name() echo.Content {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -186,8 +186,8 @@ func (n *nodePaths) name() echo.Content {
 	return echo.Content{Node: cidr.Swap(live[n.turn], cidr.Lower(n.external))}
 }
 
-// endpoint names the address of one live node to a client, another one each turn, and reports whether it is that of the
-// gateway's own node, which is always among them.
+// endpoint returns the address of one live node for a client, another one each turn, and reports whether it is that of
+// the gateway's own node, which is always among them.
 func (n *nodePaths) endpoint(turn int) (a netip.Addr, own bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -215,7 +215,7 @@ func (n *nodePaths) have(a netip.Addr) bool {
 	return a.IsValid() && slices.ContainsFunc(n.nodes, func(node reportedNode) bool { return node.Address == a })
 }
 
-// statuses is what a report says of the nodes.
+// statuses returns the nodes' part of a report.
 func (n *nodePaths) statuses() []records.NodeStatus {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -231,7 +231,7 @@ func (n *nodePaths) statuses() []records.NodeStatus {
 	return all
 }
 
-// plausible returns what others say of a path if it can be true, else nothing.
+// plausible returns a received path if it is possible, else the zero value.
 func plausible(ignored *prometheus.CounterVec, p echo.Path) echo.Path {
 	if p.Size != 0 && p.Size < echo.LeastPacket {
 		ignored.WithLabelValues("size of a path").Inc()

@@ -13,11 +13,11 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// nodeProbes measure a node's paths: to each gateway through the overlay and, as the proof of the whole path,
-// to a node of each peer. What they find travels to the gateway in the echoes themselves.
+// nodeProbes measure a node's paths: to each gateway through the overlay and, to verify the whole path, to a node of
+// each peer. The echoes themselves carry the results to the gateway.
 type nodeProbes struct {
-	news chan struct{}   // of size one: what this node witnesses has changed
-	wake chan<- struct{} // calls for a pass
+	news chan struct{}   // of size one: a witness report of this node has changed
+	wake chan<- struct{} // triggers a pass
 
 	sockets echoSockets // one, at the internal address
 
@@ -57,8 +57,8 @@ func (n *nodeProbes) drop(key gatewayKey) {
 	notify(n.news)
 }
 
-// follow asks the gateways and peers of a view. It is called after a pass: the internal address is there.
-func (n *nodeProbes) follow(v nodeView, internal netip.Addr) error {
+// update probes the gateways and peers of a view. It is called after a pass: the internal address exists.
+func (n *nodeProbes) update(v nodeView, internal netip.Addr) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(v.peerings) == 0 || internal != n.internal {
@@ -96,21 +96,21 @@ func (n *nodeProbes) follow(v nodeView, internal netip.Addr) error {
 	return errors.Join(errs...)
 }
 
-// unused are the gateways that carry no packets of pods: of each peering that has several, those that others are better
-// than.
+// unused returns the gateways that carry no packets of pods: in each peering with several, those that are worse than
+// others.
 func (n *nodeProbes) unused(v nodeView) map[records.GatewayID]bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	unused := map[records.GatewayID]bool{}
 	for _, p := range v.peerings {
-		stands := make([]standing, len(p.Gateways))
+		standings := make([]standing, len(p.Gateways))
 		for i, own := range p.Gateways {
 			id := records.GatewayID{Peering: p.Name, Number: i + 1}
 			if probes := n.paths[gatewayKey{id, own.Address}]; probes != nil && v.located(id) {
-				stands[i] = probes.standing()
+				standings[i] = probes.standing()
 			}
 		}
-		for i, is := range unusedOf(stands, p.GatewayMode) {
+		for i, is := range unusedOf(standings, p.GatewayMode) {
 			if is {
 				unused[records.GatewayID{Peering: p.Name, Number: i + 1}] = true
 			}
@@ -119,7 +119,7 @@ func (n *nodeProbes) unused(v nodeView) map[records.GatewayID]bool {
 	return unused
 }
 
-// probe asks a gateway, and by it nodes of the peer with messages of full size; n.mu is held.
+// probe probes a gateway, and through it nodes of the peer with messages of full size; n.mu is held.
 func (n *nodeProbes) probe(socket *echo.Socket, key gatewayKey, p records.Peering, unused bool, gateway records.Gateway) error {
 	size := p.MTU - echoHeaders
 	if old := n.paths[key]; old != nil && old.size != size {
@@ -132,10 +132,10 @@ func (n *nodeProbes) probe(socket *echo.Socket, key gatewayKey, p records.Peerin
 	var way echo.Route
 	var err error
 	if len(p.Gateways) > 1 {
-		probes.take(unused, n.wake)
-		way, err = netops.RouteBy(p.Gateways[key.id.Number-1].OverlayID)
+		probes.setUse(unused, n.wake)
+		way, err = netops.WayBy(p.Gateways[key.id.Number-1].OverlayID)
 	} else {
-		probes.take(false, nil)
+		probes.setUse(false, nil)
 	}
-	return errors.Join(err, probes.outside.follow(gateway.PodIP), probes.follow(socket, key.address, gateway.PeerNodes, way))
+	return errors.Join(err, probes.outside.measurePath(gateway.PodIP), probes.update(socket, key.address, gateway.PeerNodes, way))
 }

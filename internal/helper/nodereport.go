@@ -16,21 +16,20 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// nodeReport is what is written to a Lease.
+// nodeReport is the content that is written to a Lease.
 type nodeReport struct {
 	lease string // "": the node has none yet
 	node  records.Node
 }
 
-// sameButDrift reports whether two reports differ in drift, and in what is around the node,
-// at most: that can wait.
+// sameButDrift reports whether two reports differ at most in drift, and in the node's surroundings: these can wait.
 func sameButDrift(a, b nodeReport) bool {
 	a.node.Drift, b.node.Drift = records.Drift{}, records.Drift{}
 	a.node.Surroundings, b.node.Surroundings = records.Surroundings{}, records.Surroundings{}
 	return reflect.DeepEqual(a, b)
 }
 
-// report hands the node's record to its writer; applied are the peerings whose state the kernel has.
+// report passes the node's record to its writer; applied are the peerings whose state the kernel has.
 func (l *nodeLoop) report(v nodeView, applied []string) error {
 	if l.claims.lease == "" {
 		return nil
@@ -52,14 +51,14 @@ func (l *nodeLoop) report(v nodeView, applied []string) error {
 	return errors.Join(err, e, detours)
 }
 
-// address is where other clusters reach the node, as liqoctl chooses it for the endpoints of a NodePort.
+// address returns the address of the node for other clusters, which liqoctl also uses for the endpoints of a NodePort.
 func (l *nodeLoop) address() (found netip.Addr) {
 	node, err := l.self()
 	if err != nil {
 		return found // the report has no address then, either
 	}
 	for _, a := range node.Status.Addresses {
-		ip, _ := netip.ParseAddr(a.Address) // a name is none
+		ip, _ := netip.ParseAddr(a.Address) // a name is not an address
 		switch {
 		case !ip.Is4():
 		case a.Type == corev1.NodeExternalIP:
@@ -71,11 +70,11 @@ func (l *nodeLoop) address() (found netip.Addr) {
 	return found
 }
 
-// anywhere is an address of which only the default route matters (TEST-NET-1, RFC 5737).
+// anywhere is an address for which only the default route matters (TEST-NET-1, RFC 5737).
 var anywhere = netip.AddrFrom4([4]byte{192, 0, 2, 1})
 
-// measure asks the routing table how packets leave for gateways, pods and the world. The overlay's packets
-// bear those addresses and must fit those links.
+// measure reads from the routing table how packets leave for gateways, pods and other destinations. The overlay's
+// packets have those source addresses and must fit those links.
 func (l *nodeLoop) measure(v nodeView, r *records.Node) error {
 	smallest := func(mtu int) {
 		if mtu > 0 && (r.MTU == 0 || mtu < r.MTU) {
@@ -87,7 +86,7 @@ func (l *nodeLoop) measure(v nodeView, r *records.Node) error {
 	}
 	var errs []error
 	if v.fabric != nil {
-		// Also to pods of other nodes, which the network plugin may carry in a tunnel of its own.
+		// Also to pods of other nodes, which the network plugin may encapsulate in its own tunnel.
 		mtu, err := l.routeSizes.get(v.fabric.PodCIDRs, l.kernel.SmallestMTU)
 		errs = append(errs, err)
 		smallest(mtu)
@@ -107,7 +106,7 @@ func (l *nodeLoop) measure(v nodeView, r *records.Node) error {
 	return errors.Join(errs...)
 }
 
-// write puts a report into an annotation of the Lease that holds the node's address.
+// write writes a report to an annotation of the Lease that holds the node's address.
 func (l *nodeLoop) write(ctx context.Context, r nodeReport) (string, error) {
 	if r.lease == "" {
 		return "", nil
@@ -121,8 +120,8 @@ func (l *nodeLoop) write(ctx context.Context, r nodeReport) (string, error) {
 	return text, err
 }
 
-// leaseSays reports whether a report stands in its Lease as it was written. One that is gone is the loop's matter.
-func (l *nodeLoop) leaseSays(r nodeReport, text string) bool {
+// leaseHas reports whether a Lease has the report as written. The loop handles a Lease that does not exist.
+func (l *nodeLoop) leaseHas(r nodeReport, text string) bool {
 	lease := named[*coordinationv1.Lease](l.leases, l.Namespace, r.lease)
 	return lease == nil || lease.Annotations[records.AnnotationNode] == text
 }

@@ -19,24 +19,24 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// reportedNode is what a node reports.
+// reportedNode is the report of a node.
 type reportedNode struct {
-	*records.Node        // the same one as long as the report is the same
-	version       string // of the Lease that bears the report; each write of any Lease has a higher one
+	*records.Node        // the same pointer as long as the report is unchanged
+	version       string // of the Lease with the report; each write of any Lease has a higher one
 }
 
-// nodeReports are what the nodes report, each decoded once: of the thousands of a large cluster, few change between two
-// passes. The zero value has read nothing.
+// nodeReports are the reports of the nodes, each decoded once: of the thousands of a large cluster, few change between
+// two passes. The zero value has read nothing.
 type nodeReports struct {
 	known  map[string]decodedReport // by name of the Lease
-	nodes  []reportedNode           // in order; views share it, so that it is replaced and never changed
+	nodes  []reportedNode           // in order; views share it, so it is replaced and never changed
 	claims claimants
 }
 
 // claimants are how many nodes report a range of pods.
 type claimants map[netip.Prefix]int
 
-// add adds a report, or with -1 takes it away; nil: none.
+// add adds a report, or with -1 removes it; nil: none.
 func (c claimants) add(n *records.Node, by int) {
 	if n == nil {
 		return
@@ -48,14 +48,14 @@ func (c claimants) add(n *records.Node, by int) {
 	}
 }
 
-// decodedReport is a Lease and the report in it, nil if there is none or it is refused.
+// decodedReport is a Lease and the report in it, nil if there is none or it is rejected.
 type decodedReport struct {
 	lease *coordinationv1.Lease
 	node  *records.Node
 	err   error
 }
 
-// decode reads a Lease that was written again.
+// decode decodes a Lease that was rewritten.
 func (d decodedReport) decode(lease *coordinationv1.Lease) decodedReport {
 	text := lease.Annotations[records.AnnotationNode]
 	if d.lease != nil && d.lease.Annotations[records.AnnotationNode] == text && ptr.Equal(d.lease.Spec.HolderIdentity, lease.Spec.HolderIdentity) {
@@ -68,15 +68,15 @@ func (d decodedReport) decode(lease *coordinationv1.Lease) decodedReport {
 	if n, err := records.DecodeReport(lease.Name, lease.Spec.HolderIdentity, text); err != nil {
 		d.err = fmt.Errorf("read Lease %s: %w", lease.Name, err)
 	} else {
-		// Liqoctl reads them, gateways keep thousands of reports.
+		// Only liqoctl reads them, and gateways store thousands of reports.
 		n.Surroundings, n.Witness = records.Surroundings{}, nil
 		d.node = &n
 	}
 	return d
 }
 
-// read decodes what is new, and returns all reports in order. refused are the errors of reports that are damaged, or
-// tell of another node: each concerns that node alone.
+// read decodes changed reports, and returns all reports in order. refused are the errors of reports that are damaged,
+// or of another node than the Lease: each affects that node only.
 func (r *nodeReports) read(s cache.Store) (nodes []reportedNode, refused []error) {
 	if r.known == nil {
 		r.known, r.claims = map[string]decodedReport{}, claimants{}
@@ -111,7 +111,7 @@ func (r *nodeReports) read(s cache.Store) (nodes []reportedNode, refused []error
 	return r.nodes, refused
 }
 
-// replace takes over what changed, by name of the Lease; without a Lease: it is gone.
+// replace applies changes, by name of the Lease; without a Lease: it no longer exists.
 func (r *nodeReports) replace(changed map[string]decodedReport) {
 	old := make(map[*records.Node]bool, len(changed))
 	for name, d := range changed {
@@ -136,15 +136,15 @@ func (r *nodeReports) replace(changed map[string]decodedReport) {
 	}
 }
 
-// compare says which of two reports comes first in a view.
+// compare returns the order of two reports in a view.
 func (n reportedNode) compare(o reportedNode) int {
 	return cmp.Or(strings.Compare(n.Name, o.Name), n.Internal.Compare(o.Internal))
 }
 
-// latestFirst returns the nodes in the order in which they are believed where several claim one pod: a node that died
-// reports its pods for as long as its Node object is there, and one of them may have come back on another node. The
-// API server's versions say who wrote last, whatever the nodes' clocks (comparable since Kubernetes 1.35, KEP-5504;
-// of etcd's they were before). Where they are no numbers, the order stays.
+// latestFirst returns the nodes in order of precedence for pods that several of them claim: a node that died reports
+// its pods for as long as its Node object exists, and another node may have one of these addresses by now. The API
+// server's resource versions order the writes, independent of the nodes' clocks (comparable since Kubernetes 1.35,
+// KEP-5504; those of etcd were before). If they are no numbers, the order stays.
 func latestFirst(nodes []reportedNode) []reportedNode {
 	sorted := slices.Clone(nodes)
 	slices.SortStableFunc(sorted, func(a, b reportedNode) int {

@@ -21,7 +21,7 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// TestNodeRecords: one node's damaged or false report costs no other node.
+// TestNodeRecords checks that one node's damaged or false report does not affect other nodes.
 func TestNodeRecords(t *testing.T) {
 	s := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	for name, report := range map[string]string{
@@ -67,8 +67,8 @@ func TestSortNodes(t *testing.T) {
 	}
 }
 
-// TestPodOfTwoNodes: a node that died still reports a pod that has come back on another one, where the peer then
-// reaches it, whatever the nodes are called.
+// TestPodOfTwoNodes checks that a pod that a dead node still reports is reached on its new node, whatever the names of
+// the nodes.
 func TestPodOfTwoNodes(t *testing.T) {
 	const pod = "10.244.9.3"
 	names := map[string]netip.Addr{"a": netip.MustParseAddr("10.80.0.7"), "z": netip.MustParseAddr("10.80.0.8")}
@@ -109,8 +109,8 @@ func TestPodOfTwoNodes(t *testing.T) {
 	}
 }
 
-// TestReportsAreKept: what is kept of the pass before is what a look at all reports finds, whatever becomes of them:
-// the reports that can be read, in order, and how many nodes report a range.
+// TestReportsAreKept checks that the cached reports equal a full read of all reports after any changes: the readable
+// reports, in order, and how many nodes report a range.
 func TestReportsAreKept(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	s, r := cache.NewStore(cache.MetaNamespaceKeyFunc), new(nodeReports)
@@ -139,7 +139,7 @@ func TestReportsAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		if random.IntN(3) == 0 {
-			continue // several changes are one pass
+			continue // several changes in one pass
 		}
 		nodes, refused := r.read(s)
 		anew, refusedAnew := new(nodeReports).read(s)
@@ -164,7 +164,7 @@ func TestReportsAreKept(t *testing.T) {
 	}
 }
 
-// BenchmarkNodeReports is the part of a pass that reads reports, in a cluster of 5,000 nodes of which one has changed.
+// BenchmarkNodeReports reads the reports in a cluster of 5,000 nodes of which one has changed.
 func BenchmarkNodeReports(b *testing.B) {
 	s, r := cache.NewStore(cache.MetaNamespaceKeyFunc), new(nodeReports)
 	write := func(i, pod int) {

@@ -10,17 +10,17 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// olderFlows makes a node forget its connections to addresses that come to belong to a peer, or no longer do: nat
-// chains see a flow's first packet only, so older flows would keep their old path. Younger ones go on, whatever
-// process of the helper made the routes.
+// olderFlows deletes the conntrack entries of a node for addresses that become a peer's, or no longer are: nat chains
+// see a flow's first packet only, so older flows would keep their old path. Later flows continue, whichever process of
+// the helper made the routes.
 type olderFlows struct {
 	kernel *netops.Kernel
 	begun  bool           // done is known
-	done   []netip.Prefix // the ranges whose older connections were forgotten
+	done   []netip.Prefix // ranges whose older connections were forgotten
 }
 
-// begin is called before each pass. The first time it takes the destinations of existing routes for done: an earlier
-// process forgot older connections. One that was killed within the milliseconds between both did not.
+// begin is called before each pass. The first time it takes the destinations of existing routes as done: an earlier
+// process forgot older connections, unless it was killed within the milliseconds between both.
 func (o *olderFlows) begin() error {
 	if o.begun {
 		return nil
@@ -38,7 +38,7 @@ func (o *olderFlows) begin() error {
 	return nil
 }
 
-// forget is called after a pass, with the ranges to which routes lead now.
+// forget is called after a pass, with the ranges that now have routes.
 func (o *olderFlows) forget(now []netip.Prefix) error {
 	if changed := append(without(now, o.done), without(o.done, now)...); len(changed) > 0 {
 		if err := o.kernel.FlushConntrack(changed); err != nil {
@@ -49,7 +49,7 @@ func (o *olderFlows) forget(now []netip.Prefix) error {
 	return nil
 }
 
-// without returns what is in a list and not in another.
+// without returns the elements of a list that are not in another.
 func without(list, other []netip.Prefix) []netip.Prefix {
 	return slices.DeleteFunc(slices.Clone(list), func(p netip.Prefix) bool { return slices.Contains(other, p) })
 }

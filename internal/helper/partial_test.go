@@ -15,7 +15,7 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// passing has the clock of a bubble advance, and something happen several times a second, as echoes do.
+// passing advances the clock of a bubble, and calls happens several times a second, like echoes.
 func passing(d time.Duration, happens func()) {
 	for range d / (250 * time.Millisecond) {
 		happens()
@@ -23,26 +23,26 @@ func passing(d time.Duration, happens func()) {
 	}
 }
 
-// TestPartialGateways: of the peer's gateways that are usable, those carry packets that reach most nodes, once this has
-// been so for a moment. It is the only thing that numbers of nodes decide.
+// TestPartialGateways checks that among the peer's usable gateways, those that reach most nodes carry packets, after
+// this was so for a moment. The numbers of nodes decide nothing else.
 func TestPartialGateways(t *testing.T) {
-	type said [2]uint32 // by the peer's gateways, of the nodes that they reach
+	type reached [2]uint32 // from the peer's gateways, the numbers of nodes that they reach
 	const blip = 750 * time.Millisecond
 	for name, test := range map[string]struct {
-		steps []said // of five seconds each
-		blip  said   // between the steps; the zero value: none
+		steps []reached // five seconds each
+		blip  reached   // between the steps; the zero value: none
 		mode  records.GatewayMode
-		want  [][]int // tunnels that are not used at the end of each step
+		want  [][]int // unused tunnels at the end of each step
 	}{
-		"a node that dies":                {steps: []said{{3, 3}, {2, 2}}, blip: said{3, 2}, want: [][]int{nil, nil}},
-		"a node that comes":               {steps: []said{{3, 3}, {4, 4}}, blip: said{4, 3}, want: [][]int{nil, nil}},
-		"a node that none ever reaches":   {steps: []said{{2, 2}, {2, 2}}, want: [][]int{nil, nil}},
-		"a node cut off from one":         {steps: []said{{3, 3}, {3, 2}, {3, 3}}, want: [][]int{nil, {2}, nil}},
-		"for a moment it is not":          {steps: []said{{3, 2}, {3, 2}}, blip: said{3, 3}, want: [][]int{{2}, {2}}},
-		"each misses another one":         {steps: []said{{3, 2}, {2, 2}}, want: [][]int{{2}, nil}},
-		"one that it needs has died, too": {steps: []said{{3, 2}, {2, 1}}, want: [][]int{{2}, {2}}},
-		"gateways that send no number":    {steps: []said{{0, 0}, {3, 0}, {0, 2}}, want: [][]int{nil, nil, nil}},
-		"the first of active-standby":     {steps: []said{{3, 3}, {2, 3}, {3, 3}}, mode: records.ActiveStandby, want: [][]int{{2}, {1}, {2}}},
+		"a node that dies":                {steps: []reached{{3, 3}, {2, 2}}, blip: reached{3, 2}, want: [][]int{nil, nil}},
+		"a node that comes":               {steps: []reached{{3, 3}, {4, 4}}, blip: reached{4, 3}, want: [][]int{nil, nil}},
+		"a node that none ever reaches":   {steps: []reached{{2, 2}, {2, 2}}, want: [][]int{nil, nil}},
+		"a node cut off from one":         {steps: []reached{{3, 3}, {3, 2}, {3, 3}}, want: [][]int{nil, {2}, nil}},
+		"for a moment it is not":          {steps: []reached{{3, 2}, {3, 2}}, blip: reached{3, 3}, want: [][]int{{2}, {2}}},
+		"each misses another one":         {steps: []reached{{3, 2}, {2, 2}}, want: [][]int{{2}, nil}},
+		"one that it needs has died, too": {steps: []reached{{3, 2}, {2, 1}}, want: [][]int{{2}, {2}}},
+		"gateways that send no number":    {steps: []reached{{0, 0}, {3, 0}, {0, 2}}, want: [][]int{nil, nil, nil}},
+		"the first of active-standby":     {steps: []reached{{3, 3}, {2, 3}, {3, 3}}, mode: records.ActiveStandby, want: [][]int{{2}, {1}, {2}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestPartialGateways(t *testing.T) {
 				v.peering.Gateways[0].Tunnels = append(v.peering.Gateways[0].Tunnels, v.peering.Gateways[0].Tunnels[0])
 				g, _ := testEchoes(v)
 				unused := func() []int { return slices.Sorted(maps.Keys(g.unused(v.own(), test.mode))) }
-				say := func(nodes said) {
+				say := func(nodes reached) {
 					for i, n := range nodes {
 						m := echo.Message{Content: echo.Content{Nodes: n}}
 						g.tunnel(i+1).answer(netip.AddrPort{}, m)
@@ -59,7 +59,7 @@ func TestPartialGateways(t *testing.T) {
 				}
 				for i, nodes := range test.steps {
 					before := unused()
-					if i > 0 && test.blip != (said{}) {
+					if i > 0 && test.blip != (reached{}) {
 						passing(blip, func() {
 							if say(test.blip); !slices.Equal(unused(), before) {
 								t.Errorf("unused are %v at once, they were %v", unused(), before)
@@ -76,8 +76,8 @@ func TestPartialGateways(t *testing.T) {
 	}
 }
 
-// TestPartialIsBetterThanNone: a gateway that is left because it reaches fewer nodes than another one carries packets
-// as soon as that falls silent, and none once it is back.
+// TestPartialIsBetterThanNone checks that a gateway that reaches fewer nodes than another one carries packets as soon
+// as the other one falls silent, and none once it is back.
 func TestPartialIsBetterThanNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := testView()
@@ -109,7 +109,7 @@ func TestPartialIsBetterThanNone(t *testing.T) {
 	})
 }
 
-// TestReachedNodes: a gateway counts the nodes whose echoes come, and are answered.
+// TestReachedNodes checks that a gateway counts the nodes whose echoes arrive and are answered.
 func TestReachedNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := testEchoes(testView())
@@ -141,7 +141,7 @@ func TestReachedNodes(t *testing.T) {
 	})
 }
 
-// TestDeafNode: a node says that no answers arrive from one of several gateways.
+// TestDeafNode checks the report of a node that no answers of one of several gateways arrive.
 func TestDeafNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newGatewayProbes(netip.MustParseAddr("10.80.0.7"), 1000, make(chan struct{}, 1))
@@ -152,7 +152,7 @@ func TestDeafNode(t *testing.T) {
 			}
 		}
 		expect("one gateway", false)
-		p.take(false, make(chan struct{}, 1))
+		p.setUse(false, make(chan struct{}, 1))
 		expect("no answer yet", true)
 		passing(time.Second, func() { p.gatewayAnswered(echo.Message{Content: echo.Content{NoWay: true}}, 0) })
 		expect("answers of a gateway without a way on", false)

@@ -14,34 +14,36 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// How often a path's size is measured: some packets each time.
+// Intervals of measuring a path MTU, with some packets each time.
 const (
 	sizeEvery = 30 * time.Second
-	sizeRetry = time.Second // after the first time that nobody answers; twice as long after each other one
-	// sizePatience is how many times nobody must answer before that is told: the other end may not be up yet.
+	sizeRetry = time.Second // after the first measurement without an answer; doubled after each further one
+	// sizePatience is the number of measurements without an answer before that is reported: the other end may not be up
+	// yet.
 	sizePatience = 2
-	// sizeTimes is how many measurements in a row must find less before that is reported, seconds apart: large packets
-	// may be lost for a moment on a path that carries them, and what is reported can become the MTU of the peering.
+	// sizeTimes is the number of consecutive measurements that must find less before that is reported, seconds apart:
+	// large packets may be lost for a moment on a path that carries them, and the reported value can become the MTU of
+	// the peering.
 	sizeTimes = 3
 )
 
-// pathSize measures again and again how large packets to one target may be, outside overlay and tunnel: these
-// fragment what they carry, which is slow, and lost where fragments are. The zero value is of use.
+// pathSize measures continuously how large packets to one target may be, outside overlay and tunnel: these fragment
+// their packets, which is slow, and lossy if fragments are dropped. The zero value is ready to use.
 type pathSize struct {
-	changed func() // is told of news; nil: nobody
+	changed func() // called after changes; nil: not called
 
-	following sync.Mutex // guards what follows, but path
+	following sync.Mutex // guards the fields below, but path
 	target    netip.AddrPort
-	stop      context.CancelFunc // nil: nothing is measured
+	stop      context.CancelFunc // nil: not measuring
 	running   sync.WaitGroup
 
 	mu   sync.Mutex // guards path
 	path echo.Path
 }
 
-// follow measures the way to a target from now on; the same target changes nothing. What was known of another one
-// is forgotten. socket is not to be closed before p is.
-func (p *pathSize) follow(socket *echo.Socket, target netip.AddrPort) {
+// measurePath measures the path to a target from now on; the same target changes nothing. The results of another target
+// are deleted. socket must not be closed before p.
+func (p *pathSize) measurePath(socket *echo.Socket, target netip.AddrPort) {
 	p.following.Lock()
 	defer p.following.Unlock()
 	if p.stop != nil && p.target == target {
@@ -58,14 +60,14 @@ func (p *pathSize) follow(socket *echo.Socket, target netip.AddrPort) {
 	})
 }
 
-// close ends the measuring and waits for its end.
+// close stops measuring and waits for its end.
 func (p *pathSize) close() {
 	p.following.Lock()
 	defer p.following.Unlock()
 	p.end()
 }
 
-// forget ends the measuring, and forgets what is known.
+// forget stops measuring, and deletes the result.
 func (p *pathSize) forget() {
 	p.close()
 	p.mu.Lock()
@@ -82,24 +84,25 @@ func (p *pathSize) end() {
 	p.running.Wait()
 }
 
-// known is what is known of the path to the target.
+// known returns the result for the path to the target.
 func (p *pathSize) known() echo.Path {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.path
 }
 
-// run measures until ctx ends. measure tries a size first, and returns what the path carries, and the link to it.
+// run measures until ctx ends. measure tries the known size first, and returns the largest size for the path, and the
+// link to it.
 func (p *pathSize) run(ctx context.Context, measure func(known int) (size, link int, err error)) {
 	var recent []int // sizes, up to sizeTimes
 	latest, silences, same := 0, 0, 0
 	for {
 		found := p.known()
-		rest := sizeEvery + rand.N(sizeEvery/10) //nolint:gosec // many nodes shall not ask at once
+		rest := sizeEvery + rand.N(sizeEvery/10) //nolint:gosec // spreads the measurements of many nodes
 		size, link, err := measure(latest)
 		if err == nil {
 			same++
-			if size == link || len(recent) == 0 || size < slices.Min(recent) { // not where two sizes take turns
+			if size == link || len(recent) == 0 || size < slices.Min(recent) { // not if two sizes alternate
 				same = 0
 			}
 			if size < link {
@@ -114,7 +117,7 @@ func (p *pathSize) run(ctx context.Context, measure func(known int) (size, link 
 			silences++
 			found.Asked = found.Asked || silences >= sizePatience
 		}
-		p.note(ctx, found)
+		p.set(ctx, found)
 		select {
 		case <-ctx.Done():
 			return
@@ -133,8 +136,8 @@ func measureSize(ctx context.Context, socket *echo.Socket, target netip.AddrPort
 	return size, way.MTU, err
 }
 
-// note makes known what was found out, unless ctx has ended.
-func (p *pathSize) note(ctx context.Context, found echo.Path) {
+// set stores a result, unless ctx has ended.
+func (p *pathSize) set(ctx context.Context, found echo.Path) {
 	p.mu.Lock()
 	news := ctx.Err() == nil && p.path != found
 	if news {
@@ -146,16 +149,16 @@ func (p *pathSize) note(ctx context.Context, found echo.Path) {
 	}
 }
 
-// sizeSocket is the socket from which a node measures its way to a gateway, at the address that its packets to
-// there bear.
+// sizeSocket is the socket from which a node measures its path to a gateway, at the source address of its packets to
+// that gateway.
 type sizeSocket struct {
 	socket *echo.Socket // nil: not open
 	source netip.Addr   // of socket
 	size   pathSize
 }
 
-// follow measures the way to a gateway's pod.
-func (s *sizeSocket) follow(pod netip.Addr) error {
+// measurePath measures the path to a gateway's pod.
+func (s *sizeSocket) measurePath(pod netip.Addr) error {
 	way, err := netops.PathTo(pod)
 	if err != nil {
 		return err
@@ -171,11 +174,11 @@ func (s *sizeSocket) follow(pod netip.Addr) error {
 		}
 		s.source = way.Source
 	}
-	s.size.follow(s.socket, netip.AddrPortFrom(pod, netops.EchoPort))
+	s.size.measurePath(s.socket, netip.AddrPortFrom(pod, netops.EchoPort))
 	return nil
 }
 
-// close ends the measuring; what was measured last stays known.
+// close stops measuring; the last result stays known.
 func (s *sizeSocket) close() error {
 	if s.socket == nil {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// TestPathMTURequests: a gateway answers probes of the path MTU from nodes of its cluster and, at the server, from the
-// sender of the tunnel's packets.
+// TestPathMTURequests checks that a gateway answers probes of the path MTU from nodes of its cluster and, at the
+// server, from the sender of the tunnel's packets.
 func TestPathMTURequests(t *testing.T) {
 	peer, node, stranger := "192.0.2.7", "172.31.1.11", "172.31.1.99"
 	for _, role := range []records.Role{records.Server, records.Client} {
@@ -40,30 +40,30 @@ func TestPathMTURequests(t *testing.T) {
 	}
 }
 
-// TestRoleOfAnEarlierRecord: what a client has measured, and where it has heard the server, is nothing to it as the
-// server.
+// TestRoleOfAnEarlierRecord checks that a client that becomes the server drops its measurements and the server's
+// address.
 func TestRoleOfAnEarlierRecord(t *testing.T) {
 	v, peer := testView(), netip.MustParseAddrPort("192.0.2.7:51840")
 	v.peering.Role = records.Client
 	g, _ := testEchoes(v)
 	e := g.tunnel(1)
-	e.size.note(t.Context(), echo.Path{Asked: true, Size: 1300})
+	e.size.set(t.Context(), echo.Path{Asked: true, Size: 1300})
 	e.far.latest, e.far.at = 100, peer
-	g.heed(v)
+	g.update(v)
 	if e.content().Path.Size != 1300 || e.far.at != peer {
 		t.Errorf("with the same role: path %+v, far end %+v", e.content().Path, &e.far)
 	}
 	v.peering.Role = records.Server
-	g.heed(v)
+	g.update(v)
 	e.measure(nil, peer)
 	if e.content().Path != (echo.Path{}) || e.far.latest != 0 || e.far.at.IsValid() {
 		t.Errorf("with another role: path %+v, far end %+v", e.content().Path, &e.far)
 	}
 }
 
-// TestSizesThatAreTold come into the status where they can be true: a server believes the client, and gateways their
-// nodes.
-func TestSizesThatAreTold(t *testing.T) {
+// TestReceivedPathSizes checks that plausible received sizes are in the status: a server takes the client's, and
+// gateways those of their nodes.
+func TestReceivedPathSizes(t *testing.T) {
 	v := testView()
 	v.peering.Role = records.Server
 	g, m := testEchoes(v)
@@ -91,9 +91,9 @@ func TestSizesThatAreTold(t *testing.T) {
 	}
 }
 
-// TestPathSizeBelievesWhatLasts: large packets that are lost for some seconds change nothing that is reported; a path
-// that stays narrow is reported within seconds of the first measurement, and one that widens at once.
-func TestPathSizeBelievesWhatLasts(t *testing.T) {
+// TestPathSizeIgnoresShortLoss checks that the loss of large packets for some seconds does not change the report. A
+// path that stays narrow is reported within seconds of the first measurement, and a wider one immediately.
+func TestPathSizeIgnoresShortLoss(t *testing.T) {
 	const link, small = 1500, 1300
 	until := func(end time.Duration) func(int, time.Duration) bool {
 		return func(_ int, now time.Duration) bool { return now < end }
@@ -101,7 +101,7 @@ func TestPathSizeBelievesWhatLasts(t *testing.T) {
 	for name, c := range map[string]struct {
 		narrow func(measurement int, now time.Duration) bool
 		turns  int           // by how much every other narrow size is larger
-		want   []int         // that are reported, in turn
+		want   []int         // reported sizes, in order
 		within time.Duration // of the last one
 	}{
 		"wide":           {until(0), 0, []int{link}, 0},

@@ -15,39 +15,39 @@ import (
 )
 
 const (
-	// endpointsMost is how many nodes a server names, and how many addresses a client takes from it.
+	// endpointsMost is the maximum number of nodes that a server sends, and of addresses that a client accepts.
 	endpointsMost = records.MaxPeerEndpoints
-	// endpointLife is after how many names an address is forgotten that was not among them. They count, not time: a
-	// tunnel that is silent needs what was named last.
+	// endpointLife is the number of received addresses after which an address that was not among them expires. This
+	// counts addresses, not time: a silent tunnel needs the addresses that were received last.
 	endpointLife = 32 * endpointsMost
 )
 
 // peerEndpoints are addresses of the server's nodes, which its gateways send in their echoes while the client uses the
 // address of such a node. The client tries them in turn with those of its record. The server is authenticated, but not
-// trusted: it may name addresses alone, not many, and none of the client's own cluster.
+// trusted: it may only send addresses, a bounded number, and none of the client's own cluster.
 type peerEndpoints struct {
 	ignored *prometheus.CounterVec
 
 	mu        sync.Mutex         // guards what follows
 	used      bool               // this side is the client, and the user has not set the endpoint
-	forbidden []netip.Prefix     // nobody's, this cluster's, and those by which it reaches the peer
+	forbidden []netip.Prefix     // reserved ranges, this cluster's, and those by which it reaches the peer
 	hosts     []netip.Addr       // API servers, and this cluster's nodes, sorted
-	known     []netip.Addr       // to an earlier process
-	names     int                // that came
-	named     map[netip.Addr]int // the latest of them
+	known     []netip.Addr       // of an earlier process
+	names     int                // number of received addresses
+	named     map[netip.Addr]int // number of the latest message with each address
 }
 
 func newPeerEndpoints(m *metrics) *peerEndpoints {
 	return &peerEndpoints{ignored: m.ignored, named: map[netip.Addr]int{}}
 }
 
-// follow takes what a view says of the addresses that may be named.
-func (p *peerEndpoints) follow(v gatewayView) {
+// update applies a new view, which determines the acceptable addresses.
+func (p *peerEndpoints) update(v gatewayView) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.used = v.peering.Role == records.Client && v.peering.Fixed.EndpointHost == ""
 	f := v.fabric
-	p.forbidden = slices.Concat(nobodys, f.PodCIDRs, f.ServiceCIDRs, []netip.Prefix{f.ExternalCIDR, f.InternalCIDR}, v.peering.Seen())
+	p.forbidden = slices.Concat(reservedRanges, f.PodCIDRs, f.ServiceCIDRs, []netip.Prefix{f.ExternalCIDR, f.InternalCIDR}, v.peering.Seen())
 	for _, network := range f.NodeNetworks {
 		if !v.entersBy(network) {
 			p.forbidden = append(p.forbidden, network)
@@ -65,8 +65,8 @@ func (p *peerEndpoints) follow(v gatewayView) {
 	p.known = nil
 }
 
-// entersBy reports whether an endpoint of the record is in a network. Node networks are /24 around each node: where
-// both clusters have nodes in one, it says nothing of whose an address is.
+// entersBy reports whether an endpoint of the record is in a network. Node networks are /24 around each node: if both
+// clusters have nodes in one, it does not determine the owner of an address.
 func (v gatewayView) entersBy(network netip.Prefix) bool {
 	return slices.ContainsFunc(v.own().Tunnels, func(t records.Tunnel) bool {
 		return slices.ContainsFunc(t.Endpoints, func(e string) bool {
@@ -76,20 +76,20 @@ func (v gatewayView) entersBy(network netip.Prefix) bool {
 	})
 }
 
-// own reports whether an address is none of the server's nodes; p.mu is held.
+// own reports whether an address cannot be one of the server's nodes; p.mu is held.
 func (p *peerEndpoints) own(a netip.Addr) bool {
 	_, host := slices.BinarySearchFunc(p.hosts, a, netip.Addr.Compare)
 	return host || cidr.Contains(p.forbidden, a)
 }
 
-// recall takes what an earlier process has recorded.
+// recall sets the addresses that an earlier process has recorded.
 func (p *peerEndpoints) recall(known []netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.known = known
 }
 
-// learn notes an address that the server names, and reports whether it may be tried.
+// learn stores an address from the server, and reports whether it may be tried.
 func (p *peerEndpoints) learn(a netip.Addr) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,14 +115,14 @@ func (p *peerEndpoints) add(a netip.Addr) bool {
 	return true
 }
 
-// asks reports whether the client wants to know of others.
+// asks reports whether the client requests other endpoints.
 func (p *peerEndpoints) asks() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.used
 }
 
-// current returns those to try, sorted.
+// current returns the addresses to try, sorted.
 func (p *peerEndpoints) current() []netip.Addr {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,10 +132,10 @@ func (p *peerEndpoints) current() []netip.Addr {
 	return slices.SortedFunc(maps.Keys(p.named), netip.Addr.Compare)
 }
 
-// recallEndpoints reads what an earlier process, or pod, of the gateway has recorded.
+// recallEndpoints reads the record of an earlier process, or pod, of the gateway.
 func (l *gatewayLoop) recallEndpoints() {
 	if cm := l.ownLocation(); cm != nil {
-		g, _ := recordOf[records.Gateway](cm) // one that cannot be read names none
+		g, _ := recordOf[records.Gateway](cm) // an unreadable record has none
 		l.echoes.endpoints.recall(g.PeerEndpoints)
 	}
 }

@@ -18,20 +18,20 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// serverView is that of a server's gateway.
+// serverView returns the view of a server's gateway.
 func serverView() gatewayView {
 	v := testView()
 	v.peering.Role = records.Server
 	return v
 }
 
-// echoNaming is an echo with an endpoint.
+// echoNaming returns an echo with an endpoint.
 func echoNaming(endpoint string) echo.Message {
 	return echo.Message{Content: echo.Content{Endpoint: netip.MustParseAddr(endpoint)}}
 }
 
-// TestPeerEndpoints: a client takes from the server addresses, few of them, and none that is nobody's, its own
-// cluster's, or one of those by which it reaches the peer.
+// TestPeerEndpoints checks that a client takes few addresses from the server, and no reserved ones, none of its own
+// cluster, and none of those by which it reaches the peer.
 func TestPeerEndpoints(t *testing.T) {
 	g, m := testEchoes(testView())
 	refused := []string{
@@ -53,13 +53,13 @@ func TestPeerEndpoints(t *testing.T) {
 	if got := g.endpoints.current(); !slices.Equal(got, addrs("192.0.2.1", "192.0.2.2")) {
 		t.Errorf("took %v", got)
 	}
-	for i := range 5000 { // each another one
+	for i := range 5000 { // each a different one
 		g.tunnel(1).answer(netip.AddrPort{}, echoNaming(fmt.Sprintf("198.51.%d.%d", i/250, 1+i%250)))
 		if got := g.endpoints.current(); len(got) > endpointsMost || len(g.endpoints.named) > endpointsMost {
 			t.Fatalf("took %d addresses", len(got))
 		}
 	}
-	// Its nodes, those that join, and API servers; not so the network of its nodes where the server's are in it, too.
+	// Its nodes, later nodes, and API servers; but not the network of its nodes if the server's are in it, too.
 	own := testView()
 	own.apiServers = addrs("203.0.113.250")
 	own.nodes[0].Address, own.nodes[0].OverlaySources = netip.MustParseAddr("192.0.2.50"), map[records.GatewayID]netip.Addr{own.id: netip.MustParseAddr("192.0.2.51")}
@@ -71,16 +71,16 @@ func TestPeerEndpoints(t *testing.T) {
 	if got := among.endpoints.current(); !slices.Equal(got, addrs("192.0.2.1", "203.0.113.200")) {
 		t.Errorf("took %v of its own nodes and API servers", got)
 	}
-	// Ranges of the cluster that are new count for those that are known, too.
+	// New ranges of the cluster also apply to known addresses.
 	v := testView()
 	v.fabric.PodCIDRs = append(slices.Clone(v.fabric.PodCIDRs), netip.MustParsePrefix("198.51.0.0/16"))
-	g.heed(v)
+	g.update(v)
 	if got := g.endpoints.current(); len(got) > 0 {
 		t.Errorf("kept %v of a range that pods have", got)
 	}
 }
 
-// TestPeerEndpointsLeave: what is not named any more is forgotten while others are, and stays while nothing comes.
+// TestPeerEndpointsLeave checks that an address expires while others arrive, and stays while nothing arrives.
 func TestPeerEndpointsLeave(t *testing.T) {
 	g, _ := testEchoes(testView())
 	for range endpointLife {
@@ -98,8 +98,8 @@ func TestPeerEndpointsLeave(t *testing.T) {
 	}
 }
 
-// TestPeerEndpointsUnasked: a server takes none, nor does a client whose endpoint the user has set. Neither says where
-// it is, and the client names none of its nodes, whatever the server claims to be in use.
+// TestPeerEndpointsUnasked checks that a server takes no addresses, nor does a client whose endpoint the user has set.
+// Neither sends its location, and the client sends none of its nodes, whatever endpoint the server reports as in use.
 func TestPeerEndpointsUnasked(t *testing.T) {
 	fixed := testView()
 	fixed.peering.Fixed.EndpointHost = "gateway.example"
@@ -120,8 +120,8 @@ func TestPeerEndpointsUnasked(t *testing.T) {
 	}
 }
 
-// TestNameEndpoints: a server names its live nodes in turn, to a client that uses the address of a node. Its gateway's
-// own is always among them, and named as such.
+// TestNameEndpoints checks that a server sends its live nodes in turn, to a client that uses the address of a node. The
+// gateway's own is always among them, and marked as such.
 func TestNameEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := serverView()
@@ -144,10 +144,10 @@ func TestNameEndpoints(t *testing.T) {
 		if !slices.Contains(seen, v.nodes[0].Address) || !slices.Contains(seen, v.nodes[1].Address) {
 			t.Errorf("named %v", seen)
 		}
-		for i := range 2 * endpointsMost { // nodes that come before the gateway's own
+		for i := range 2 * endpointsMost { // nodes before the gateway's own
 			internal := netip.AddrFrom4([4]byte{10, 80, 1, byte(i)})
 			v.nodes = slices.Insert(v.nodes, 0, reportedNode{Node: &records.Node{Name: fmt.Sprintf("x%d", i), Internal: internal, Address: netip.AddrFrom4([4]byte{192, 0, 2, 100 + byte(i)})}})
-			g.nodes.follow(v)
+			g.nodes.update(v)
 			g.nodes.answer(echoOf(internal.String(), echo.Report{Internal: internal}))
 		}
 		named := map[netip.Addr]bool{}
@@ -161,41 +161,41 @@ func TestNameEndpoints(t *testing.T) {
 	})
 }
 
-// TestEnterBy: a tunnel turns to no address but those that a client takes, and to none while it is in use, or again at
-// once.
+// TestEnterBy checks that a tunnel moves only to addresses that a client takes, and not while it is in use, nor again
+// immediately.
 func TestEnterBy(t *testing.T) {
 	for _, c := range []struct {
 		names  string
 		own    bool
 		stands standing
-		moved  time.Duration // ago
-		port   uint16        // at which the tunnel's packets come
+		moved  time.Duration // time since
+		port   uint16        // port of the tunnel's packets
 		pod    uint32
 		want   bool
 	}{
-		{"192.0.2.1", true, returned, entryEvery, 30000, 7, true},
-		{"192.0.2.1", true, returned, entryEvery, 30000, 6, false}, // another pod with its key
-		{"192.0.2.1", true, returned, entryEvery, 53, 7, false},    // the server's choice
-		{"192.0.2.1", true, returned, entryEvery / 2, 30000, 7, false},
+		{"192.0.2.1", true, recovered, entryEvery, 30000, 7, true},
+		{"192.0.2.1", true, recovered, entryEvery, 30000, 6, false}, // another pod with its key
+		{"192.0.2.1", true, recovered, entryEvery, 53, 7, false},    // the server's choice
+		{"192.0.2.1", true, recovered, entryEvery / 2, 30000, 7, false},
 		{"192.0.2.1", true, usable, entryEvery, 30000, 7, false},
-		{"192.0.2.1", false, returned, entryEvery, 30000, 7, false},
-		{"192.0.2.7", true, returned, entryEvery, 30000, 7, false}, // it enters there
-		{"127.0.0.1", true, returned, entryEvery, 30000, 7, false},
-		{"10.244.1.5", true, returned, entryEvery, 30000, 7, false},
+		{"192.0.2.1", false, recovered, entryEvery, 30000, 7, false},
+		{"192.0.2.7", true, recovered, entryEvery, 30000, 7, false}, // it enters there
+		{"127.0.0.1", true, recovered, entryEvery, 30000, 7, false},
+		{"10.244.1.5", true, recovered, entryEvery, 30000, 7, false},
 	} {
 		g, _ := testEchoes(testView())
 		tunnel := g.tunnel(1)
 		before := time.Now().Add(-c.moved)
 		tunnel.sender, tunnel.endpoints = netip.AddrPortFrom(netip.MustParseAddr("192.0.2.7"), c.port), []string{"server.example:30000"}
-		tunnel.far.device, tunnel.far.latest, tunnel.stands, tunnel.moved = &farTunnel{}, 7, c.stands, before
-		tunnel.locates(echo.Content{Endpoint: netip.MustParseAddr(c.names), OwnNode: c.own, Epoch: c.pod})
+		tunnel.far.device, tunnel.far.latest, tunnel.state, tunnel.moved = &farTunnel{}, 7, c.stands, before
+		tunnel.learnEndpoint(echo.Content{Endpoint: netip.MustParseAddr(c.names), OwnNode: c.own, Epoch: c.pod})
 		if got := tunnel.moved != before; got != c.want {
 			t.Errorf("%+v: turns there: %t", c, got)
 		}
 	}
 }
 
-// TestPeerEndpointsRecalled: a process goes on with what the one before has recorded, and believes no more of it.
+// TestPeerEndpointsRecalled checks that a process uses the addresses recorded by the one before, with the same checks.
 func TestPeerEndpointsRecalled(t *testing.T) {
 	g := testGateway()
 	g.PeerEndpoints = addrs("192.0.2.1", "10.244.1.5", "127.0.0.1")
@@ -213,13 +213,13 @@ func TestPeerEndpointsRecalled(t *testing.T) {
 	}
 	l.echoes, _ = testEchoes(testView())
 	l.recallEndpoints()
-	l.echoes.heed(testView())
+	l.echoes.update(testView())
 	if got := l.echoes.endpoints.current(); !slices.Equal(got, addrs("192.0.2.1")) {
 		t.Errorf("goes on with %v", got)
 	}
 }
 
-// TestNodeAddress: a node says where other clusters reach it.
+// TestNodeAddress checks the address that a node reports for other clusters.
 func TestNodeAddress(t *testing.T) {
 	internal, external := corev1.NodeInternalIP, corev1.NodeExternalIP
 	for _, c := range []struct {

@@ -21,14 +21,14 @@ import (
 // candidate is a peering that may be served.
 type candidate struct {
 	name    string
-	choices []records.Peering // what may be taken: its record, and as it was taken last
-	// rank orders candidates that want the same: one that goes on as it is keeps what it has.
+	choices []records.Peering // acceptable records: the current one, and the last valid one
+	// rank orders candidates with conflicts: an unchanged peering has precedence.
 	rank int
 }
 
-// readPeerings puts into the view the peerings that are served: each by its record, or by the last one that could be
-// taken. Those that can be read and are not served are returned.
-func (m *memory) readPeerings(all []*corev1.ConfigMap, own protected, v *nodeView) (unserved []records.Peering, faults []fault) {
+// readPeerings adds the served peerings to the view: each with its record, or the last valid one. It returns the
+// readable peerings that are not served.
+func (m *lastValid) readPeerings(all []*corev1.ConfigMap, own protected, v *nodeView) (unserved []records.Peering, faults []fault) {
 	refuse := func(name string, err error) {
 		faults = append(faults, fault{records.PeeringName(name), name, err})
 	}
@@ -52,9 +52,9 @@ func (m *memory) readPeerings(all []*corev1.ConfigMap, own protected, v *nodeVie
 	}
 	maps.DeleteFunc(m.peerings, func(name string, _ records.Peering) bool { return !there[name] })
 	slices.SortFunc(candidates, func(a, b candidate) int { return cmp.Or(a.rank-b.rank, strings.Compare(a.name, b.name)) })
-	v.taken = newApart()
+	v.conflicts = newConflicts()
 	for _, c := range candidates {
-		p, err := take(v.taken, c)
+		p, err := chooseValid(v.conflicts, c)
 		if err != nil {
 			refuse(c.name, fmt.Errorf("peering %q: %w", c.name, err))
 		}
@@ -69,9 +69,9 @@ func (m *memory) readPeerings(all []*corev1.ConfigMap, own protected, v *nodeVie
 	return unserved, faults
 }
 
-// candidate reads a record and checks it, and what was taken last, against what is the cluster's own. readable is what
-// the record says, also where that cannot be taken; where it cannot be read, what was taken last.
-func (m *memory) candidate(name string, cm *corev1.ConfigMap, own protected, fabric *records.Fabric) (c candidate, readable []records.Peering, err error) {
+// candidate reads a record and checks it, and the last valid one, for conflicts with the cluster's own addresses.
+// readable is the record, even if it is not acceptable; if it is unreadable, the last valid one.
+func (m *lastValid) candidate(name string, cm *corev1.ConfigMap, own protected, fabric *records.Fabric) (c candidate, readable []records.Peering, err error) {
 	fits := func(p records.Peering) error {
 		if fabric == nil {
 			return nil
@@ -102,11 +102,11 @@ func (m *memory) candidate(name string, cm *corev1.ConfigMap, own protected, fab
 	return candidate{name, []records.Peering{p, before[0]}, 1}, readable, nil
 }
 
-// take takes the best choice of a candidate that leaves others what they have; nil where none does.
-func take(taken *apart, c candidate) (*records.Peering, error) {
+// choose claims the best choice of a candidate without a conflict; nil if there is none.
+func chooseValid(taken *conflicts, c candidate) (*records.Peering, error) {
 	var first error
 	for i := range c.choices {
-		err := taken.take(c.choices[i])
+		err := taken.claim(c.choices[i])
 		if err == nil {
 			return &c.choices[i], first
 		}
@@ -115,9 +115,9 @@ func take(taken *apart, c candidate) (*records.Peering, error) {
 	return nil, first
 }
 
-// hold puts into the view the ranges of peers that are guarded and no more: those reserved for a peering that is not
-// served, whatever became of its record, and those of records that are refused.
-func (m *memory) hold(v *nodeView, unserved []records.Peering, own protected) (faults []fault) {
+// hold adds the ranges of peers that are only guarded to the view: those reserved for a peering that is not served,
+// whatever its record, and those of rejected records.
+func (m *lastValid) hold(v *nodeView, unserved []records.Peering, own protected) (faults []fault) {
 	var served []netip.Prefix
 	servedNames := make(map[string]bool)
 	for _, p := range v.peerings {

@@ -16,34 +16,34 @@ import (
 )
 
 const (
-	// peerNodeLife is how long an address that the peer named is good; peerNodesMost, how many nodes are told.
+	// peerNodeLife is how long an address from the peer is valid; peerNodesMost, how many this cluster's nodes get.
 	peerNodeLife  = 10 * time.Second
 	peerNodesMost = 8
-	// peerNodesKept bounds how many addresses that the peer named are remembered: it names fifty in a second.
+	// peerNodesKept bounds the number of stored addresses from the peer: it sends fifty in a second.
 	peerNodesKept = 128
 )
 
-// peerNodes are nodes of the peer that answer probes, as the peer names them in its echoes.
+// peerNodes are nodes of the peer that answer probes, from the peer's echoes.
 type peerNodes struct {
 	ignored *prometheus.CounterVec
 
 	mu       sync.Mutex               // guards what follows
 	external records.Mapping          // of the peer
-	named    map[netip.Addr]time.Time // by address as seen here: when they were named last
-	told     []netip.Addr             // those of them that this cluster's nodes are told
+	named    map[netip.Addr]time.Time // time of the last echo with a node, by remapped address
+	sent     []netip.Addr             // those that this cluster's nodes get
 }
 
 func newPeerNodes(m *metrics) *peerNodes {
 	return &peerNodes{ignored: m.ignored, named: map[netip.Addr]time.Time{}}
 }
 
-func (p *peerNodes) follow(external records.Mapping) {
+func (p *peerNodes) update(external records.Mapping) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.external = external
 }
 
-// learn notes a node, if the peer may name it: an address of the nodes' half of its external CIDR.
+// learn stores a node, if its address is valid: in the nodes' half of the peer's external CIDR.
 func (p *peerNodes) learn(real netip.Addr) {
 	if !real.IsValid() {
 		return
@@ -65,17 +65,17 @@ func (p *peerNodes) learn(real netip.Addr) {
 	p.named[seen] = time.Now()
 }
 
-// current returns those for this cluster's nodes to probe. One that goes on being named stays.
+// current returns the addresses for this cluster's nodes to probe. A node whose address keeps arriving stays.
 func (p *peerNodes) current() []netip.Addr {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	alive := func(a netip.Addr) bool { at, ok := p.named[a]; return ok && time.Since(at) < peerNodeLife }
-	p.told = slices.DeleteFunc(slices.Clone(p.told), func(a netip.Addr) bool { return !alive(a) })
+	p.sent = slices.DeleteFunc(slices.Clone(p.sent), func(a netip.Addr) bool { return !alive(a) })
 	for a := range p.named {
-		if len(p.told) < peerNodesMost && alive(a) && !slices.Contains(p.told, a) {
-			p.told = append(p.told, a)
+		if len(p.sent) < peerNodesMost && alive(a) && !slices.Contains(p.sent, a) {
+			p.sent = append(p.sent, a)
 		}
 	}
-	slices.SortFunc(p.told, netip.Addr.Compare)
-	return p.told
+	slices.SortFunc(p.sent, netip.Addr.Compare)
+	return p.sent
 }

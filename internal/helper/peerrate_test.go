@@ -18,10 +18,10 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// TestPeerSetsNoPace: a peer that names ever new nodes, roams, and is heard and not heard in turn has a gateway write
-// at a fixed rate. Each write of where a gateway is costs every node of the cluster a pass, and nothing else of a
-// peer's does.
-func TestPeerSetsNoPace(t *testing.T) {
+// TestPeerDoesNotSetWriteRate checks that a gateway writes at a fixed rate if the peer sends new nodes continuously,
+// roams, and answers intermittently. Each write of a gateway's location makes every node of the cluster run a pass;
+// nothing else that the peer sends does.
+func TestPeerDoesNotSetWriteRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const minutes = 10
 		objects := gatewaysObjects(t, testNamespace)
@@ -30,14 +30,14 @@ func TestPeerSetsNoPace(t *testing.T) {
 		l.location, l.status = cache.NewStore(cache.MetaNamespaceKeyFunc), cache.NewStore(cache.MetaNamespaceKeyFunc)
 		l.newReporters()
 		peers := newPeerNodes(newMetrics())
-		peers.follow(testPeering().Peer.ExternalCIDR)
+		peers.update(testPeering().Peer.ExternalCIDR)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{}, 2)
 		go func() { l.locations.run(ctx); done <- struct{}{} }()
 		go func() { l.statuses.run(ctx); done <- struct{}{} }()
 		nodes := cidr.Lower(testPeering().Peer.ExternalCIDR.Real).Addr().Next()
 		for i := range int(minutes * time.Minute / tunnelEvery) {
-			for range 5 { // as many as its echoes may name
+			for range 5 { // the maximum for its echoes
 				peers.learn(nodes)
 				nodes = nodes.Next()
 			}

@@ -12,8 +12,8 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// FuzzPeerMessages has the peer's gateway, and nodes, tell a gateway anything that a message can hold. What it passes
-// on to its own nodes are addresses of the peer's nodes, few of them, and what it keeps is bounded.
+// FuzzPeerMessages sends arbitrary messages from the peer's gateway, and from nodes, to a gateway. It passes on only
+// addresses of the peer's nodes to its own nodes, few of them, and its state is bounded.
 func FuzzPeerMessages(f *testing.F) {
 	node, _ := echo.Message{Kind: echo.Request, Size: echo.MinSize, Content: echo.Content{
 		Node: netip.MustParseAddr("10.70.0.9"), Report: echo.Report{Internal: netip.MustParseAddr("10.80.0.7"), Verified: true},
@@ -38,7 +38,7 @@ func FuzzPeerMessages(f *testing.F) {
 			g.tunnel(1).answer(from, m)
 			g.tunnel(1).answeredBy(m, 0)
 			g.nodes.answer(from, m)
-			if m.Content.Node.Is4() { // and all that follow
+			if m.Content.Node.Is4() { // and all fields after it
 				m.Content.Node = m.Content.Node.Next()
 			}
 			if m.Content.Endpoint.Is4() {

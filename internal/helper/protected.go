@@ -13,8 +13,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// protected are addresses of the cluster itself. A route to a peer, or a guard, for one of them would take it from the
-// cluster: what a record wants of them is refused, whoever wrote it.
+// protected are addresses of the cluster itself. A route to a peer, or a guard, for one of them would divert it from
+// the cluster: a record with such an address is rejected, independent of its writer.
 type protected []protectedRange
 
 type protectedRange struct {
@@ -28,7 +28,7 @@ func (p *protected) add(use string, prefixes ...netip.Prefix) {
 	}
 }
 
-// conflict reports which protected addresses a range holds; nil: none.
+// conflict returns an error if a range overlaps a protected address; nil: none.
 func (p protected) conflict(wanted netip.Prefix) error {
 	for _, own := range p {
 		if own.prefix.Overlaps(wanted) {
@@ -38,7 +38,7 @@ func (p protected) conflict(wanted netip.Prefix) error {
 	return nil
 }
 
-// free returns those of the ranges that hold no protected address, and the conflicts of the others.
+// free returns the ranges without protected addresses, and the conflicts of the others.
 func (p protected) free(wanted []netip.Prefix) (free []netip.Prefix, conflicts []error) {
 	for _, w := range wanted {
 		if err := p.conflict(w); err != nil {
@@ -50,7 +50,7 @@ func (p protected) free(wanted []netip.Prefix) (free []netip.Prefix, conflicts [
 	return free, conflicts
 }
 
-// hosts are the addresses at which a node reaches the API server and is reached itself, whatever records say.
+// hosts returns the addresses of the API server and of the node itself, independent of records.
 func hosts(node *corev1.Node, apiServers []netip.Addr) protected {
 	var p protected
 	for _, a := range apiServers {
@@ -64,14 +64,14 @@ func hosts(node *corev1.Node, apiServers []netip.Addr) protected {
 	return p
 }
 
-// withPods adds pods of the node.
+// withPods adds the pods of the node.
 func (p protected) withPods(pods localPods) protected {
 	p = slices.Clone(p)
 	p.add("pods of this node", pods.prefixes()...)
 	return p
 }
 
-// withRanges adds what the fabric says of the cluster, without its internal CIDR, which nodes do route.
+// withRanges adds the fabric's ranges of the cluster, without its internal CIDR, which nodes do route.
 func (p protected) withRanges(f records.Fabric) protected {
 	p = slices.Clone(p)
 	p.add("pod CIDR", f.PodCIDRs...)
@@ -80,7 +80,7 @@ func (p protected) withRanges(f records.Fabric) protected {
 	return p
 }
 
-// withFabric adds all that is the cluster's own.
+// withFabric adds all ranges of the cluster.
 func (p protected) withFabric(f records.Fabric) protected {
 	p = p.withRanges(f)
 	p.add("internal CIDR", f.InternalCIDR)
@@ -106,7 +106,7 @@ func (p protected) withoutPods(f *records.Fabric) protected {
 	return p
 }
 
-// checkFabric refuses a fabric by which the overlay would take addresses of others.
+// checkFabric rejects a fabric with which the overlay would take foreign addresses.
 func (p protected) checkFabric(f records.Fabric) error {
 	if err := p.withRanges(f).conflict(f.InternalCIDR); err != nil {
 		return fmt.Errorf("internal CIDR %w", err)
@@ -114,7 +114,7 @@ func (p protected) checkFabric(f records.Fabric) error {
 	return nil
 }
 
-// checkPeering refuses a peering whose addresses here are the cluster's own.
+// checkPeering rejects a peering whose remapped addresses are the cluster's own.
 func (p protected) checkPeering(peering records.Peering, f records.Fabric) error {
 	own := p.withFabric(f)
 	for _, seen := range peering.Seen() {

@@ -16,8 +16,8 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// TestReadinessOfAGateway: it is not ready before it serves its peering, and a record that is damaged later is shown by
-// its status, not by its readiness.
+// TestReadinessOfAGateway checks that a gateway is not ready before it serves its peering, and that its status, not its
+// readiness, shows a record that is damaged later.
 func TestReadinessOfAGateway(t *testing.T) {
 	ns, keys := netns.New(t), t.TempDir()
 	ns.IP("link add eth0 type veth peer name far0")

@@ -12,7 +12,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// The records of a cluster "a" that is the client of a peer "b" with the same pod CIDR.
+// Records of a cluster "a" that is the client of a peer "b" with the same pod CIDR.
 
 const testNamespace = "liqonet"
 
@@ -73,7 +73,7 @@ func addrs(texts ...string) []netip.Addr {
 	return out
 }
 
-// configMap carries a record as the CLI or a gateway writes it.
+// configMap returns a record as written by the CLI or a gateway.
 func configMap(t *testing.T, name, component, peering string, r records.Document) *corev1.ConfigMap {
 	t.Helper()
 	text, err := records.Encode(r)
@@ -102,7 +102,7 @@ func gatewayMap(t *testing.T, peering string, g records.Gateway) *corev1.ConfigM
 	return configMap(t, firstGateway(peering).Name(), records.ComponentGateway, peering, g)
 }
 
-// first is the first gateway of a peering.
+// firstGateway returns the ID of the first gateway of a peering.
 func firstGateway(peering string) records.GatewayID {
 	return records.GatewayID{Peering: peering, Number: 1}
 }

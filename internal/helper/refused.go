@@ -9,11 +9,11 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// refused tells, at each scrape, what the kernel dropped by our rules and what echo sockets ignored: the traces of
-// who sends what he should not.
+// refused exports, at each scrape, the packets that liqonet's rules dropped and the messages that echo sockets ignored:
+// signs of unauthorised senders.
 type refused struct {
 	dropped, ignored *prometheus.Desc
-	sockets          func() map[string]*echo.Socket // that are open, by what they serve
+	sockets          func() map[string]*echo.Socket // open sockets, by purpose
 }
 
 func newRefused(sockets func() map[string]*echo.Socket) *refused {

@@ -11,55 +11,54 @@ import (
 )
 
 const (
-	// renewAfter is how long nothing may come from the peer before the tunnel is renewed: neither echo nor answer, nor
-	// any byte that WireGuard takes. It is the pause before the second renewal, too, and each pause is twice the one
-	// before, up to renewPause: where a round trip takes longer than a pause, no handshake ends. A longer one would
-	// show a peering as down for more than five seconds after its path is back, because a new session waits for the
-	// next handshake.
+	// renewAfter is the time without any packet from the peer after which the tunnel is renewed: neither echo nor
+	// answer, nor any byte that WireGuard accepts. It is also the pause before the second renewal. Each pause is twice
+	// the previous one, up to renewPause: if a round trip takes longer than a pause, no handshake completes. A longer
+	// renewPause would show a peering as down for more than five seconds after its path is back, because a new session
+	// waits for the next handshake.
 	renewAfter = 2 * time.Second
 	renewPause = 4 * time.Second
-	// renewUnanswered is how long the peer may send echoes and answer none: packets cross one way only, as behind a
-	// load balancer whose answers do not pass it, and another endpoint may be better. Under 20 % loss both ways, and
-	// with fifty echoes a second, so long a time does not come by chance. A peer of which only bytes come is another
-	// case: its kernel forwards while its helper is away.
+	// renewUnanswered is the time for which the peer may send echoes without answering any: packets cross one way only,
+	// as behind a load balancer that does not forward the answers, and another endpoint may be better. Under 20 % loss
+	// both ways, and with fifty echoes a second, so long a time does not occur by chance. If only bytes arrive from a
+	// peer, this does not apply: its kernel forwards while its helper is away.
 	renewUnanswered = 15 * time.Second
 )
 
-// renewal renews the tunnel when nothing comes from the peer: a new handshake at once instead of WireGuard's own
-// timers. It throws away the session, so that a line that only loses packets, or delays them, must not cause it.
+// renewal renews the tunnel when no packet arrives from the peer: with an immediate handshake instead of WireGuard's
+// own timers. It discards the session, so packet loss or delay alone must not cause it.
 type renewal struct {
 	log *slog.Logger
 
 	mu        sync.Mutex
-	renew     func(context.Context) error // of the tunnel; nil: there is none yet
-	lastHeard time.Time                   // when something came last, else when the peer was asked first
-	lastEcho  time.Time                   // when an echo of the peer came last
-	// When an answer came last, else when the peer was asked first, or the tunnel renewed for lack of one.
+	renew     func(context.Context) error // of the tunnel; nil: none yet
+	lastHeard time.Time                   // last packet, else the first request to the peer
+	lastEcho  time.Time                   // last echo of the peer
+	// lastAnswer is the last answer, else the first request to the peer, or the renewal for lack of an answer.
 	lastAnswer time.Time
 	received   int64              // bytes, by WireGuard's counter
-	looked     time.Time          // when that was read
-	next       time.Time          // before which there is no other renewal; zero: none since something came
+	looked     time.Time          // when received was read
+	next       time.Time          // no other renewal before this time; zero: no renewal since the last packet
 	pause      time.Duration      // until next
-	cancel     context.CancelFunc // of the renewal that runs; nil: none does
+	cancel     context.CancelFunc // of the running renewal; nil: none
 }
 
-// use says how the tunnel is renewed.
+// use sets the function that renews the tunnel.
 func (r *renewal) use(renew func(context.Context) error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.renew = renew
 }
 
-// heard notes an echo of the peer.
-func (r *renewal) heard() {
+// echoed handles an echo of the peer.
+func (r *renewal) echoed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lastEcho = time.Now()
 	r.came(r.lastEcho)
 }
 
-// answered notes an answer of the peer, or that it is asked from now on. A renewal that still waits is not needed any
-// more.
+// answered handles an answer of the peer, or the first request to it. It cancels a renewal that still waits.
 func (r *renewal) answered() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +69,8 @@ func (r *renewal) answered() {
 	r.came(r.lastAnswer)
 }
 
-// counted notes how many bytes have come from the peer. What was not there at the last look came after it.
+// counted handles the number of bytes received from the peer. A growing count means that packets arrived since the last
+// reading.
 func (r *renewal) counted(bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,17 +81,17 @@ func (r *renewal) counted(bytes int64) {
 	r.consider()
 }
 
-// came notes when something came; r.mu is held.
+// came sets the time of the last packet; r.mu is held.
 func (r *renewal) came(at time.Time) { r.lastHeard, r.next, r.pause = at, time.Time{}, 0 }
 
-// missed notes that an answer is missing.
+// missed handles a missing answer.
 func (r *renewal) missed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.consider()
 }
 
-// consider renews the tunnel if it is time to, one renewal at a time: it waits for those of other tunnels, and for name
+// consider renews the tunnel if it is due, one renewal at a time: it waits for those of other tunnels, and for name
 // servers; r.mu is held.
 func (r *renewal) consider() {
 	now := time.Now()
@@ -109,7 +109,7 @@ func (r *renewal) consider() {
 	go r.run(ctx, r.renew)
 }
 
-// run renews the tunnel, unless an answer comes before.
+// run renews the tunnel, unless an answer arrives before.
 func (r *renewal) run(ctx context.Context, renew func(context.Context) error) {
 	if err := renew(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		r.log.Warn("renew the tunnel", "error", err)

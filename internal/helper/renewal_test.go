@@ -12,13 +12,13 @@ import (
 )
 
 // renewalsOf returns after how many seconds the tunnel is renewed while each answer of the peer is missed. Every tenth
-// of a second, happens is called with the time that has passed; the peer was heard at the beginning.
+// of a second, it calls happens with the elapsed time; the peer sent a packet at the beginning.
 func renewalsOf(t *testing.T, during time.Duration, happens func(r *renewal, passed time.Duration)) (times []float64) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
 		begin := time.Now()
 		r := &renewal{log: slog.New(slog.DiscardHandler)}
-		r.missed() // neither a tunnel nor a peer that is asked
+		r.missed() // no effect without a tunnel and a request
 		r.use(func(context.Context) error { times = append(times, time.Since(begin).Seconds()); return nil })
 		r.missed()
 		r.answered()
@@ -32,7 +32,7 @@ func renewalsOf(t *testing.T, during time.Duration, happens func(r *renewal, pas
 	return times
 }
 
-// TestRenewal: the tunnel is renewed when nothing comes from the peer, at first soon, then less often.
+// TestRenewal checks that the tunnel is renewed when no packets arrive from the peer, at first soon, then less often.
 func TestRenewal(t *testing.T) {
 	every := func(d time.Duration, what func(r *renewal)) func(*renewal, time.Duration) {
 		return func(r *renewal, passed time.Duration) {
@@ -56,11 +56,11 @@ func TestRenewal(t *testing.T) {
 			}
 		}, []float64{2, 4, 6.8, 8.8, 11.8, 13.8, 16.8, 18.8}},
 		{"answers late, and echoes of the peer in between", func(r *renewal, passed time.Duration) {
-			every(1900*time.Millisecond, func(r *renewal) { r.heard() })(r, passed)
+			every(1900*time.Millisecond, func(r *renewal) { r.echoed() })(r, passed)
 			every(7*time.Second, func(r *renewal) { r.answered() })(r, passed)
 		}, nil},
 		{"only bytes come: the peer's helper is away", every(tunnelEvery, func(r *renewal) { bytes += 100; r.counted(bytes) }), nil},
-		{"echoes of the peer and no answer", every(time.Second, func(r *renewal) { r.heard() }), []float64{15}},
+		{"echoes of the peer and no answer", every(time.Second, func(r *renewal) { r.echoed() }), []float64{15}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := renewalsOf(t, 20*time.Second, c.happens); !slices.Equal(got, c.want) {
@@ -70,8 +70,8 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// TestOneRenewal: while names do not resolve, there is one renewal of a tunnel, however long that takes, and it ends
-// with the first answer; the next silence begins another one.
+// TestOneRenewal checks that while names do not resolve, there is one renewal of a tunnel, for any time, and that it
+// ends with the first answer. The next silence starts another one.
 func TestOneRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun, ended := 0, 0

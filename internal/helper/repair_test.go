@@ -18,14 +18,14 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// repairTime is within what time drift is to be restored, repairs is how often it is tried: a busy machine is no slow
-// helper.
+// repairTime is the time within which drift must be restored, repairs the number of attempts: a busy machine does not
+// mean a slow helper.
 const (
 	repairTime = time.Second
 	repairs    = 10
 )
 
-// alteration is a change of the kernel by others, as commands of the shell.
+// alteration is an external change of the kernel, as shell commands.
 type alteration struct{ name, script string }
 
 // onNodes are alterations of the objects of a node.
@@ -91,12 +91,12 @@ var onGateways = []alteration{
 	{"foreign routes, rules and nexthops removed", networkd},
 }
 
-// networkd removes what systemd-networkd does not know, as it does when it starts (ManageForeignRoutes= and its
-// siblings of networkd.conf(5)).
+// networkd removes foreign objects, as systemd-networkd does when it starts (ManageForeignRoutes= and its siblings in
+// networkd.conf(5)).
 const networkd = "ip rule flush protocol 76; ip nexthop flush protocol 76; ip route flush table all proto 76"
 
 // TestRepair alters every kind of object of liqonet, on a node and in a gateway: the helper restores and counts it,
-// packets cross, and objects of others stay.
+// packets cross, and foreign objects stay.
 func TestRepair(t *testing.T) {
 	t.Parallel()
 	server, client := twoClusters(t)
@@ -135,13 +135,13 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// repaired calls a function that alters objects while the helper stands still. It fails unless they are restored and
-// counted, in some attempt in time, and in some by few passes. In a guest, where every system call takes longer, the
-// time is not tested.
+// repaired calls a function that alters objects while the helper is stopped. It fails unless they are restored and
+// counted, in time in some attempt, and with few passes in some attempt. In a guest, where every system call takes
+// longer, the time is not tested.
 func repaired(t *testing.T, p *process, change func(*process)) {
 	t.Helper()
-	// A pass that repairs, a second one where the tunnel is made again, and one that these changes call for; twice
-	// that where notifications come one by one.
+	// A pass that restores, a second one if the tunnel is recreated, and one that these changes trigger; twice that if
+	// notifications arrive one by one.
 	const most = 6
 	inTime, few := testing.Short(), false
 	for range repairs {
@@ -155,14 +155,14 @@ func repaired(t *testing.T, p *process, change func(*process)) {
 	t.Errorf("repaired within %s: %t, by at most %d passes: %t", repairTime, inTime, most, few)
 }
 
-// repair does it once, and returns how long it took and how many passes of the helper.
+// repair does this once, and returns its duration and the number of passes.
 func repair(t *testing.T, p *process, change func(*process)) (took time.Duration, passes float64) {
 	t.Helper()
 	p.rest(t)
 	want, drift, before := p.state(t), p.counter(driftMetric), p.counter(passesMetric)
 	p.signal(unix.SIGSTOP)
 	func() {
-		defer p.signal(unix.SIGCONT) // also where the change fails
+		defer p.signal(unix.SIGCONT) // even if the change fails
 		change(p)
 	}()
 	defer func() {
@@ -170,14 +170,14 @@ func repair(t *testing.T, p *process, change func(*process)) (took time.Duration
 			t.Logf("state (-want +got):\n%s", cmp.Diff(want, p.state(t)))
 		}
 	}()
-	// What is not there cannot be asked for by TCP, and what is not in the state is told by the counter only.
+	// Missing objects are visible in the state, changes of objects outside of the state only in the counter.
 	took = wait.Until(t, "repair", patience, func() bool { return p.state(t) == want })
 	took += wait.Until(t, "counted repair", patience, func() bool { return p.counter(driftMetric) > drift })
 	p.rest(t)
 	return took, p.counter(passesMetric) - before
 }
 
-// foreigners makes objects of others in a node's namespace, if there are none yet, and returns them as they are.
+// foreigners creates foreign objects in a node's namespace, if there are none yet, and returns them.
 func foreigners(t *testing.T, c *testCluster) string {
 	t.Helper()
 	if strings.Contains(c.node.IP("rule show"), "4242") {
@@ -192,7 +192,7 @@ func foreigners(t *testing.T, c *testCluster) string {
 	return foreigners(t, c)
 }
 
-// kernelWireGuard reports whether a gateway's tunnel is the kernel's: only then can others change its peer.
+// kernelWireGuard reports whether a gateway's tunnel is in the kernel: only then can its peer be changed externally.
 func kernelWireGuard(c *testCluster) bool {
 	s, _ := c.written.get()
 	return s.Implementation == records.Kernel

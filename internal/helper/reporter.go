@@ -17,18 +17,18 @@ import (
 	"liqonet.io/liqonet/internal/health"
 )
 
-// reporter writes the latest of a stream of values somewhere, off the loop: a slow or absent API server delays
-// reports and nothing else. A value that equals the one written last is not written.
+// reporter writes the latest of a stream of values, outside of the loop: a slow or absent API server delays reports and
+// nothing else. A value that equals the last one written is not written.
 type reporter[T any] struct {
 	write func(context.Context, T) (text string, err error)
-	// kept reports whether what was written last, as that text, is still there.
+	// kept reports whether the last written text is still in place.
 	kept func(written T, text string) bool
-	// news bounds how often values are written that are worth telling at once; nil: nothing does.
+	// news bounds the rate of immediate writes; nil: unlimited.
 	news *rate.Limiter
-	// minor reports whether a value differs from the one written last in nothing that is worth telling at once;
-	// such a value waits until every has passed.
+	// minor reports whether a value differs from the last written one in minor fields only; such a value waits until
+	// every has passed.
 	minor func(written, v T) bool
-	// every is the least time between two writes that tell of counters only.
+	// every is the minimum time between two writes of minor changes.
 	every func(v T) time.Duration
 	log   *slog.Logger
 
@@ -37,7 +37,7 @@ type reporter[T any] struct {
 	wake   chan struct{}
 }
 
-// patch changes fields of an object's metadata, and its data if it has some: no permission to read it is needed.
+// patch changes fields of an object's metadata, and its data if given: it needs no permission to read the object.
 func patch[T any](ctx context.Context, client patcher[T], name string, metadata, data any) (T, error) {
 	text, err := json.Marshal(struct {
 		Metadata any `json:"metadata"`
@@ -50,18 +50,19 @@ func patch[T any](ctx context.Context, client patcher[T], name string, metadata,
 	return client.Patch(ctx, name, types.MergePatchType, text, metav1.PatchOptions{})
 }
 
-// patcher is what the typed client of a kind offers.
+// patcher is the Patch method of the typed client of a kind.
 type patcher[T any] interface {
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, o metav1.PatchOptions, sub ...string) (T, error)
 }
 
-// Bounds of a reporter's writes.
+// Limits of a reporter's writes.
 const (
 	writeTimeout = 10 * time.Second
-	writePause   = 100 * time.Millisecond // between two writes, so that a burst is one or two
+	writePause   = 100 * time.Millisecond // between two writes, so that a burst takes one or two
 	writeRetry   = time.Second
-	// restoreAfter is how long after a write something else in its place counts as others' doing: before, the API
-	// server may not have shown the write yet. It bounds, too, how often two that write one object do so.
+	// restoreAfter is the time after a write from which different content counts as an external change: before, the API
+	// server may not have shown the write yet. It also bounds the rate at which two writers of one object overwrite
+	// each other.
 	restoreAfter = 2 * time.Second
 )
 
@@ -72,13 +73,13 @@ func newReporter[T any](
 	return &reporter[T]{write: write, kept: kept, minor: minor, every: every, log: log, wake: make(chan struct{}, 1)}
 }
 
-// never calls every difference worth telling at once.
+// never treats every difference as important.
 func never[T any](_, _ T) bool { return false }
 
-// set makes v what is to be written next.
+// set sets the value to write next.
 func (r *reporter[T]) set(v T) { r.change(func(latest *T) { *latest = v }) }
 
-// change changes what is to be written next.
+// change changes the value to write next.
 func (r *reporter[T]) change(f func(latest *T)) {
 	r.mu.Lock()
 	f(&r.latest)
@@ -126,14 +127,14 @@ func (r *reporter[T]) run(ctx context.Context) {
 			continue
 		}
 		if r.news != nil {
-			r.news.Allow() // it was: what is written counts, what is tried does not
+			r.news.Allow() // always allowed: writes count, attempts do not
 		}
 		last = writing[T]{v, text, time.Now()}
 		pause.Reset(writePause)
 	}
 }
 
-// writing is a value that was written. The zero value: none was.
+// writing is a written value. The zero value: none.
 type writing[T any] struct {
 	value T
 	text  string
@@ -148,7 +149,7 @@ func (r *reporter[T]) due(last writing[T], v T) (rest time.Duration, due bool) {
 	case since >= restoreAfter && !r.kept(last.value, last.text):
 		return 0, true
 	case since < restoreAfter && (same || r.minor(last.value, v) && since < every):
-		return restoreAfter - since, true // to look whether it is still there
+		return restoreAfter - since, true // to check that it is still in place
 	case same:
 		return 0, false
 	case r.minor(last.value, v) && since < every:

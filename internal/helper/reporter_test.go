@@ -14,18 +14,18 @@ import (
 	"liqonet.io/liqonet/internal/health"
 )
 
-// report is what the reporters of tests write: text is worth telling at once, count is not.
+// report is the value of the tests' reporters: changes of text are written immediately, changes of count are not.
 type report struct {
 	text  string
 	count int
 }
 
-// writer notes what a reporter writes, and when.
+// writer records the writes of a reporter, with their times.
 type writer struct {
 	begin   time.Time
 	values  []report
 	at      []time.Duration
-	refuse  error         // what a write answers; nil: it is done
+	refuse  error         // error of a write; nil: it succeeds
 	latency time.Duration // of a write
 }
 
@@ -84,7 +84,7 @@ func TestReporterWritesWhatIsNew(t *testing.T) {
 	})
 }
 
-// TestReporterLetsCountersWait: they are written in the end, also when nothing is set any more.
+// TestReporterLetsCountersWait checks that counters are written in the end, even if no value is set any more.
 func TestReporterLetsCountersWait(t *testing.T) {
 	testReporter(t, func(r *reporter[report], w *writer, after func(time.Duration)) {
 		r.set(report{"a", 1})
@@ -110,14 +110,14 @@ func TestReporterTriesAgain(t *testing.T) {
 		r.set(report{"a", 1})
 		after(10 * writeRetry)
 		w.expect(t, "without an API server")
-		r.set(report{"b", 1}) // does not wait for anything
+		r.set(report{"b", 1}) // does not wait
 		w.refuse = nil
 		after(writeRetry)
 		w.expect(t, "the latest when it is back", report{"b", 1})
 	})
 }
 
-// TestReporterGivesUpSlowWrites: a write that hangs ends, and the latest value is tried.
+// TestReporterGivesUpSlowWrites checks that a hanging write ends, and the latest value is retried.
 func TestReporterGivesUpSlowWrites(t *testing.T) {
 	testReporter(t, func(r *reporter[report], w *writer, after func(time.Duration)) {
 		w.latency = time.Hour

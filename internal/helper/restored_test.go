@@ -18,8 +18,8 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// versioned is an API server's ConfigMaps, with versions as k8s.io/apiserver has them: a watch delivers what is newer
-// than the version from which it begins, whatever that is, and a list of a version that is to come is refused.
+// versioned is the ConfigMaps of an API server, with the version semantics of k8s.io/apiserver: a watch delivers
+// objects newer than the version from which it starts, for any version, and a list of a future version is rejected.
 type versioned struct {
 	mu      sync.Mutex
 	version int
@@ -58,7 +58,7 @@ func (v *versioned) List(_ context.Context, o metav1.ListOptions) (*corev1.Confi
 // Watch implements resource.
 func (v *versioned) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	if o.SendInitialEvents != nil {
-		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil) // as servers that only list
+		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil) // no streaming lists
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -76,7 +76,7 @@ func (v *versioned) send(w *versionedWatch, what watch.EventType, cm *corev1.Con
 	}
 }
 
-// write stores an object at the next version, and tells of it.
+// write stores an object at the next version, and notifies the watches.
 func (v *versioned) write(name, text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -89,7 +89,7 @@ func (v *versioned) write(name, text string) {
 	}
 }
 
-// restart ends all watches; with a backup, that is what it has afterwards.
+// restart ends all watches, and with a backup restores it.
 func (v *versioned) restart(backup *versioned) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -102,12 +102,12 @@ func (v *versioned) restart(backup *versioned) {
 	}
 }
 
-// TestRestoredStore: what a helper has read follows the API server back to a backup of etcd, and a restart without one
-// does not have it all read again.
+// TestRestoredStore checks that a helper's store follows the API server back to a backup of etcd, and that a restart
+// without a backup does not list all objects again.
 func TestRestoredStore(t *testing.T) {
 	api := &versioned{objects: map[string]*corev1.ConfigMap{}, version: 1000}
 	m := newMirror(nil)
-	store := follow(m, api, &corev1.ConfigMap{}, selected{})
+	store := watchObjects(m, api, &corev1.ConfigMap{}, selected{})
 	api.write("kept", "old")
 	backup := &versioned{version: 500, objects: map[string]*corev1.ConfigMap{}}
 	backup.write("kept", "old")
@@ -128,7 +128,7 @@ func TestRestoredStore(t *testing.T) {
 	if !has("kept=new", "made since=x") {
 		t.Fatalf("read %v", store.List())
 	}
-	// Every watch delivers something before it ends: an informer lists anew after one that brought nothing.
+	// Every watch delivers an event before it ends: an informer lists again after one without events.
 	follows := func() {
 		t.Helper()
 		for _, text := range []string{"y", "z"} {

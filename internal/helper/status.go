@@ -22,11 +22,11 @@ import (
 	"liqonet.io/liqonet/netops/tunnel"
 )
 
-// tunnelEvery is how often a gateway reads what device and echoes know. What others change on the device is back
-// after that at the latest: the kernel tells nobody of it.
+// tunnelEvery is the interval at which a gateway reads device and echoes. It is also the maximum time until external
+// changes of the device are restored: the kernel does not notify of them.
 const tunnelEvery = 500 * time.Millisecond
 
-// watchTunnel reads what device and echoes know and hands it to the writers, until ctx ends.
+// watchTunnel reads device and echoes and passes the results to the writers, until ctx ends.
 func (l *gatewayLoop) watchTunnel(ctx context.Context) {
 	tick := time.NewTicker(tunnelEvery)
 	defer tick.Stop()
@@ -40,7 +40,7 @@ func (l *gatewayLoop) watchTunnel(ctx context.Context) {
 	}
 }
 
-// report hands the gateway's location and status to their writers, once there is something to say.
+// report passes the gateway's location and status to their writers, if there are any results.
 func (l *gatewayLoop) report() {
 	v := l.served.Load()
 	if v == nil {
@@ -81,42 +81,42 @@ func (l *gatewayLoop) report() {
 	m := measured{s, v.peering.MTU}
 	l.latest.Store(&m)
 	state, reason := m.judge(0)
-	l.tellState(state, reason)
+	l.reportState(state, reason)
 	l.statuses.set(gatewayReport{s, state, reason})
 }
 
-// settling is how long after its begin a gateway tells of no state but healthy: until then it has other ones for
-// moments.
+// settling is the time after its start during which a gateway reports no state but healthy: until then it has other
+// states for moments.
 const settling = 10 * time.Second
 
-// tellState has an event written if the state of the peering has changed.
-func (l *gatewayLoop) tellState(state health.State, reason string) {
+// reportState writes an event if the state of the peering has changed.
+func (l *gatewayLoop) reportState(state health.State, reason string) {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
-	before := cmp.Or(l.state.told, health.Connecting)
+	before := cmp.Or(l.state.last, health.Connecting)
 	if l.state.since.IsZero() {
 		l.state.since = time.Now()
 	}
 	if state == before || state != health.Healthy && time.Since(l.state.since) < settling {
 		return
 	}
-	l.state.told = state
+	l.state.last = state
 	message := fmt.Sprintf("%s, was %s", state, before)
 	if reason != "" {
 		message += ": " + reason
 	}
 	l.Log.Info("state of the peering", "state", state, "before", before, "reason", reason)
-	l.events.note("ConfigMap", l.ID.StatusName(), state == health.Healthy, stateChanged, message)
+	l.events.add("ConfigMap", l.ID.StatusName(), state == health.Healthy, stateChanged, message)
 }
 
-// toldState is the state that the last event told.
-type toldState struct {
+// reportedState is the state in the last event.
+type reportedState struct {
 	mu    sync.Mutex
-	told  health.State // "": none yet
+	last  health.State // "": none yet
 	since time.Time    // when the gateway began to report
 }
 
-// gatewayReport is what a gateway reports: measurements, and the state that follows from them.
+// gatewayReport is the report of a gateway: measurements, and the resulting state.
 type gatewayReport struct {
 	records.Status
 	state  health.State
@@ -127,18 +127,18 @@ func sameJudgment(a, b gatewayReport) bool {
 	return a.Every == b.Every && a.state == b.state && health.Same(a.Status, b.Status)
 }
 
-// beside is what stands beside the record.
+// beside returns the data in the ConfigMap besides the record.
 func (r gatewayReport) beside() map[string]string {
 	return map[string]string{records.StateKey: string(r.state), records.ReasonKey: brief(r.reason)}
 }
 
-// farewell marks the state as unknown when a gateway ends, so that nobody waits for the one that it reported last. One
-// that ends in another way cannot do so.
-func (l *gatewayLoop) farewell(ctx context.Context) {
+// markUnknown sets the state to unknown before a gateway exits, so that its last reported state is not taken as
+// current. A gateway that is killed cannot do so.
+func (l *gatewayLoop) markUnknown(ctx context.Context) {
 	if l.served.Load() == nil || l.echoes.own.outlived.Load() || l.succeeded() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewellTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTimeout)
 	defer cancel()
 	data := map[string]string{records.StateKey: string(health.Unknown), records.ReasonKey: "the gateway has ended"}
 	if _, err := patch(ctx, l.Client.CoreV1().ConfigMaps(l.Namespace), l.ID.StatusName(), struct{}{}, data); err != nil {
@@ -146,11 +146,11 @@ func (l *gatewayLoop) farewell(ctx context.Context) {
 	}
 }
 
-// farewellTimeout is short: the packets of a gateway that is the only one wait for its successor.
-const farewellTimeout = time.Second
+// markTimeout is short: the packets of a single gateway wait for its successor.
+const markTimeout = time.Second
 
-// lastEcho is when the peer answered an earlier process, as that has reported it: a peer that answers no more is down,
-// not connecting. A time that is still to come tells nothing: the clock of that process was wrong, or this one is.
+// lastEcho returns when the peer last answered an earlier process, from that process's report: a peer that no longer
+// answers is down, not connecting. A time in the future is ignored: one of the clocks is wrong.
 func (l *gatewayLoop) lastEcho() time.Time {
 	before := l.before.Load()
 	if before == nil {
@@ -158,7 +158,7 @@ func (l *gatewayLoop) lastEcho() time.Time {
 		if cm == nil {
 			return time.Time{}
 		}
-		s, _ := recordOf[records.Status](cm) // one that cannot be read tells nothing
+		s, _ := recordOf[records.Status](cm) // an unreadable record has no time
 		before = &time.Time{}
 		if age := time.Since(s.LastEcho); !s.LastEcho.IsZero() && age >= 0 {
 			*before = time.Now().Add(-age)
@@ -168,7 +168,7 @@ func (l *gatewayLoop) lastEcho() time.Time {
 	return stamp(*before)
 }
 
-// readTunnels returns what is measured of each tunnel, and the endpoints at which the peer's gateways are heard.
+// readTunnels returns the measurements of each tunnel, and the endpoints from which the peer's gateways answered.
 func (l *gatewayLoop) readTunnels() (all []records.TunnelStatus, endpoints []netip.AddrPort) {
 	for _, t := range l.tunnels.list() {
 		stats := t.stats()
@@ -176,7 +176,7 @@ func (l *gatewayLoop) readTunnels() (all []records.TunnelStatus, endpoints []net
 			notify(l.wake)
 		}
 		t.echoes.renewal.counted(stats.RxBytes)
-		from := heard(stats)
+		from := answeredAt(stats)
 		t.echoes.measure(l.echoes.underlay(), from)
 		if from.IsValid() && !slices.Contains(endpoints, from) {
 			endpoints = append(endpoints, from)
@@ -190,8 +190,8 @@ func (l *gatewayLoop) readTunnels() (all []records.TunnelStatus, endpoints []net
 	return all, endpoints
 }
 
-// summary is the tunnel that was answered last, with the bytes of all. Of those that are answered, it is always the
-// first: a report is worth writing when another one takes its place.
+// summary returns the tunnel that was answered last, with the bytes of all. Of the answered ones, it is always the
+// first: a report is written immediately when another one replaces it.
 func summary(all []records.TunnelStatus) records.TunnelStatus {
 	latest := slices.MaxFunc(all, func(a, b records.TunnelStatus) int { return a.LastEcho.Compare(b.LastEcho) }).LastEcho
 	i := slices.IndexFunc(all, func(t records.TunnelStatus) bool { return latest.Sub(t.LastEcho) < health.EchoSilence })
@@ -204,8 +204,8 @@ func summary(all []records.TunnelStatus) records.TunnelStatus {
 	return s
 }
 
-// heard is the endpoint of a peer that has answered; before that an endpoint is only a hope.
-func heard(s tunnel.Stats) netip.AddrPort {
+// answeredAt returns the endpoint of a peer that has answered; before that the endpoint is not confirmed.
+func answeredAt(s tunnel.Stats) netip.AddrPort {
 	if s.LastHandshake.IsZero() {
 		return netip.AddrPort{}
 	}
@@ -214,26 +214,25 @@ func heard(s tunnel.Stats) netip.AddrPort {
 
 func now() time.Time { return stamp(time.Now()) }
 
-// stamp is a time by the clock as it is now, without what a reader of a status does not need; the zero time stays zero.
-// If the clock was set back since, what came before would else seem to be still to come, and a path that is dead
-// healthy.
+// stamp returns a time by the current clock, truncated for a status; the zero time stays zero. If the clock was set
+// back since, an earlier time would otherwise be in the future, and a dead path healthy.
 func stamp(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}
 	}
 	now := time.Now()
-	return now.Add(-now.Sub(t)).UTC().Truncate(time.Millisecond) // Sub reads no clock that is set, Add changes one
+	return now.Add(-now.Sub(t)).UTC().Truncate(time.Millisecond) // Sub: monotonic; Add: wall clock
 }
 
-// How often a gateway writes what its peer can change at will: the peer names nodes, roams, and answers or does not.
-// All nodes follow where a gateway is, so that each write of that has all of them make a pass; nobody but the gateway's
-// own user follows a status.
+// Limits for writes whose rate the peer controls: the peer sends nodes, roams, and answers or does not. All nodes watch
+// the location of a gateway, so each write of it makes all of them run a pass; a status is watched only by users of the
+// gateway.
 var (
 	locationRate = rate.Every(10 * time.Second)
 	statusRate   = rate.Every(2 * time.Second)
 )
 
-// newsBurst is how many may be written at once before those rates hold: as many as a peering has to tell that begins.
+// newsBurst is how many writes are possible at once before those rates apply: enough for a new peering.
 const newsBurst = 10
 
 // newReporters sets up the writers of the gateway's records.
@@ -241,20 +240,20 @@ func (l *gatewayLoop) newReporters() {
 	l.locations = newReporter(l.Log, never, func(ctx context.Context, g records.Gateway) (string, error) {
 		return l.writeRecord(ctx, l.ID.Name(), g, nil)
 	}, func(_ records.Gateway, text string) bool {
-		return l.stands(l.location, l.ID.Name(), text, nil)
+		return l.unchanged(l.location, l.ID.Name(), text, nil)
 	})
 	l.statuses = newReporter(l.Log, sameJudgment, func(ctx context.Context, r gatewayReport) (string, error) {
 		return l.writeRecord(ctx, l.ID.StatusName(), r.Status, r.beside())
 	}, func(r gatewayReport, text string) bool {
-		return l.stands(l.status, l.ID.StatusName(), text, r.beside())
+		return l.unchanged(l.status, l.ID.StatusName(), text, r.beside())
 	})
 	l.statuses.every = func(r gatewayReport) time.Duration { return time.Duration(r.Every) }
 	l.locations.news, l.statuses.news = rate.NewLimiter(locationRate, newsBurst), rate.NewLimiter(statusRate, newsBurst)
 }
 
-// stands reports whether one of the gateway's own ConfigMaps is as the gateway wrote it. One that was deleted counts as
-// such: only the CLI can make it again.
-func (l *gatewayLoop) stands(s cache.Store, name, text string, beside map[string]string) bool {
+// unchanged reports whether one of the gateway's own ConfigMaps is as the gateway wrote it. A deleted one counts as
+// unchanged: only the CLI can create it again.
+func (l *gatewayLoop) unchanged(s cache.Store, name, text string, beside map[string]string) bool {
 	cm := named[*corev1.ConfigMap](s, l.Namespace, name)
 	id, _ := records.IdentityOf(name)
 	if cm == nil {
@@ -268,8 +267,8 @@ func (l *gatewayLoop) stands(s cache.Store, name, text string, beside map[string
 	return cm.Data[records.DataKey] == text && id.CheckLabels(cm.Labels) == nil
 }
 
-// writeRecord puts a record into a ConfigMap that the CLI has made: a gateway may change it, not create it. Labels that
-// others have changed come back.
+// writeRecord writes a record to a ConfigMap of the CLI: a gateway may change it, not create it. This also restores
+// changed labels.
 func (l *gatewayLoop) writeRecord(ctx context.Context, name string, r records.Document, beside map[string]string) (string, error) {
 	text, err := records.Encode(r)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"liqonet.io/liqonet/netops/tunnel"
 )
 
-// noon is when the statuses of tests are made.
+// noon is the time of the statuses in tests.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func testStatus() records.Status {
@@ -32,14 +32,14 @@ func testStatus() records.Status {
 	}
 }
 
-// TestHeard: before a handshake an endpoint is where the peer is looked for.
-func TestHeard(t *testing.T) {
+// TestAnsweredAt checks that an endpoint is not reported before a handshake.
+func TestAnsweredAt(t *testing.T) {
 	s := tunnel.Stats{Endpoint: netip.MustParseAddrPort("192.0.2.7:30000")}
-	if got := heard(s); got.IsValid() {
+	if got := answeredAt(s); got.IsValid() {
 		t.Errorf("never heard: %s", got)
 	}
 	s.LastHandshake = noon
-	if got := heard(s); got != s.Endpoint {
+	if got := answeredAt(s); got != s.Endpoint {
 		t.Errorf("heard: %s", got)
 	}
 }
@@ -54,8 +54,8 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// TestFarewell: who waits for the state with kubectl does not take that of a gateway which has ended for the truth.
-func TestFarewell(t *testing.T) {
+// TestMarkUnknown checks that kubectl wait does not take the state of a gateway that has ended as current.
+func TestMarkUnknown(t *testing.T) {
 	t.Parallel()
 	text, err := records.Encode(testStatus())
 	if err != nil {
@@ -75,7 +75,7 @@ func TestFarewell(t *testing.T) {
 		}
 		return cm.Data[records.StateKey], cm.Data[records.DataKey]
 	}
-	l.farewell(t.Context())
+	l.markUnknown(t.Context())
 	if s, _ := state(); s != string(health.Healthy) {
 		t.Errorf("a gateway that has served nothing says %q", s)
 	}
@@ -83,14 +83,14 @@ func TestFarewell(t *testing.T) {
 	if err := l.location.Add(locationOf(t, "next", 1)); err != nil {
 		t.Fatal(err)
 	}
-	l.farewell(t.Context())
+	l.markUnknown(t.Context())
 	if s, _ := state(); s != string(health.Healthy) {
 		t.Errorf("a gateway whose next pod reports says %q", s)
 	}
 	l.Pod = "next"
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	l.farewell(ended)
+	l.markUnknown(ended)
 	if s, record := state(); s != string(health.Unknown) || record != text {
 		t.Errorf("state %q, record %q", s, record)
 	}

@@ -14,14 +14,14 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// surroundings finds out which addresses the node uses besides those of pods, Services and peers. The zero value knows
-// nothing.
+// surroundings determines the addresses that the node uses besides those of pods, Services and peers. The zero value is
+// ready to use.
 type surroundings struct {
 	last  records.Surroundings
-	found remembered[records.Surroundings]
+	found cached[records.Surroundings]
 }
 
-// record returns the ranges in use as the node's report has them. If the kernel cannot be read, the last ones stay.
+// record returns the ranges in use for the node's report. If the kernel cannot be read, it returns the last ones.
 func (s *surroundings) record(v nodeView, internal netip.Addr, kernel *netops.Kernel) (records.Surroundings, error) {
 	found, err := s.found.get(ownRanges(v, internal), func(own []netip.Prefix) (records.Surroundings, error) {
 		found, err := kernel.Surroundings()
@@ -36,7 +36,7 @@ func (s *surroundings) record(v nodeView, internal netip.Addr, kernel *netops.Ke
 	return s.last, err
 }
 
-// ownRanges are those of the node's own cluster and of its peers, which liqoctl knows better.
+// ownRanges returns the ranges of the node's own cluster and of its peers, which liqoctl has in the records.
 func ownRanges(v nodeView, internal netip.Addr) []netip.Prefix {
 	own := v.ranges()
 	if internal.IsValid() {
@@ -52,16 +52,16 @@ func ownRanges(v nodeView, internal netip.Addr) []netip.Prefix {
 	return own
 }
 
-// nobodys are ranges that no peer is given (RFC 6890): this host, link-local, multicast and reserved addresses.
-var nobodys = []netip.Prefix{
+// reservedRanges are ranges that no peer gets (RFC 6890): this host, link-local, multicast and reserved addresses.
+var reservedRanges = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"),
 	netip.MustParsePrefix("224.0.0.0/3"),
 }
 
-// surroundingsOf is the report of what was found, without what lies within a cluster's own ranges. It has room for so
-// many ranges of each use: more of them are merged to wider ones.
+// surroundingsOf returns the report of the found ranges, without those within a cluster's own. The number of ranges of
+// each use is bounded: beyond it, ranges are merged to wider ones.
 func surroundingsOf(found netops.Surroundings, own []netip.Prefix) (s records.Surroundings) {
-	own = slices.Concat(own, nobodys)
+	own = slices.Concat(own, reservedRanges)
 	add := func(use records.Use, ranges []netip.Prefix, widest int) {
 		ranges = slices.DeleteFunc(ranges, func(p netip.Prefix) bool { return cidr.Within(p, own) })
 		ranges, more := fewer(ranges, records.MaxSurroundings/2, widest)
@@ -78,9 +78,9 @@ func surroundingsOf(found netops.Surroundings, own []netip.Prefix) (s records.Su
 	return s
 }
 
-// fewer returns ranges with at least the same addresses, at most so many: narrow ones are widened, by four bits a time,
-// but not beyond a length. more says that some are left out all the same. What is too wide to be avoided stays apart:
-// it would hide what lies within.
+// fewer returns at most that many ranges which contain at least the same addresses: narrow ones are widened, by four
+// bits a time, but not beyond a length. more is whether some are omitted nevertheless. Ranges that are too wide to be
+// avoided stay separate: they would hide the ranges within.
 func fewer(ranges []netip.Prefix, most, widest int) (fewest []netip.Prefix, more bool) {
 	var wide, rest []netip.Prefix
 	for _, p := range ranges {
@@ -103,7 +103,7 @@ func fewer(ranges []netip.Prefix, most, widest int) (fewest []netip.Prefix, more
 	}
 }
 
-// merged returns the fewest ranges with the addresses of others, of which those that are longer are cut to a length.
+// merged returns the fewest ranges with the addresses of others, after longer ones are cut to a length.
 func merged(ranges []netip.Prefix, bits int) []netip.Prefix {
 	cut := make([]netip.Prefix, len(ranges))
 	for i, p := range ranges {
@@ -116,7 +116,7 @@ func merged(ranges []netip.Prefix, bits int) []netip.Prefix {
 	return all
 }
 
-// narrowed are the parts of a range that are not too wide to be avoided.
+// narrowed returns the parts of a range that are not too wide to be avoided.
 func narrowed(p netip.Prefix) []netip.Prefix {
 	if p.Bits() >= records.WidestAvoided {
 		return []netip.Prefix{p}

@@ -57,8 +57,8 @@ func TestSurroundingsOf(t *testing.T) {
 	}
 }
 
-// TestWideRoutesHideNothing: what is too wide to be avoided does not take the place of what lies within, and two routes
-// side by side do not become one that is.
+// TestWideRoutesHideNothing checks that ranges that are too wide to be avoided do not replace the ranges within, and
+// that two adjacent routes are not merged into such a range.
 func TestWideRoutesHideNothing(t *testing.T) {
 	found := netops.Surroundings{Routes: prefixes("10.0.0.0/8", "10.9.0.0/24", "172.16.0.0/12", "172.0.0.0/12")}
 	var got []netip.Prefix
@@ -71,7 +71,7 @@ func TestWideRoutesHideNothing(t *testing.T) {
 	}
 }
 
-// TestSurroundingsAreFew whatever a node has: the record always fits.
+// TestSurroundingsAreFew checks that the record always fits.
 func TestSurroundingsAreFew(t *testing.T) {
 	for name, c := range map[string]struct {
 		routes      func(i int) netip.Prefix

@@ -13,58 +13,58 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// How a gateway asks its peer: five times a second, and fifty times once something is lost, so that a loss of two in a
+// Parameters of a gateway's echoes to its peer: five a second, and fifty after a loss, so that a loss of two in a
 // hundred shows in seconds.
 const (
 	gatewayEvery   = 20 * time.Millisecond
-	gatewayCalm    = time.Second // each time a train, as each awakening of a tunnel in a process costs
+	gatewayCalm    = time.Second // a train each time, as each wake-up of a tunnel in a process has a cost
 	gatewayTrain   = 5
 	gatewayTimeout = 600 * time.Millisecond
 	gatewayWindow  = int(health.LossSpan / gatewayEvery)
-	// gatewayCalmOfSeveral is gatewayCalm where other tunnels could carry packets.
+	// gatewayCalmOfSeveral is gatewayCalm if other tunnels could carry packets.
 	gatewayCalmOfSeveral = 200 * time.Millisecond
 )
 
-// tunnelEchoes are the echoes that two gateways exchange in their tunnel, and the path MTU outside it. They measure
-// round trip and loss, and carry what both gateways tell each other of their nodes and of themselves.
+// tunnelEchoes are the echoes between two gateways in their tunnel, and the path MTU outside it. They measure
+// round-trip time and loss, and carry the state of both gateways and of their nodes.
 type tunnelEchoes struct {
 	gateway *gatewayEchoes // of this end
 	renewal renewal
-	size    pathSize      // of the path to the server, where this is the client
-	nodes   atomic.Uint32 // that the far end reaches; zero: not known
-	partial held          // others reach more
+	size    pathSize      // of the path to the server, if this is the client
+	nodes   atomic.Uint32 // number that the peer's gateway reaches; zero: unknown
+	partial debounced     // others reach more
 
 	mu     sync.Mutex // guards what follows
 	role   records.Role
 	peer   *echo.Prober   // nil: none yet
-	calm   time.Duration  // between its requests while nothing is lost
-	sender netip.AddrPort // of the tunnel's packets; the zero value: none have come
-	path   echo.Path      // what the peer reports of its path to here
+	calm   time.Duration  // interval of its requests without loss
+	sender netip.AddrPort // source of the tunnel's packets; the zero value: none received
+	path   echo.Path      // path to this gateway, from the peer's report
 	member
-	unused    string    // why no packets of pods are sent here; "": they are
-	asked     time.Time // when the far end's last echo came; zero: none has
-	farIdle   bool      // the far end says that it sends none
+	unused    string    // why no packets of pods are sent through it; "": they are
+	asked     time.Time // time of the last echo of the peer's gateway; zero: none
+	peerIdle  bool      // the peer's gateway reports that it sends none
 	byNode    bool      // the client reaches this gateway at the address of a node
 	far       farPods
-	moved     time.Time // when the tunnel was to enter by another node last
+	moved     time.Time // when the tunnel was last moved to another node
 	endpoints []string  // in the record
-	turn      int       // of the address that is named next
+	turn      int       // index of the next address to send
 }
 
 func newTunnelEchoes(g *gatewayEchoes, number int) *tunnelEchoes {
 	t := &tunnelEchoes{gateway: g, renewal: renewal{log: g.log.With("peerGateway", number)}}
-	t.size.changed = t.hurry
+	t.size.changed = t.sendNow
 	return t
 }
 
-// close ends the measuring of the path MTU; the echoes end with their socket.
+// close stops measuring the path MTU; the echoes end with their socket.
 func (t *tunnelEchoes) close() { t.size.close() }
 
-// follow takes what a view says of the tunnel of a number, from 1.
-func (t *tunnelEchoes) follow(v gatewayView, number int, wake chan<- struct{}) {
+// update applies a view to the tunnel of a number, from 1.
+func (t *tunnelEchoes) update(v gatewayView, number int, wake chan<- struct{}) {
 	t.mu.Lock()
 	news := t.unused != v.unused[number]
-	if t.role != v.peering.Role { // the far end is found elsewhere
+	if t.role != v.peering.Role { // the peer's gateway is at another place
 		t.far.latest, t.far.at = 0, netip.AddrPort{}
 	}
 	t.role, t.unused, t.wake = v.peering.Role, v.unused[number], nil
@@ -79,21 +79,21 @@ func (t *tunnelEchoes) follow(v gatewayView, number int, wake chan<- struct{}) {
 		peer.SetCalm(calm)
 	}
 	if news {
-		t.hurry()
+		t.sendNow()
 	}
 }
 
-// standing is what the tunnel can be used for, and why it would not be used.
+// standing returns the standing of the tunnel, and the reason for which it would not be used.
 func (t *tunnelEchoes) standing() (standing, string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.stands == usable && t.partial.is.Load() {
+	if t.state == usable && t.partial.is.Load() {
 		return partial, "other gateways reach more nodes"
 	}
-	return t.stands, t.reason()
+	return t.state, t.reason()
 }
 
-// ask begins to probe the peer's gateway, or goes on with another address.
+// ask starts to probe the peer's gateway, or changes the address.
 func (t *tunnelEchoes) ask(socket *echo.Socket, target netip.AddrPort) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,8 +107,8 @@ func (t *tunnelEchoes) ask(socket *echo.Socket, target netip.AddrPort) error {
 	})
 }
 
-// hurry tells the peer at once what is new.
-func (t *tunnelEchoes) hurry() {
+// sendNow sends the next echo to the peer immediately.
+func (t *tunnelEchoes) sendNow() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.peer != nil {
@@ -116,16 +116,16 @@ func (t *tunnelEchoes) hurry() {
 	}
 }
 
-// answer is the answer to an echo of the peer's gateway.
+// answer returns the answer to an echo of the peer's gateway.
 func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
-	t.renewal.heard()
+	t.renewal.echoed()
 	t.gateway.peers.learn(m.Content.Node)
 	path := plausible(t.gateway.nodes.ignored, m.Content.Path)
 	t.mu.Lock()
-	t.path, t.asked, t.farIdle = path, time.Now(), m.Content.Unused
-	t.says(m.Content)
+	t.path, t.asked, t.peerIdle = path, time.Now(), m.Content.Unused
+	t.announced(m.Content)
 	t.from(epoch(m.Content.Epoch))
-	t.locates(m.Content)
+	t.learnEndpoint(m.Content)
 	newest := t.newest()
 	endpoint, own := t.endpoint()
 	t.mu.Unlock()
@@ -137,7 +137,7 @@ func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
 	return c
 }
 
-// content is what an echo tells the peer.
+// content returns the content of an echo to the peer.
 func (t *tunnelEchoes) content() echo.Content {
 	c := t.gateway.toPeer()
 	c.Path = t.size.known()
@@ -158,12 +158,13 @@ func (t *tunnelEchoes) answeredBy(m echo.Message, _ time.Duration) {
 	defer t.mu.Unlock()
 	t.answered(m.Content)
 	t.from(epoch(m.Content.Epoch))
-	t.locates(m.Content)
+	t.learnEndpoint(m.Content)
 }
 
-// endpoint is the address that an echo has: at the client, the one in use; at the server, if that is a node's, those of
-// its live nodes in turn, of which one is this gateway's own. Of a server behind a load balancer the client learns no
-// address, and of a client the server never: an echo may have an address of the client's nodes, too. t.mu is held.
+// endpoint returns the address for an echo: at the client, the one in use; at the server, if that is a node's, those of
+// its live nodes in turn, with a flag for this gateway's own. A client of a server behind a load balancer gets no
+// address, and a server gets none of a client: the echo of a client may have an address of the client's nodes, too.
+// t.mu is held.
 func (t *tunnelEchoes) endpoint() (a netip.Addr, own bool) {
 	switch {
 	case t.gateway.endpoints.asks():
@@ -175,16 +176,16 @@ func (t *tunnelEchoes) endpoint() (a netip.Addr, own bool) {
 	return netip.Addr{}, false
 }
 
-// locates takes the address of an echo; t.mu is held.
-func (t *tunnelEchoes) locates(c echo.Content) {
+// learnEndpoint handles the address in an echo; t.mu is held.
+func (t *tunnelEchoes) learnEndpoint(c echo.Content) {
 	t.byNode = t.gateway.nodes.have(c.Endpoint)
 	if t.gateway.endpoints.learn(c.Endpoint) && c.OwnNode && epoch(c.Epoch) == t.far.latest {
 		t.enterBy(c.Endpoint)
 	}
 }
 
-// missed notes that echoes are lost. A tunnel of which two trains in a row are lost is not used where there are others:
-// on a line that loses a third of the echoes, this does not happen by chance in minutes, as it would to one train in
+// missed handles lost echoes. A tunnel of which two consecutive trains are lost is not used if there are others: on a
+// line that loses a third of the echoes, this does not happen by chance in minutes, as it would to one train in
 // seconds.
 func (t *tunnelEchoes) missed(consecutive int) {
 	t.renewal.missed()
@@ -193,15 +194,15 @@ func (t *tunnelEchoes) missed(consecutive int) {
 	t.member.missed(consecutive, 2*gatewayTrain)
 }
 
-// silent notes that answers stay away.
+// silent handles missing answers.
 func (t *tunnelEchoes) silent() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.member.silent()
 }
 
-// measure measures the path MTU to the peer, once its address is known. The client asks: a server may not be able to
-// begin.
+// measure measures the path MTU to the peer, once its address is known. The client measures: a server may not be able
+// to initiate.
 func (t *tunnelEchoes) measure(underlay *echo.Socket, peer netip.AddrPort) {
 	if !peer.Addr().Is4() {
 		return
@@ -213,7 +214,7 @@ func (t *tunnelEchoes) measure(underlay *echo.Socket, peer netip.AddrPort) {
 	if !client {
 		t.size.forget()
 	} else if underlay != nil {
-		t.size.follow(underlay, peer)
+		t.size.measurePath(underlay, peer)
 	}
 }
 
@@ -224,7 +225,7 @@ func (t *tunnelEchoes) serves(from netip.Addr) bool {
 	return t.role == records.Server && from == t.sender.Addr()
 }
 
-// describe adds to a status what is measured of the tunnel.
+// describe adds the measurements of the tunnel to a status.
 func (t *tunnelEchoes) describe(s *records.TunnelStatus) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// TestUnreachableGateway: a node without a route to one peering's gateway serves the others, and says what is wrong.
+// TestUnreachableGateway checks that a node without a route to one peering's gateway serves the others, and reports the
+// error.
 func TestUnreachableGateway(t *testing.T) {
 	ns := netns.New(t)
 	ns.IP("link add eth0 type veth peer name world")

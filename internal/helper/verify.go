@@ -11,9 +11,9 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// Verify returns what of liqonet's is in the kernel of the calling thread's network namespace, a line for each thing;
-// none where there is nothing. With remove it is removed first, together with the connections of the ranges that
-// routes lead to, and what is returned is what could not be.
+// Verify lists liqonet's objects in the kernel of the calling thread's network namespace, one line for each; nil if
+// there are none. With remove it removes them first, together with the connections of the ranges that routes lead to,
+// and returns those that could not be removed.
 func Verify(remove bool) (left []string, err error) {
 	kernel, err := netops.Open()
 	if err != nil {
@@ -43,7 +43,7 @@ func Verify(remove bool) (left []string, err error) {
 	return left, err
 }
 
-// empty removes all that is liqonet's.
+// empty removes all objects of liqonet.
 func empty(kernel *netops.Kernel) error {
 	have, err := kernel.Observe()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
-func TestVerifyTellsAndRemoves(t *testing.T) {
+func TestVerifyListsAndRemoves(t *testing.T) {
 	ns := netns.New(t)
 	verify := func(remove bool) (left []string) {
 		t.Helper()
@@ -28,14 +28,14 @@ func TestVerifyTellsAndRemoves(t *testing.T) {
 	ns.IP("link set lo up")
 	ns.IP("rule add priority 7600 table 7600 protocol 76")
 	ns.IP("route add unreachable 10.11.0.0/16 table 7600 protocol 76 metric 4000")
-	ns.IP("rule add priority 500 table 500") // somebody else's
+	ns.IP("rule add priority 500 table 500") // a foreign rule
 	ns.Run("nft", "add table ip liqonet")
 	ns.Run("nft", "add table ip6 liqonet")
 	ns.IP("addr add 10.80.0.7/32 dev lo label lo:lqn")
 	ns.Run("nft", "add table ip liqonet-boot")
 	ns.Run("nft", "add table ip another")
 	want := []string{"address 10.80.0.7/32 dev lo", "nftables table ip liqonet", "nftables table ip6 liqonet", "nftables table liqonet-boot", "route 10.11.0.0/16 unreachable table 7600 metric 4000", "rule 7600 table 7600"}
-	for range 2 { // looking changes nothing
+	for range 2 { // reading changes nothing
 		left := verify(false)
 		slices.Sort(left)
 		if !slices.Equal(left, want) {

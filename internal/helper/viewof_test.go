@@ -16,21 +16,21 @@ import (
 	"liqonet.io/liqonet/ipam/store"
 )
 
-// nodeWorld is what a node helper of cluster a sees, for tests to change.
-type nodeWorld struct {
+// fakeCluster is the input of a node helper of cluster a, for tests to change.
+type fakeCluster struct {
 	t       *testing.T
 	objects nodeObjects
-	memory  *memory
+	memory  *lastValid
 	now     time.Time
 	faults  []fault // of the last view
 }
 
-// newNodeWorld has cluster a with these ConfigMaps, whose gateways run in pods of their own.
-func newNodeWorld(t *testing.T, maps ...*corev1.ConfigMap) *nodeWorld {
+// newFakeCluster returns cluster a with these ConfigMaps, whose gateways run in their own pods.
+func newFakeCluster(t *testing.T, maps ...*corev1.ConfigMap) *fakeCluster {
 	node := testNode("n1")
 	node.Spec.PodCIDRs = []string{"10.244.1.0/24"}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.31.0.1"}}
-	w := &nodeWorld{t: t, memory: newMemory(), now: time.Unix(1_700_000_000, 0), objects: nodeObjects{
+	w := &fakeCluster{t: t, memory: newLastValid(), now: time.Unix(1_700_000_000, 0), objects: nodeObjects{
 		namespace: testNamespace, node: node, apiServers: addrs("172.31.0.250", "10.96.0.1"),
 		gateways: []*corev1.Pod{gatewayPod("b", testGateway()), gatewayPod("c", secondGateway())},
 	}}
@@ -38,7 +38,7 @@ func newNodeWorld(t *testing.T, maps ...*corev1.ConfigMap) *nodeWorld {
 	return w
 }
 
-// gatewayPod is the pod of a peering's gateway.
+// gatewayPod returns the pod of a peering's gateway.
 func gatewayPod(peering string, g records.Gateway) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: g.Pod, Labels: records.Identity{Component: records.ComponentGateway, Peering: peering}.Labels()},
@@ -51,7 +51,7 @@ func gatewayPod(peering string, g records.Gateway) *corev1.Pod {
 	return pod
 }
 
-// reserved is the ConfigMap of the reservations for peerings.
+// reserved returns the ConfigMap of the reservations for peerings.
 func reserved(t *testing.T, peerings ...records.Peering) *corev1.ConfigMap {
 	t.Helper()
 	registry, err := ipam.New(ipam.DefaultPools()...)
@@ -75,8 +75,8 @@ func reserved(t *testing.T, peerings ...records.Peering) *corev1.ConfigMap {
 	}
 }
 
-// put makes or replaces ConfigMaps.
-func (w *nodeWorld) put(maps ...*corev1.ConfigMap) {
+// put creates or replaces ConfigMaps.
+func (w *fakeCluster) put(maps ...*corev1.ConfigMap) {
 	for _, cm := range maps {
 		w.drop(cm.Name)
 		switch cm.Name {
@@ -91,7 +91,7 @@ func (w *nodeWorld) put(maps ...*corev1.ConfigMap) {
 }
 
 // drop deletes a ConfigMap.
-func (w *nodeWorld) drop(name string) {
+func (w *fakeCluster) drop(name string) {
 	switch name {
 	case records.FabricName:
 		w.objects.fabric = nil
@@ -101,16 +101,16 @@ func (w *nodeWorld) drop(name string) {
 	w.objects.maps = slices.DeleteFunc(w.objects.maps, func(cm *corev1.ConfigMap) bool { return cm.Name == name })
 }
 
-// view is what the helper makes of it all.
-func (w *nodeWorld) view() nodeView {
+// view returns the helper's view of the cluster.
+func (w *fakeCluster) view() nodeView {
 	w.t.Helper()
 	var v nodeView
 	v, w.faults = w.memory.view(w.objects, w.now)
 	return v
 }
 
-// wantFaults compares the faults of the last view with what each must say, in any order.
-func (w *nodeWorld) wantFaults(what string, parts ...string) {
+// wantFaults compares the faults of the last view with the expected parts of their texts, in any order.
+func (w *fakeCluster) wantFaults(what string, parts ...string) {
 	w.t.Helper()
 	matched := len(parts) == len(w.faults)
 	for _, part := range parts {
@@ -121,7 +121,7 @@ func (w *nodeWorld) wantFaults(what string, parts ...string) {
 	}
 }
 
-// names are those of the peerings that a view serves.
+// names returns the names of the peerings that a view serves.
 func (v nodeView) names() []string {
 	var names []string
 	for _, p := range v.peerings {
@@ -131,5 +131,5 @@ func (v nodeView) names() []string {
 }
 
 func viewOf(t *testing.T, maps ...*corev1.ConfigMap) nodeView {
-	return newNodeWorld(t, maps...).view()
+	return newFakeCluster(t, maps...).view()
 }

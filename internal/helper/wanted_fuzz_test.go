@@ -14,20 +14,20 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// What could come from a record's text, and what certainly does: numbers, hardware addresses, and so what is left of
-// addresses and ranges.
+// Words that may and do come from a record's text: numbers, hardware addresses, and the remains of addresses and
+// ranges.
 var (
 	number = regexp.MustCompile(`0x[0-9a-f]+|([0-9a-f]{2}:){5}[0-9a-f]{2}|[0-9]+`)
 	word   = regexp.MustCompile(`\S*[^\s.,:;/-]\S*`)
 )
 
-// wordsOf are the words of a plan.
+// wordsOf returns the words of a plan.
 func wordsOf(s netops.State) (words []string, plan string) {
 	plan = netops.Diff(netops.State{}, s).String()
 	return word.FindAllString(number.ReplaceAllString(plan, ""), -1), plan
 }
 
-// wantedBy is what a node and a gateway are to have in their kernels by these records.
+// wantedBy returns the desired kernel states of a node and a gateway for these records.
 func wantedBy(p records.Peering, g records.Gateway, n records.Node) [2]netops.State {
 	fabric := testFabric()
 	node := nodeView{fabric: &fabric, peerings: []records.Peering{p}, gateways: map[records.GatewayID]records.Gateway{firstGateway(p.Name): g}}
@@ -35,15 +35,15 @@ func wantedBy(p records.Peering, g records.Gateway, n records.Node) [2]netops.St
 	return [2]netops.State{node.state(netip.MustParseAddr("10.80.0.7")), gateway.state()}
 }
 
-// written are records as somebody else could have written them.
+// written are records from an arbitrary writer.
 type written struct {
 	peering records.Peering
 	gateway records.Gateway
 	node    records.Node
 }
 
-// writtenWith puts a text and addresses wherever one can be. Where the text is an address, that takes the first one's
-// place.
+// writtenWith puts a text and addresses into every possible field. If the text is an address, it replaces the first
+// one.
 func writtenWith(text string, one, other uint32, bits uint8) written {
 	address, second := fromNumber(one), fromNumber(other)
 	if a, err := netip.ParseAddr(text); err == nil {
@@ -68,7 +68,7 @@ func fromNumber(n uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, n)))
 }
 
-// accepted reports whether all records would be read.
+// accepted reports whether all records are valid.
 func (w written) accepted() bool {
 	for _, d := range []records.Document{w.peering, w.gateway, w.node} {
 		if _, err := records.Encode(d); err != nil {
@@ -78,8 +78,8 @@ func (w written) accepted() bool {
 	return true
 }
 
-// FuzzWanted has helpers follow records that anybody could have written. What they accept becomes rules of nftables
-// which the kernel can hold, and neither in them nor in the rest of the plan is a word of the records'.
+// FuzzWanted has helpers apply records from an arbitrary writer. The accepted values become nftables rules that the
+// kernel can load, and no word of the records is in them or in the rest of the plan.
 func FuzzWanted(f *testing.F) {
 	const pod, host, internal = 10<<24 | 244<<16 | 0x105, 198<<24 | 51<<16 | 100<<8 | 7, 10<<24 | 80<<16 | 8
 	known := map[string]bool{}

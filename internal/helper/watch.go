@@ -19,9 +19,9 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// mirror keeps the objects that a helper follows and wakes it when one changes.
+// mirror stores the objects that a helper watches and wakes it when one changes.
 type mirror struct {
-	client    any // of all of them, to find out what it can do
+	client    any // of all of them, to determine its features
 	changed   chan struct{}
 	informers []cache.SharedIndexInformer
 	synced    []cache.InformerSynced
@@ -29,7 +29,7 @@ type mirror struct {
 
 func newMirror(client any) *mirror { return &mirror{client: client, changed: make(chan struct{}, 1)} }
 
-// resource is what the typed client of a kind offers; L is its list.
+// resource is the typed client of a kind; L is its list.
 type resource[L listObject] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
@@ -41,18 +41,18 @@ type listObject interface {
 	metav1.ListInterface
 }
 
-// selected says which objects of a kind are followed.
+// selected selects the watched objects of a kind.
 type selected struct {
 	labels labels.Selector // nil: all
 	name   string          // "": any
 	field  fields.Selector // nil: any
-	// concerns reports whether an object of that name matters: of others no data is kept, and no change wakes the
-	// helper. nil: all do.
+	// concerns reports whether an object of that name matters: of others no data is stored, and no change wakes the
+	// helper. nil: all matter.
 	concerns func(name string) bool
 	quiet    bool // no change wakes the helper
 }
 
-// options returns the selection as requests have it.
+// options returns the selection for requests.
 func (s selected) options(o metav1.ListOptions) metav1.ListOptions {
 	if s.labels != nil {
 		o.LabelSelector = s.labels.String()
@@ -66,8 +66,8 @@ func (s selected) options(o metav1.ListOptions) metav1.ListOptions {
 	return o
 }
 
-// follow keeps a kind's objects and wakes the helper at every change of them; example is one of the kind.
-func follow[L listObject](m *mirror, of resource[L], example runtime.Object, s selected) cache.Store {
+// watchObjects stores a kind's objects and wakes the helper at every change of them; example is one of the kind.
+func watchObjects[L listObject](m *mirror, of resource[L], example runtime.Object, s selected) cache.Store {
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return of.List(ctx, s.options(o))
@@ -88,7 +88,7 @@ func follow[L listObject](m *mirror, of resource[L], example runtime.Object, s s
 		return s.concerns == nil || !ok || s.concerns(o.GetName())
 	}
 	if err := i.SetTransform(func(obj any) (any, error) { return trimmed(obj, concerns(obj)), nil }); err != nil {
-		panic(fmt.Sprintf("follow objects: %v", err)) // only a started informer refuses it
+		panic(fmt.Sprintf("follow objects: %v", err)) // only a started informer rejects it
 	}
 	wake := func(obj any) {
 		if !s.quiet && concerns(obj) {
@@ -99,7 +99,7 @@ func follow[L listObject](m *mirror, of resource[L], example runtime.Object, s s
 		AddFunc: wake, DeleteFunc: wake, UpdateFunc: func(_, obj any) { wake(obj) },
 	})
 	if err != nil {
-		panic(fmt.Sprintf("follow objects: %v", err)) // only a stopped informer refuses a handler
+		panic(fmt.Sprintf("follow objects: %v", err)) // only a stopped informer rejects a handler
 	}
 	m.informers, m.synced = append(m.informers, i), append(m.synced, handle.HasSynced)
 	return i.GetStore()
@@ -136,17 +136,17 @@ func named[T any](s cache.Store, namespace, name string) T {
 	return obj.(T)
 }
 
-// tooLong takes the place of a text, and is refused as damaged.
+// tooLong replaces a text, and is rejected as damaged.
 const tooLong = "too long"
 
-// followed reports whether helpers follow the record in the ConfigMap of that name: all but what gateways report for
-// people.
+// followed reports whether helpers read the record in the ConfigMap of that name: all except the gateways' reports for
+// users.
 func followed(name string) bool {
 	id, known := records.IdentityOf(name)
 	return known && id.Component != records.ComponentStatus
 }
 
-// trimmed is an object without what no helper reads; the data of one that does not matter is not kept either.
+// trimmed returns an object without the fields that no helper reads; if it does not matter, without its data.
 func trimmed(obj any, matters bool) any {
 	if cm, ok := obj.(*corev1.ConfigMap); ok && !matters {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: cm.Name, Namespace: cm.Namespace, ResourceVersion: cm.ResourceVersion, UID: cm.UID}}
@@ -178,7 +178,8 @@ func trimmed(obj any, matters bool) any {
 	return obj
 }
 
-// trimmedPod is what helpers read of a pod. What its containers are given, passwords among it, is in no helper.
+// trimmedPod returns the fields of a pod that helpers read. Settings of its containers, with passwords, are in no
+// helper.
 func trimmedPod(p *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

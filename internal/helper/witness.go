@@ -13,19 +13,19 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// witness is what a node sees of a gateway that may ask it to report: a gateway asks few of its nodes.
+// witness is a node's observation of a gateway that may ask it to report: a gateway asks few of its nodes.
 type witness struct {
-	news  chan<- struct{} // calls for a report
-	asked bool
-	heard time.Time // the gateway's last answer
-	fault string    // "": packets cross
+	news       chan<- struct{} // triggers a report
+	asked      bool
+	lastAnswer time.Time // time of the gateway's last answer
+	fault      string    // "": packets cross
 }
 
-// look brings the fault up to date. asked is what the gateway said last, proven the last answer of the peer's nodes.
-func (w *witness) look(asked bool, proven time.Time) {
+// check updates the fault. asked is from the gateway's last message, proven the last answer of the peer's nodes.
+func (w *witness) check(asked bool, proven time.Time) {
 	fault := ""
 	switch {
-	case time.Since(w.heard) >= health.GatewaySilence:
+	case time.Since(w.lastAnswer) >= health.GatewaySilence:
 		fault = "no answer from the gateway"
 	case !proven.IsZero() && time.Since(proven) >= health.ProofSilence:
 		fault = "no answer from nodes of the peer"
@@ -36,7 +36,7 @@ func (w *witness) look(asked bool, proven time.Time) {
 	}
 }
 
-// faults are those of the gateways that ask this node to report; "" where packets cross.
+// faults returns the faults of the gateways for which this node is a witness; "" if packets cross.
 func (n *nodeProbes) faults() map[records.GatewayID]string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -54,19 +54,19 @@ func (n *nodeProbes) faults() map[records.GatewayID]string {
 	return all
 }
 
-// tellFaults tells of gateways that this node misses now and did not, or the other way round.
-func (l *nodeLoop) tellFaults(before, faults map[records.GatewayID]string) {
+// reportFaultChanges writes an event for each gateway that this node starts or stops missing.
+func (l *nodeLoop) reportFaultChanges(before, faults map[records.GatewayID]string) {
 	for id, fault := range faults {
 		if did, known := before[id]; fault == did || !known && fault == "" {
 			continue
 		}
-		l.events.note("ConfigMap", id.StatusName(), fault == "", gatewayLost, "node "+l.Name+": "+cmp.Or(fault, "packets cross"))
+		l.events.add("ConfigMap", id.StatusName(), fault == "", gatewayLost, "node "+l.Name+": "+cmp.Or(fault, "packets cross"))
 	}
 }
 
-// reportWitness hands what this node sees of gateways to the writer of its Lease, until ctx ends.
+// reportWitness passes this node's observations of gateways to the writer of its Lease, until ctx ends.
 func (l *nodeLoop) reportWitness(ctx context.Context) {
-	changes := rate.NewLimiter(locationRate, newsBurst) // a gateway can ask all nodes, and again and again
+	changes := rate.NewLimiter(locationRate, newsBurst) // a gateway can ask all nodes, and repeatedly
 	var before map[records.GatewayID]string
 	for {
 		select {
@@ -78,7 +78,7 @@ func (l *nodeLoop) reportWitness(ctx context.Context) {
 			return
 		}
 		faults := l.probes.faults()
-		l.tellFaults(before, faults)
+		l.reportFaultChanges(before, faults)
 		before = faults
 		l.reports.change(func(r *nodeReport) { r.node.Witness = faults })
 	}

@@ -12,9 +12,9 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// TestGatewayThatKeepsAsking: a gateway that asks for a witness and does not, in turns, costs a node few writes: it can
-// do so to all of them.
-func TestGatewayThatKeepsAsking(t *testing.T) {
+// TestWitnessRequestsAreLimited checks that a gateway that alternately asks for a witness and does not causes few
+// writes of a node: it could do so with all nodes.
+func TestWitnessRequestsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -18,25 +18,25 @@ import (
 	"liqonet.io/liqonet/ipam/store"
 )
 
-// nodeObjects are what a node helper has read of its cluster.
+// nodeObjects are the objects of its cluster that a node helper has read.
 type nodeObjects struct {
 	namespace    string
-	fabric, ipam *corev1.ConfigMap   // nil: there is none
-	maps         []*corev1.ConfigMap // of peerings and gateways; others are left alone
+	fabric, ipam *corev1.ConfigMap   // nil: it does not exist
+	maps         []*corev1.ConfigMap // of peerings and gateways; others are ignored
 	node         *corev1.Node
-	pods         []*corev1.Pod // that run on the node
+	pods         []*corev1.Pod // on this node
 	gateways     []*corev1.Pod // pods of gateways, on any node
 	apiServers   []netip.Addr
 
-	// What no gateway's pod has an address of: addresses of the cluster, and ranges of peers. memory.view sets it.
-	noPods protected
-	taken  *apart
+	// Addresses that no gateway's pod has: addresses of the cluster, and ranges of peers. lastValid.view sets both.
+	noPods    protected
+	conflicts *conflicts
 }
 
-// memory is what a node helper keeps of the records that it could read: a record that is damaged later is taken as it
-// was, until it can be read again or is deleted. It lives as long as the process. After that the reservations tell
-// which ranges to hold back.
-type memory struct {
+// lastValid caches the last valid version of each record, used while the current one does not decode, until it is
+// readable again or deleted. It lives as long as the process. After a restart, the reservations provide the ranges to
+// hold back.
+type lastValid struct {
 	fabric   *records.Fabric // nil: none was read
 	peerings map[string]records.Peering
 	gateways map[records.GatewayID]located
@@ -45,27 +45,27 @@ type memory struct {
 
 // reservations are the ranges by which peers are reached, by peering.
 type reservations struct {
-	text   string // of the record that they were read from
+	text   string // of the record from which they were read
 	ranges map[string][]netip.Prefix
 }
 
-func newMemory() *memory {
-	return &memory{peerings: make(map[string]records.Peering), gateways: make(map[records.GatewayID]located)}
+func newLastValid() *lastValid {
+	return &lastValid{peerings: make(map[string]records.Peering), gateways: make(map[records.GatewayID]located)}
 }
 
-// fault is an object whose record is not taken as it is.
+// fault is an object whose record is rejected.
 type fault struct {
 	object  string // name of the ConfigMap
-	peering string // "": it concerns none, or all
+	peering string // "": it affects none, or all
 	err     error
 }
 
-// refusals are what keeps peerings from being served as their records say, by peering: the first reason of each. That
-// the pod of a gateway is not there is none: so it is whenever one is replaced.
+// refusals returns the reason for which each peering is not served according to its record: the first one of each. A
+// missing pod of a gateway does not count: this happens whenever a pod is replaced.
 func refusals(faults []fault) map[string]string {
 	all := make(map[string]string)
 	for _, f := range faults {
-		if _, told := all[f.peering]; !told && f.peering != "" && !errors.Is(f.err, errNoPod) {
+		if _, known := all[f.peering]; !known && f.peering != "" && !errors.Is(f.err, errNoPod) {
 			if reason := strings.Map(printable, f.err.Error()); len(all) < records.MaxRefused {
 				all[f.peering] = reason[:min(len(reason), records.MaxReason)]
 			}
@@ -79,22 +79,22 @@ var (
 	errUndecided = errors.New("the overlay's kind is not decided, and there are peerings")
 )
 
-// view returns what the objects ask of the node. A fault stays with its object: the last good record is taken in its
-// place, and where none is known, the peering's ranges are held back.
-func (m *memory) view(o nodeObjects, now time.Time) (nodeView, []fault) {
+// view returns the desired state of the node from the objects. A fault affects its object only: the last valid record
+// is used instead, and if there is none, the peering's ranges are held back.
+func (m *lastValid) view(o nodeObjects, now time.Time) (nodeView, []fault) {
 	byName := make(map[string]*corev1.ConfigMap, len(o.maps))
 	for _, cm := range o.maps {
 		byName[cm.Name] = cm
 	}
 	v := nodeView{node: o.node.Name, gateways: make(map[records.GatewayID]records.Gateway), pods: podsOf(o.node, o.pods)}
 	faults := m.readTrusted(o, hosts(o.node, o.apiServers).withPods(v.pods), &v)
-	o.noPods, o.taken = hosts(o.node, o.apiServers).withoutPods(v.fabric), v.taken
+	o.noPods, o.conflicts = hosts(o.node, o.apiServers).withoutPods(v.fabric), v.conflicts
 	served := make(map[records.GatewayID]bool)
 	for _, p := range v.peerings {
 		for i := range p.Gateways {
 			id := records.GatewayID{Peering: p.Name, Number: i + 1}
 			served[id] = true
-			g, ok, err := m.locate(id, byName[id.Name()], o, now)
+			g, ok, err := m.gatewayNode(id, byName[id.Name()], o, now)
 			if err != nil {
 				faults = append(faults, fault{id.Name(), p.Name, err})
 			}
@@ -105,15 +105,15 @@ func (m *memory) view(o nodeObjects, now time.Time) (nodeView, []fault) {
 	}
 	maps.DeleteFunc(m.gateways, func(id records.GatewayID, _ located) bool { return !served[id] })
 	v.aging = m.nextAge(now)
-	// The store that the objects come from has no order: the report would say something else in each pass.
+	// The store of the objects has no order: without sorting, the report would change in each pass.
 	slices.SortStableFunc(faults, func(a, b fault) int { return strings.Compare(a.object, b.object) })
 	v.refused = refusals(faults)
 	return v, faults
 }
 
-// readTrusted puts into the view what follows from the records that only liqoctl writes. own are addresses that are no
-// peer's.
-func (m *memory) readTrusted(o nodeObjects, own protected, v *nodeView) []fault {
+// readTrusted adds the state from the records that only liqoctl writes to the view. own are addresses that must not be
+// a peer's.
+func (m *lastValid) readTrusted(o nodeObjects, own protected, v *nodeView) []fault {
 	begun := slices.ContainsFunc(o.maps, func(cm *corev1.ConfigMap) bool {
 		id, ok := records.IdentityOf(cm.Name)
 		return ok && id.Component == records.ComponentPeering
@@ -126,9 +126,9 @@ func (m *memory) readTrusted(o nodeObjects, own protected, v *nodeView) []fault 
 	return slices.Concat(faults, more, m.hold(v, unserved, own))
 }
 
-// readFabric keeps the fabric if it can be taken. A missing one means that nothing is wanted, unless there are
+// readFabric stores the fabric if it is valid. A missing fabric means that the desired state is empty, unless there are
 // peerings.
-func (m *memory) readFabric(cm *corev1.ConfigMap, own protected, begun bool) []fault {
+func (m *lastValid) readFabric(cm *corev1.ConfigMap, own protected, begun bool) []fault {
 	if cm == nil {
 		if begun {
 			return []fault{{object: records.FabricName, err: fmt.Errorf("read ConfigMap %s: %w", records.FabricName, errMissing)}}
@@ -143,7 +143,7 @@ func (m *memory) readFabric(cm *corev1.ConfigMap, own protected, begun bool) []f
 	if err == nil && begun && f.Overlay.Kind == "" {
 		err = errUndecided
 		if m.fabric != nil && m.fabric.Overlay.Kind == "" {
-			m.fabric = nil // it was good for no peering either
+			m.fabric = nil // it was not usable for a peering before either
 		}
 	}
 	if err != nil {
@@ -153,8 +153,8 @@ func (m *memory) readFabric(cm *corev1.ConfigMap, own protected, begun bool) []f
 	return nil
 }
 
-// readReservations keeps the ranges that are reserved for peers, if they can be read.
-func (m *memory) readReservations(cm *corev1.ConfigMap) []fault {
+// readReservations stores the ranges that are reserved for peers, if they are readable.
+func (m *lastValid) readReservations(cm *corev1.ConfigMap) []fault {
 	if cm == nil {
 		m.reserved = reservations{}
 		return nil

@@ -14,13 +14,13 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// connected is cluster a with peerings b and c, as connect leaves it.
-func connected(t *testing.T) *nodeWorld {
-	return newNodeWorld(t, fabricMap(t, testFabric()), reserved(t, testPeering(), secondPeering()),
+// connected returns cluster a with peerings b and c, as created by connect.
+func connected(t *testing.T) *fakeCluster {
+	return newFakeCluster(t, fabricMap(t, testFabric()), reserved(t, testPeering(), secondPeering()),
 		peeringMap(t, testPeering()), peeringMap(t, secondPeering()), gatewayMap(t, "b", testGateway()), gatewayMap(t, "c", secondGateway()))
 }
 
-// damage is what others do to a ConfigMap.
+// damage is an external change of a ConfigMap.
 var damage = map[string]func(cm *corev1.ConfigMap){
 	"text that is none": func(cm *corev1.ConfigMap) { cm.Data[records.DataKey] = "x" },
 	"no data":           func(cm *corev1.ConfigMap) { cm.Data = nil },
@@ -39,8 +39,8 @@ func edit(cm *corev1.ConfigMap, old, new string) {
 	cm.Data[records.DataKey] = strings.Replace(cm.Data[records.DataKey], old, new, 1)
 }
 
-// TestDamageStaysWithItsPeering: a record that is damaged goes on as it was, and all others are followed. A helper that
-// starts beside it holds the peering's ranges back, and serves the others.
+// TestDamageStaysWithItsPeering checks that a peering whose record is damaged continues unchanged, and that changes of
+// all others are applied. A helper that starts in this state holds the peering's ranges back, and serves the others.
 func TestDamageStaysWithItsPeering(t *testing.T) {
 	for what, change := range damage {
 		t.Run(what, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestDamageStaysWithItsPeering(t *testing.T) {
 			if after.refused["b"] == "" || after.refused["c"] != "" || len(after.heldBack) > 0 || len(after.guarded) > 0 {
 				t.Errorf("refused %v, held back %v of %v", after.refused, after.heldBack, after.guarded)
 			}
-			w.memory = newMemory()
+			w.memory = newLastValid()
 			fresh := w.view()
 			w.wantFaults("damaged when the helper starts", "ConfigMap peering-b")
 			if !slices.Equal(fresh.names(), []string{"c"}) || !slices.Equal(fresh.heldBack, testPeering().Seen()) || !slices.Equal(fresh.guarded, []string{"b"}) {
@@ -74,7 +74,7 @@ func TestDamageStaysWithItsPeering(t *testing.T) {
 	}
 }
 
-// TestLaterRelease: records with fields of a later release are followed, at first and when they change.
+// TestLaterRelease checks that records with fields of a later release are applied, at first and after changes.
 func TestLaterRelease(t *testing.T) {
 	w := connected(t)
 	later := func(cm *corev1.ConfigMap) {
@@ -97,12 +97,11 @@ func TestLaterRelease(t *testing.T) {
 		if len(w.faults) > 0 || !slices.Equal(v.names(), []string{"b", "c"}) || v.peerings[0].MTU != 1300 || !v.gateways[firstGateway("b")].PodIP.IsValid() {
 			t.Errorf("%s: faults %v, served %v through %v", when, w.faults, v.peerings, v.gateways)
 		}
-		w.memory = newMemory()
+		w.memory = newLastValid()
 	}
 }
 
-// TestMissingRecordIsHeldBack: what is reserved for a peering is guarded for as long as it is, with or without a
-// record.
+// TestMissingRecordIsHeldBack checks that the reserved ranges of a peering are guarded, with or without a record.
 func TestMissingRecordIsHeldBack(t *testing.T) {
 	w := connected(t)
 	w.view()
@@ -134,21 +133,24 @@ func sameRanges(a, b []netip.Prefix) bool {
 	return slices.Equal(slices.SortedFunc(slices.Values(a), netip.Prefix.Compare), b)
 }
 
-// TestDamagedFabric: the last good one goes on; a helper that knows none holds back the ranges of all peers.
+// TestDamagedFabric checks that the last valid fabric stays in use. A helper without one holds back the ranges of all
+// peers.
 func TestDamagedFabric(t *testing.T) {
-	for what, change := range map[string]func(*nodeWorld){
-		"deleted":      func(w *nodeWorld) { w.drop(records.FabricName) },
-		"damaged":      func(w *nodeWorld) { w.objects.fabric.Data[records.DataKey] = "version: 1\nclusterID: [\n" },
-		"relabelled":   func(w *nodeWorld) { w.objects.fabric.Labels[records.LabelComponent] = records.ComponentStatus },
-		"a gateway's":  func(w *nodeWorld) { w.objects.fabric.Labels[records.LabelPeering] = "b" },
-		"undecided":    func(w *nodeWorld) { edit(w.objects.fabric, "kind: vxlan", `kind: ""`) },
-		"over a node":  func(w *nodeWorld) { w.objects.node.Status.Addresses[0].Address = "10.80.0.3" },
-		"over the API": func(w *nodeWorld) { w.objects.apiServers = addrs("10.80.1.2") },
-		"over pods": func(w *nodeWorld) {
+	for what, change := range map[string]func(*fakeCluster){
+		"deleted":      func(w *fakeCluster) { w.drop(records.FabricName) },
+		"damaged":      func(w *fakeCluster) { w.objects.fabric.Data[records.DataKey] = "version: 1\nclusterID: [\n" },
+		"relabelled":   func(w *fakeCluster) { w.objects.fabric.Labels[records.LabelComponent] = records.ComponentStatus },
+		"a gateway's":  func(w *fakeCluster) { w.objects.fabric.Labels[records.LabelPeering] = "b" },
+		"undecided":    func(w *fakeCluster) { edit(w.objects.fabric, "kind: vxlan", `kind: ""`) },
+		"over a node":  func(w *fakeCluster) { w.objects.node.Status.Addresses[0].Address = "10.80.0.3" },
+		"over the API": func(w *fakeCluster) { w.objects.apiServers = addrs("10.80.1.2") },
+		"over pods": func(w *fakeCluster) {
 			edit(w.objects.fabric, "internalCIDR: 10.80.0.0/16", "internalCIDR: 10.244.0.0/16")
 		},
-		"over Services":  func(w *nodeWorld) { edit(w.objects.fabric, "internalCIDR: 10.80.0.0/16", "internalCIDR: 10.96.0.0/16") },
-		"over own nodes": func(w *nodeWorld) { edit(w.objects.fabric, "mtu:", "nodeNetworks: [10.80.0.0/24]\nmtu:") },
+		"over Services": func(w *fakeCluster) {
+			edit(w.objects.fabric, "internalCIDR: 10.80.0.0/16", "internalCIDR: 10.96.0.0/16")
+		},
+		"over own nodes": func(w *fakeCluster) { edit(w.objects.fabric, "mtu:", "nodeNetworks: [10.80.0.0/24]\nmtu:") },
 	} {
 		t.Run(what, func(t *testing.T) {
 			w := connected(t)
@@ -158,7 +160,7 @@ func TestDamagedFabric(t *testing.T) {
 				!netops.Diff(before.state(netip.MustParseAddr("10.80.0.7")), v.state(netip.MustParseAddr("10.80.0.7"))).Empty() {
 				t.Errorf("blind %v, faults %v, fabric %v", v.blind, w.faults, v.fabric)
 			}
-			w.memory = newMemory()
+			w.memory = newLastValid()
 			all := slices.Concat(testPeering().Seen(), secondPeering().Seen())
 			if v := w.view(); !v.blind || len(v.peerings) > 0 || !sameRanges(v.heldBack, all) {
 				t.Errorf("when the helper starts: blind %v, served %v, held back %v", v.blind, v.names(), v.heldBack)
@@ -167,8 +169,8 @@ func TestDamagedFabric(t *testing.T) {
 	}
 }
 
-// TestRefusedRanges: no record makes a node take addresses of the cluster itself, nor two peerings share what must be
-// one's own. A refusal stays with its peering.
+// TestRefusedRanges checks that no record makes a node route addresses of the cluster itself, and that peerings cannot
+// share unique values. A rejection affects its peering only.
 func TestRefusedRanges(t *testing.T) {
 	seen := func(cidr string) func(*records.Peering) {
 		return func(p *records.Peering) { p.Peer.PodCIDRs = []records.Mapping{mapping(cidr, cidr)} }
@@ -198,7 +200,7 @@ func TestRefusedRanges(t *testing.T) {
 			stray := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: "10.9.0.7"}, {IP: "10.244.1.5"}}}}
 			p := secondPeering()
 			change(&p)
-			w := newNodeWorld(t, fabricMap(t, testFabric()), peeringMap(t, testPeering()), peeringMap(t, p), gatewayMap(t, "b", testGateway()))
+			w := newFakeCluster(t, fabricMap(t, testFabric()), peeringMap(t, testPeering()), peeringMap(t, p), gatewayMap(t, "b", testGateway()))
 			w.objects.pods = []*corev1.Pod{stray}
 			for _, when := range []string{"from the beginning", "again"} {
 				v := w.view()
@@ -225,7 +227,7 @@ func TestRefusedRanges(t *testing.T) {
 	}
 }
 
-// TestCapturedLater: what was taken is given up when it comes to be the API server's.
+// TestCapturedLater checks that an applied range is released when it becomes an address of the API server.
 func TestCapturedLater(t *testing.T) {
 	w := connected(t)
 	w.view()
@@ -236,7 +238,7 @@ func TestCapturedLater(t *testing.T) {
 	}
 }
 
-// TestDamagedReservations: what was reserved when they could be read stays guarded.
+// TestDamagedReservations checks that ranges from readable reservations stay guarded.
 func TestDamagedReservations(t *testing.T) {
 	w := connected(t)
 	w.view()
@@ -246,7 +248,7 @@ func TestDamagedReservations(t *testing.T) {
 		t.Errorf("held back %v", v.heldBack)
 	}
 	w.wantFaults("damaged reservations", "ConfigMap ipam")
-	w.objects.ipam = nil // as a reset removes them
+	w.objects.ipam = nil // as deleted by a reset
 	w.drop(records.PeeringName("c"))
 	w.drop(records.FabricName)
 	if v := w.view(); v.fabric != nil || len(v.heldBack) > 0 {
@@ -254,18 +256,18 @@ func TestDamagedReservations(t *testing.T) {
 	}
 }
 
-// TestReservationsAreRead: a view tells whether there may be reservations that were not read. Those that this process
-// has read before count.
+// TestReservationsAreRead checks that a view reports whether there may be reservations that were never read. Those that
+// this process has read before count as read.
 func TestReservationsAreRead(t *testing.T) {
 	damaged, long := reserved(t, testPeering()), reserved(t, testPeering())
 	damaged.Data[records.DataKey] = "x"
 	long.Data[records.DataKey] += "# " + strings.Repeat("x", records.MaxSize(records.ComponentIPAM))
 	for what, cm := range map[string]*corev1.ConfigMap{"damaged": damaged, "too long": long, "missing": nil} {
-		fresh, before := newNodeWorld(t, fabricMap(t, testFabric()), peeringMap(t, testPeering())), connected(t)
+		fresh, before := newFakeCluster(t, fabricMap(t, testFabric()), peeringMap(t, testPeering())), connected(t)
 		if before.view().unreserved {
 			t.Error("not read")
 		}
-		for _, w := range []*nodeWorld{fresh, before} {
+		for _, w := range []*fakeCluster{fresh, before} {
 			w.objects.ipam = cm
 		}
 		if !fresh.view().unreserved {
@@ -275,7 +277,7 @@ func TestReservationsAreRead(t *testing.T) {
 			t.Errorf("%s: a process that has read them before does not know them", what)
 		}
 	}
-	if newNodeWorld(t).view().unreserved {
+	if newFakeCluster(t).view().unreserved {
 		t.Error("without peerings and without reservations, some are missing")
 	}
 }
