@@ -17,7 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// served returns a fake client and a real one that reaches it through Serve.
+// served returns a fake client, and a real client that reaches it through Serve.
 func served(t *testing.T) (*fake.Clientset, *kubernetes.Clientset) {
 	fakeClient := fake.NewClientset()
 	socket := filepath.Join(t.TempDir(), "api")
