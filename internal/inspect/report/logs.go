@@ -46,7 +46,7 @@ func (p part) addLogs(ctx context.Context) {
 		p.missing("logs", fmt.Errorf("those of %d pods are left out: there are %d", more, len(pods)))
 		pods = pods[:logPods]
 	}
-	refused := make(map[string]error) // by component: one error stands for all pods
+	refused := make(map[string]error) // by component: the error is the same for all pods
 	for _, pod := range pods {
 		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			runs := map[bool]string{false: ".log"}
