@@ -113,7 +113,7 @@ func (w *watcher) addError(err error) {
 }
 
 // observe adds a step to the sighting of its packet. The kernel assigns another ID to a packet when its headers change:
-// a packet that did not start at the first chain of the probe is one that has not left yet.
+// a packet that did not start at the first chain of the probe has not left yet.
 func (w *watcher) observe(s nft.Step) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
