@@ -6,6 +6,7 @@ package inventory
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,15 +105,9 @@ func Same[T records.Document](a, b T) bool {
 
 // Swap brings a record into the state that want computes from the one in the cluster (nil: there is none), provided
 // that nobody changes it in between: else want is called again. Fields of a later release are never deleted: see
-// records.Replace. name is its ConfigMap's, which bears the name of the run
-// that creates it; "": it is of no interest.
-func Swap[T records.Document](
-	ctx context.Context, c *cluster.Cluster, name, run string, want func(live *T) (T, error),
-) (cluster.Change, error) {
+// records.Replace. name is its ConfigMap's.
+func Swap[T records.Document](ctx context.Context, c *cluster.Cluster, name string, want func(live *T) (T, error)) (cluster.Change, error) {
 	object := &corev1.ConfigMap{ObjectMeta: Meta(c.Namespace, name)}
-	if run != "" {
-		metav1.SetMetaDataAnnotation(&object.ObjectMeta, records.AnnotationRun, run)
-	}
 	return cluster.Swap(ctx, c, object, func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 		var record *T
 		if live != nil {
@@ -120,7 +115,6 @@ func Swap[T records.Document](
 			if record, err = DecodeRecord[T](c, live); err != nil {
 				return nil, err
 			}
-			delete(object.Annotations, records.AnnotationRun)
 		}
 		wanted, err := want(record)
 		if err != nil {
@@ -141,6 +135,26 @@ func Swap[T records.Document](
 	})
 }
 
+// Write replaces a record, provided that the cluster still has the one that was read (nil: none). Else another writer
+// has changed it, and the error is an ErrConflict. name is its ConfigMap's.
+func Write[T records.Document](ctx context.Context, c *cluster.Cluster, name string, read *T, wanted T) (cluster.Change, error) {
+	return Swap(ctx, c, name, func(live *T) (T, error) {
+		unread := (live == nil) != (read == nil) || live != nil && !Same(*live, *read)
+		if unread && (live == nil || !Same(*live, wanted)) { // wanted: it was written, and the response was lost
+			return wanted, Conflict(c, "ConfigMap", name)
+		}
+		return wanted, nil
+	})
+}
+
+// ErrConflict ends a run that is about to write an object which another writer has changed since the run read it.
+var ErrConflict = errors.New("changed by another writer during this run")
+
+// Conflict is the ErrConflict for an object in liqonet's namespace.
+func Conflict(c *cluster.Cluster, kind, name string) error {
+	return hint.With(fmt.Errorf("%s %s/%s of cluster %q: %w", kind, c.Namespace, name, c.Context, ErrConflict), "run this again")
+}
+
 // NewRun names a run of liqoctl: what it creates bears the name, as the answer to a request that was carried out can be
 // lost.
 func NewRun() string { return rand.Text() }
@@ -158,12 +172,6 @@ func DeleteOwn[T interface {
 	}
 	_, err = c.Delete(ctx, append(also, object)...)
 	return err
-}
-
-// OfOthers reports whether a record is there that another run has created.
-func OfOthers(ctx context.Context, c *cluster.Cluster, name, run string) (bool, error) {
-	object, err := cluster.Find[*corev1.ConfigMap](ctx, c, name)
-	return object != nil && object.Annotations[records.AnnotationRun] != run, err
 }
 
 // Meta are name and labels of an object that holds a record, or what belongs to one.

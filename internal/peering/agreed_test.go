@@ -20,7 +20,7 @@ import (
 func TestNewCIDRsNeedConsent(t *testing.T) {
 	const public = "8.8.8.0/24"
 	set := func(t *testing.T, w *world, pods ...netip.Prefix) {
-		_, err := inventory.Swap(t.Context(), w.Cluster, records.FabricName, "", func(live *records.Fabric) (records.Fabric, error) {
+		_, err := inventory.Swap(t.Context(), w.Cluster, records.FabricName, func(live *records.Fabric) (records.Fabric, error) {
 			f := *live
 			f.PodCIDRs = pods
 			return f, nil
@@ -70,6 +70,10 @@ func TestNewCIDRsNeedConsent(t *testing.T) {
 				break
 			}
 		}
+		if !errors.Is(err, inventory.ErrConflict) || len(peeringOf(t, a).Peer.PodCIDRs) != 1 {
+			t.Errorf("error %v, adopted: %+v", err, peeringOf(t, a).Peer)
+		}
+		_, err = Connect(t.Context(), connectOptions(a, b), &recorder{})
 		refused(t, a, err)
 
 		named := func(r *recorder) int {

@@ -58,10 +58,10 @@ type connector struct {
 }
 
 func newConnector(o ConnectOptions, r progress.Reporter) *connector {
-	run, turn := inventory.NewRun(), make(chan struct{}, 1)
+	turn := make(chan struct{}, 1)
 	part := func(side Side) *end {
 		e := &end{site: newSite(side, o.Installation, r), turn: turn}
-		e.run, e.connecting, e.onePort = run, true, o.Service.Port != 0 || o.Service.NodePort != 0 || given(o.ClientPort, 0) != 0
+		e.connecting, e.onePort = true, o.Service.Port != 0 || o.Service.NodePort != 0 || given(o.ClientPort, 0) != 0
 		return e
 	}
 	c := &connector{options: o, stages: progress.Stages{Reporter: r}, reporter: r}
@@ -267,11 +267,13 @@ func (c *connector) configure(ctx context.Context) (string, error) {
 	}
 	server, client := c.server(), c.server().peer
 	group, inner := errgroup.WithContext(ctx)
-	group.Go(func() error { return server.write(inner, server.document) })
+	group.Go(func() error { return server.write(inner, server.document()) })
 	group.Go(func() error { return client.awaitEndpoints(inner) })
 	if err := group.Wait(); err != nil {
 		return "", err
 	}
-	err := client.write(ctx, client.document)
-	return fmt.Sprintf("%s listens at %s, MTU %d", server.name, described(client.written.Endpoints()), client.written.MTU), err
+	if err := client.write(ctx, client.document()); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s listens at %s, MTU %d", server.name, described(client.written.Endpoints()), client.written.MTU), nil
 }

@@ -116,7 +116,7 @@ func edit[T cluster.Object](t *testing.T, w *world, name string, change func(T))
 // reported changes the report of a gateway of cluster a.
 func (w *world) reported(t *testing.T, change func(*records.Status)) {
 	t.Helper()
-	_, err := inventory.Swap(t.Context(), w.Cluster, first("b").StatusName(), "", func(live *records.Status) (records.Status, error) {
+	_, err := inventory.Swap(t.Context(), w.Cluster, first("b").StatusName(), func(live *records.Status) (records.Status, error) {
 		change(live)
 		return *live, nil
 	})

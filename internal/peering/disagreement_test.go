@@ -37,7 +37,7 @@ func statusOfBoth(t *testing.T, o status.Options) (local, remote status.Peering)
 // rewrite changes the record of a peering, as a hand or half a connect would.
 func (w *world) rewrite(t *testing.T, peering string, change func(*records.Peering)) {
 	t.Helper()
-	_, err := inventory.Swap(t.Context(), w.Cluster, records.PeeringName(peering), "", func(live *records.Peering) (records.Peering, error) {
+	_, err := inventory.Swap(t.Context(), w.Cluster, records.PeeringName(peering), func(live *records.Peering) (records.Peering, error) {
 		change(live)
 		return *live, nil
 	})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -39,14 +40,12 @@ type end struct {
 	spare   bool // a single gateway has a temporary second one, during a rotation of keys
 	adding  bool // gateways that stand stay as they are
 
-	sizes   hopSizes        // as reported
-	written records.Peering // as it is now
-	proof   []witness       // of each gateway
-	joining bool            // this run writes a peering where none was
-	// So does another run, or one that has ended has begun it: what fails here is not undone under it.
-	shared bool
-	wrote  bool          // the document is as this run wants it
-	turn   chan struct{} // of size one, for both ends: a gateway is being replaced
+	sizes   hopSizes         // as reported
+	written *records.Peering // the record as it is now; nil: there is none
+	proof   []witness        // of each gateway
+	remains bool             // without a record, there were keys or reservations of the peering: a rollback keeps it
+	joining bool             // this run writes a peering where no record was
+	turn    chan struct{}    // of size one, for both ends: a gateway is being replaced
 }
 
 // meet decides what the end calls the peering, and refuses what would mix up clusters.
@@ -65,6 +64,8 @@ func (e *end) meet() error {
 			e.have = &p
 		}
 	}
+	e.written = e.have
+	e.remains = e.have == nil && slices.Contains(inventory.ReservedPeerings(e.found.registry), e.peering)
 	if e.name == peer.name {
 		return &progress.InputError{Err: fmt.Errorf("both clusters have the name %q", e.name), Advice: "set other names with --name, --remote-name"}
 	}
@@ -83,8 +84,12 @@ func (e *end) refuses() bool { return e.have == nil && !e.options.SkipValidation
 // readGateways reads the keys of the peering, and what its gateways have reported of the hops so far.
 func (e *end) readGateways(ctx context.Context) error {
 	e.rekeyed = make([]bool, e.count())
-	if err := e.readKeys(ctx); err != nil || e.have == nil {
+	if err := e.readKeys(ctx); err != nil {
 		return err
+	}
+	if e.have == nil {
+		e.remains = e.remains || slices.ContainsFunc(e.keys, func(k *inventory.Keys) bool { return k != nil })
+		return nil
 	}
 	var all []hopSizes
 	for _, id := range e.have.GatewayIDs() {
@@ -168,9 +173,8 @@ func (e *end) prepare(ctx context.Context) error {
 }
 
 // document is the peering as the end's helpers should know it. What is not known yet stays as it is in the
-// document that is there (nil: none is): endpoints, the MTU before nodes have reported, a public key that is not made
-// yet.
-func (e *end) document(have *records.Peering) records.Peering {
+// record: endpoints, the MTU before nodes have reported, a public key that is not made yet.
+func (e *end) document() records.Peering {
 	peer, s := e.peer, e.settings
 	p := records.Peering{
 		Version: records.SchemaVersion, Name: e.peering, Role: e.role,
@@ -188,56 +192,25 @@ func (e *end) document(have *records.Peering) records.Peering {
 	for i, g := range e.gateways {
 		gateway := records.LocalGateway{OverlayID: g.Overlay, Address: g.Address, Temporary: i >= e.lasting()}
 		for j := range peer.count() {
-			gateway.Tunnels = append(gateway.Tunnels, e.tunnel(have, i+1, j+1))
+			gateway.Tunnels = append(gateway.Tunnels, e.tunnel(i+1, j+1))
 		}
 		p.Gateways = append(p.Gateways, gateway)
 	}
 	if p.MTU == 0 {
-		p.MTU = e.fittingMTU(have)
+		p.MTU = e.fittingMTU(e.written)
 	}
-	if have != nil {
+	if have := e.written; have != nil {
 		p.MTU, p.Exposed = cmp.Or(p.MTU, have.MTU), have.Exposed
 	}
 	return p
 }
 
-// write brings the peering's document into the state that want computes from the live one (nil: there is none),
-// provided that nobody changes it in between: else it is computed anew from what the other left, exposed hosts for
-// instance.
-func (e *end) write(ctx context.Context, want func(live *records.Peering) records.Peering) error {
-	change, err := inventory.Swap(ctx, e.cluster, records.PeeringName(e.peering), e.run, func(live *records.Peering) (records.Peering, error) {
-		if err := e.expect(live); err != nil {
-			return records.Peering{}, err
-		}
-		e.written = want(live)
-		return e.written, cmp.Or(e.checkOvertaken(live), e.checkPeerKeys(live))
-	})
+// write replaces the peering's record.
+func (e *end) write(ctx context.Context, wanted records.Peering) error {
+	change, err := inventory.Write(ctx, e.cluster, records.PeeringName(e.peering), e.written, wanted)
 	e.note(change)
-	e.wrote = e.wrote || err == nil
+	if err == nil {
+		e.written = &wanted
+	}
 	return err
-}
-
-// expect refuses a document that somebody else has removed, or made for another cluster, since it was read.
-func (e *end) expect(live *records.Peering) error {
-	switch {
-	case live == nil && (e.have != nil || e.wrote):
-		e.joining = true // what this run has made belongs to no connection
-		return hint.With(fmt.Errorf("peering %q of cluster %q was removed during this run", e.peering, e.cluster.Context), "run this again to connect")
-	case live != nil && live.Peer.ClusterID != e.peer.id:
-		return e.nameTaken()
-	}
-	return nil
-}
-
-// checkOvertaken refuses to undo what others have changed since this run compared the document, and to adopt ranges
-// that the peer's cluster has gained since, unless it is to update.
-func (e *end) checkOvertaken(live *records.Peering) error {
-	if live == nil || e.have == nil || e.options.Update || inventory.Same(e.written, *live) {
-		return nil
-	}
-	found := *e.have
-	if found.Exposed = live.Exposed; inventory.Same(found, *live) && sameCIDRs(e.written.Peer, found.Peer) {
-		return nil
-	}
-	return plan.Overtaken(e.cluster, records.PeeringName(e.peering), *live, e.written)
 }

@@ -1,7 +1,6 @@
 package peering
 
 import (
-	"context"
 	"errors"
 	"net/netip"
 	"slices"
@@ -94,31 +93,6 @@ func TestExposeAndWithdraw(t *testing.T) {
 	})
 }
 
-// A connect that was on its way when a host was exposed, or withdrawn, does not undo it.
-func TestConnectKeepsExposedHosts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b := connected(t)
-		c := newConnector(connectOptions(a, b), &recorder{})
-		if _, err := c.reach(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.discover(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := expose.Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil {
-			t.Fatal(err)
-		}
-		for _, step := range []func(context.Context) (string, error){c.install, c.settle, c.configure} {
-			if _, err := step(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got := peeringOf(t, a).Exposed; len(got) != 1 {
-			t.Errorf("exposed after connect: %v", got)
-		}
-	})
-}
-
 // TestExposeWaits: nothing is claimed before the gateway has said so, and an address is not free before either.
 func TestExposeWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -186,7 +160,7 @@ func TestExposedHostsAreNoPeers(t *testing.T) {
 func TestExposeTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected(t)
-		_, err := inventory.Swap(t.Context(), a.Cluster, records.PeeringName("b"), "", func(p *records.Peering) (records.Peering, error) {
+		_, err := inventory.Swap(t.Context(), a.Cluster, records.PeeringName("b"), func(p *records.Peering) (records.Peering, error) {
 			for i := range records.MaxExposed {
 				last := [2]byte{byte(i >> 8), byte(i)}
 				p.Exposed = append(p.Exposed, records.Exposed{

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
@@ -24,52 +23,19 @@ func (s *site) checkCopied() error {
 		"liqoctl network reset --force --context "+cluster.ShellWord(s.cluster.Context))
 }
 
-// writeFabric brings the fabric into the state that is wanted, provided that nobody changes it in between: else what is
-// wanted is computed anew from what the other left. complete fills in what is not discovered.
+// writeFabric replaces the fabric by the one that is wanted. complete fills in what is not discovered.
 func (s *site) writeFabric(ctx context.Context, complete func(records.Fabric) (records.Fabric, error)) error {
-	change, err := inventory.Swap(ctx, s.cluster, records.FabricName, s.run, func(live *records.Fabric) (records.Fabric, error) {
-		if err := s.catchUp(live); err != nil {
-			return records.Fabric{}, err
-		}
-		var err error
-		s.fabric, err = complete(s.wantedFabric())
-		return s.fabric, err
-	})
+	wanted, err := complete(s.wantedFabric())
+	if err != nil {
+		return err
+	}
+	change, err := inventory.Write(ctx, s.cluster, records.FabricName, s.found.fabric, wanted)
 	s.note(change)
 	if err != nil {
 		return err
 	}
-	written := s.fabric
-	s.found.fabric = &written
+	s.fabric, s.found.fabric = wanted, &wanted
 	return nil
-}
-
-// catchUp takes over what other runs have made of the fabric since it was read. What differs from the wishes of this
-// run then needs the user's word again.
-func (s *site) catchUp(live *records.Fabric) error {
-	before := s.found.fabric
-	switch {
-	case live == nil && before == nil:
-		return nil
-	case live == nil:
-		s.installing = s.standing == "" // what this run has made is not somebody else's installation
-		return hint.With(fmt.Errorf("the installation in cluster %q was removed during this run", s.cluster.Context), "run this again to install it")
-	case before != nil && inventory.Same(*before, *live):
-		return nil
-	}
-	s.found.fabric = live
-	if err := s.checkCopied(); err != nil {
-		return err
-	}
-	if name, err := inventory.ChooseName(s.cluster, s.side.Name, live); err != nil || name != s.name {
-		return hint.With(fmt.Errorf("cluster %q was named %q during this run, not %q", s.cluster.Context, live.Name, s.name), "run this again")
-	}
-	now := addresses.Wanted(s.discovery, s.side.Overrides, live)
-	s.own.Pods, s.own.Services, s.own.Nodes = now.Pods, now.Services, now.Nodes
-	if s.options.Update || inventory.Same(s.wantedFabric(), *live) {
-		return nil
-	}
-	return plan.Overtaken(s.cluster, records.FabricName, *live, s.wantedFabric())
 }
 
 // wantedFabric is a cluster's fabric as it should be before its nodes have reported: what only they can tell is

@@ -31,15 +31,13 @@ func (c *connector) measure(ctx context.Context) error {
 	}
 	c.warnMTU()
 	return c.both(ctx, func(e *end, ctx context.Context) error {
-		mtu := e.fittingMTU(&e.written)
+		mtu := e.fittingMTU(e.written)
 		if e.settings.MTU != 0 || mtu == 0 || mtu == e.written.MTU {
 			return nil
 		}
-		return e.write(ctx, func(live *records.Peering) records.Peering {
-			p := *live
-			p.MTU = mtu
-			return p
-		})
+		narrower := *e.written
+		narrower.MTU = mtu
+		return e.write(ctx, narrower)
 	})
 }
 

@@ -45,7 +45,7 @@ func Render(ctx context.Context, o RenderOptions, r progress.Reporter) (local, r
 		if slices.Contains(e.keys, nil) && !o.WithSecrets {
 			return local, remote, hint.With(fmt.Errorf("cluster %q has no keys for peering %q", e.cluster.Context, e.peering), "make them with --with-secrets")
 		}
-		e.run, e.assumedMTU = "", e.settings.MTU
+		e.assumedMTU = e.settings.MTU
 	}
 	if err := d.rehearse(bounded); err != nil {
 		return local, remote, err

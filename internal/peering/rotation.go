@@ -121,8 +121,8 @@ func (t *rotation) reach(ctx context.Context) (string, error) {
 	return local + ", " + remote, nil
 }
 
-// connector is a connect that leaves the peering as it stands now: others may have changed it since this run began.
-// With spare, sides with one gateway get a second one, or keep it.
+// connector is a connect that leaves the peering as it is. With spare, sides with one gateway get a second one, or keep
+// it.
 func (t *rotation) connector(ctx context.Context, spare bool) (*connector, error) {
 	reporter := t.reporter
 	if spare {
@@ -213,24 +213,11 @@ func (t *rotation) prepare(ctx context.Context) (string, error) {
 	return t.add(ctx, c)
 }
 
-// complete returns a connector for a peering with all gateways, second ones included: another user may have removed
-// these.
-func (t *rotation) complete(ctx context.Context) (*connector, error) {
-	c, err := t.connector(ctx, true)
-	if err != nil || (c.local.stands(c.local.count()-1) && c.remote.stands(c.remote.count()-1)) {
-		return c, err
-	}
-	if _, err := t.add(ctx, c); err != nil {
-		return nil, err
-	}
-	return t.connector(ctx, true)
-}
-
 // replaceAll replaces the keys of all gateways that stay, one after the other.
 func (t *rotation) replaceAll(ctx context.Context) (string, error) {
 	for side := range 2 {
 		for i := 0; ; i++ {
-			c, err := t.complete(ctx)
+			c, err := t.connector(ctx, true)
 			if err != nil {
 				return "", err
 			}
@@ -265,7 +252,7 @@ func (t *rotation) finish(ctx context.Context) (string, error) {
 func (e *end) replaceKey(ctx context.Context, i int) error {
 	id := e.gatewayIDs()[i]
 	if e.keys[i] == nil || !e.known(i) {
-		return errKeysTaken // all was complete before
+		return inventory.Conflict(e.cluster, "Secret", id.KeysName()) // all was complete before
 	}
 	if err := e.checkEnding(ctx, id); err != nil {
 		return err

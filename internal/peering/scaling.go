@@ -163,20 +163,18 @@ func (e *end) writePeerKeys(ctx context.Context) error {
 	if e.have == nil || e.cluster.IsDryRun() || !slices.Contains(e.peer.rekeyed, true) {
 		return nil
 	}
-	return e.write(ctx, func(live *records.Peering) records.Peering {
-		p := *live
-		p.Gateways = slices.Clone(p.Gateways)
-		for g := range p.Gateways {
-			tunnels := slices.Clone(p.Gateways[g].Tunnels)
-			for i := range min(len(tunnels), len(e.peer.rekeyed)) {
-				if e.peer.rekeyed[i] {
-					tunnels[i].PublicKey = e.peer.keys[i].Public()
-				}
+	p := *e.written
+	p.Gateways = slices.Clone(p.Gateways)
+	for g := range p.Gateways {
+		tunnels := slices.Clone(p.Gateways[g].Tunnels)
+		for i := range min(len(tunnels), len(e.peer.rekeyed)) {
+			if e.peer.rekeyed[i] {
+				tunnels[i].PublicKey = e.peer.keys[i].Public()
 			}
-			p.Gateways[g].Tunnels = tunnels
 		}
-		return p
-	})
+		p.Gateways[g].Tunnels = tunnels
+	}
+	return e.write(ctx, p)
 }
 
 // awaitStaying waits until all gateways that stay carry packets. Where some do not in time, one is enough; and where
@@ -259,14 +257,6 @@ func (e *end) endGateways(ctx context.Context, deployments []cluster.Object) err
 // releaseGateways removes the gateways that the peering has no more. Records no longer name them by now, and packets
 // were seen to cross by those that stay. It also removes what an interrupted run left of such gateways.
 func (e *end) releaseGateways(ctx context.Context) error {
-	live := &e.written
-	if !e.cluster.IsDryRun() { // another run may have added some meanwhile
-		var err error
-		live, err = inventory.Record[records.Peering](ctx, e.cluster, records.PeeringName(e.peering))
-		if live == nil || err != nil {
-			return err
-		}
-	}
 	objects, err := e.cluster.List(ctx, inventory.PeeringSelector(e.peering))
 	if err != nil {
 		return err
@@ -275,7 +265,7 @@ func (e *end) releaseGateways(ctx context.Context) error {
 	for _, o := range objects {
 		_, is := o.(*appsv1.Deployment)
 		switch {
-		case !surplus(o, len(live.Gateways)):
+		case !surplus(o, len(e.written.Gateways)):
 		case !is:
 			others = append(others, o)
 		case o.GetDeletionTimestamp() == nil: // else its end was waited for
@@ -288,7 +278,7 @@ func (e *end) releaseGateways(ctx context.Context) error {
 	if err := e.remove(ctx, others...); err != nil {
 		return err
 	}
-	return inventory.UpdateReservations(ctx, e.cluster, func(r *ipam.Registry) error { return addresses.ReleaseGateways(r, *live) })
+	return inventory.UpdateReservations(ctx, e.cluster, func(r *ipam.Registry) error { return addresses.ReleaseGateways(r, *e.written) })
 }
 
 // surplus reports whether an object belongs to a gateway beyond so many, or to several where there is one.

@@ -44,10 +44,9 @@ type site struct {
 	// may use, but not change, "" where he may.
 	connecting bool
 	standing   string
-	installing bool   // this run writes an installation where none was
-	run        string // see inventory.NewRun; "": it is of no interest
-	assumedMTU int    // of packets between pods, in bytes, until nodes report; 0: none
-	update     bool   // the user's word, also in the dry run of a comparison, in which options.Update is set
+	installing bool // this run writes an installation where none was
+	assumedMTU int  // of packets between pods, in bytes, until nodes report; 0: none
+	update     bool // the user's word, also in the dry run of a comparison, in which options.Update is set
 	changes    []cluster.Change
 }
 
@@ -70,7 +69,7 @@ type found struct {
 
 // newSite is the site of an operation that begins.
 func newSite(side Side, o Installation, r progress.Reporter) site {
-	return site{cluster: side.Cluster, side: side, options: o, nodes: &roster{strict: o.AllNodes}, update: o.Update, reporter: r, run: inventory.NewRun()}
+	return site{cluster: side.Cluster, side: side, options: o, nodes: &roster{strict: o.AllNodes}, update: o.Update, reporter: r}
 }
 
 // reach finds out whether the cluster answers, which one it is and whether the user may do what is to be done.

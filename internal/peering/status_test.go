@@ -74,7 +74,7 @@ func TestStatusOfFirewalls(t *testing.T) {
 		expect()
 		a.leased(t, func(n *records.Node) { n.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}} })
 		expect(`chain "ip filter FORWARD" of node a1 drops packets of pods that none of its rules accepts; verification does not pass it`)
-		_, err := inventory.Swap(t.Context(), a.Cluster, records.FabricName, "", func(live *records.Fabric) (records.Fabric, error) {
+		_, err := inventory.Swap(t.Context(), a.Cluster, records.FabricName, func(live *records.Fabric) (records.Fabric, error) {
 			live.AllowForward = true
 			return *live, nil
 		})

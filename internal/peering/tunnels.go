@@ -24,8 +24,8 @@ func tunnelEnds(t records.TunnelID) (server, client netip.Prefix) {
 }
 
 // tunnel is this end of the tunnel of one of its gateways to one of the peer's, by their numbers. What is not known yet
-// is as in the document that is there (nil: none is).
-func (e *end) tunnel(have *records.Peering, own, peer int) records.Tunnel {
+// is as in the record.
+func (e *end) tunnel(own, peer int) records.Tunnel {
 	id := records.TunnelOf(e.role, own, peer)
 	server, client := tunnelEnds(id)
 	t := records.Tunnel{ListenPort: uint16(templates.TunnelPort + id.Client - 1), Address: server, PeerAddress: client.Addr()}
@@ -33,8 +33,8 @@ func (e *end) tunnel(have *records.Peering, own, peer int) records.Tunnel {
 		t.Address, t.PeerAddress, t.Endpoints = client, server.Addr(), e.endpoints[id]
 	}
 	var before records.Tunnel
-	if have != nil {
-		before, _ = have.Tunnel(own, peer)
+	if e.written != nil {
+		before, _ = e.written.Tunnel(own, peer)
 	}
 	switch key := e.peer.keys[peer-1]; {
 	case key != nil:

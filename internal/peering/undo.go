@@ -10,21 +10,13 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/peering/removal"
-	"liqonet.io/liqonet/internal/progress"
-	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/peering/plan"
 )
 
-// undo removes what a failed connect made at this end: the peering, and the installation unless others use it
-// by now. What another run made, or completed, at the same time stays.
+// undo removes what this end lacked before a connect that failed: the peering, and the installation unless anything of
+// another peering is there. What existed, if only in part, stays: it may be what carries packets.
 func (e *end) undo(ctx context.Context) error {
-	if e.joining {
-		others, err := inventory.OfOthers(ctx, e.cluster, records.PeeringName(e.peering), e.run)
-		if err != nil {
-			return err
-		}
-		e.joining = !others
-	}
-	if e.joining {
+	if e.joining && !e.remains {
 		if err := removal.Peering(ctx, e.cluster, e.peering, e.reporter); err != nil {
 			return err
 		}
@@ -32,15 +24,11 @@ func (e *end) undo(ctx context.Context) error {
 	if !e.installing {
 		return nil
 	}
-	others, err := inventory.OfOthers(ctx, e.cluster, records.FabricName, e.run)
-	if err != nil {
-		return err
-	}
 	left, err := inventory.Traces(ctx, e.cluster)
 	if err != nil {
 		return err
 	}
-	if e.installing = !others && len(left) == 0; !e.installing {
+	if e.installing = len(left) == 0; !e.installing {
 		return nil
 	}
 	return removal.Installation(ctx, e.cluster, e.reporter)
@@ -48,7 +36,7 @@ func (e *end) undo(ctx context.Context) error {
 
 // fail undoes what a run made that failed or was interrupted by that cause.
 func (c *connector) fail(ctx context.Context, cause error) {
-	made := slices.ContainsFunc(c.ends(), func(e *end) bool { return e.cluster.Writes() && (e.installing || e.joining || e.shared) })
+	made := slices.ContainsFunc(c.ends(), func(e *end) bool { return e.cluster.Writes() && (e.installing || e.joining) })
 	switch {
 	case !made:
 		return
@@ -79,15 +67,15 @@ var errInterrupted = errors.New("interrupted")
 // undone says what a rollback has removed.
 func (e *end) undone() string {
 	var removed []string
-	if e.joining {
+	if e.joining && !e.remains {
 		removed = append(removed, fmt.Sprintf("peering %q", e.peering))
 	}
 	if e.installing {
 		removed = append(removed, "the installation")
 	}
 	switch {
-	case len(removed) == 0 && e.shared:
-		return fmt.Sprintf("cluster %q: peering %q stays, as another run makes it, or has begun it: connect again, or remove it with liqoctl network disconnect",
+	case len(removed) == 0 && e.remains:
+		return fmt.Sprintf("cluster %q: peering %q stays, as an earlier run had begun it: connect again, or remove it with liqoctl network disconnect",
 			e.cluster.Context, e.peering)
 	case len(removed) == 0:
 		return fmt.Sprintf("cluster %q: nothing to roll back", e.cluster.Context)

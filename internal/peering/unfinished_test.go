@@ -8,12 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/peering/removal"
-	"liqonet.io/liqonet/internal/progress"
+	"liqonet.io/liqonet/internal/peering/plan"
 )
 
 // interruptedAt runs a connect that is interrupted when it is about to write an object of cluster a, and returns what
@@ -46,65 +42,6 @@ func staysWhile(t *testing.T, a, b *world, happens func()) {
 	}
 }
 
-// TestFailureKeepsWhatOthersMake: a second connect that is interrupted removes nothing of the first one, which still
-// runs.
-func TestFailureKeepsWhatOthersMake(t *testing.T) {
-	for name, at := range map[string][2]string{
-		"with keys":                      {"Deployment", "gateway-b"},
-		"where the client has no record": {"ConfigMap", "peering-b"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := twoWorlds()
-				live(t, a, b)
-				o := connectOptions(a, b)
-				o.Remote.Cluster = b.apart()
-				o.Local.Cluster = a.hooked(at[0], at[1], func() {
-					staysWhile(t, a, b, func() {
-						if said := interruptedAt(t, a, b, at[0], at[1]); !strings.Contains(strings.Join(said, "\n"), `peering "b" stays`) {
-							t.Errorf("said %q", said)
-						}
-					})
-				})
-				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
-					t.Fatal(err)
-				}
-				checkStands(t, a, b, 1, 1)
-			})
-		})
-	}
-}
-
-// TestTwoBegin: of two that begin at once, each has made the keys of one cluster. The one that is interrupted removes
-// neither.
-func TestTwoBegin(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
-		o := connectOptions(a, b)
-		o.Remote.Cluster = b.apart()
-		o.Local.Cluster = a.hooked("Secret", "peering-b", func() {
-			keys, err := inventory.NewKeys(inventory.Hide(wgtypes.Key{1}))
-			if err == nil {
-				_, err = a.kube.CoreV1().Secrets(a.Namespace).Create(t.Context(), inventory.KeysObject(a.Namespace, first("b"), keys), metav1.CreateOptions{})
-			}
-			for made := (*inventory.Keys)(nil); err == nil && made == nil; <-time.After(time.Millisecond) {
-				made, err = inventory.ReadKeys(t.Context(), b.Cluster, first("a"))
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		})
-		c := newConnector(o, &recorder{})
-		for _, do := range []func(context.Context) (string, error){c.reach, c.discover, c.install, c.settle, c.prepare} {
-			if _, err := do(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		staysWhile(t, a, b, func() { c.fail(t.Context(), context.Canceled) })
-	})
-}
-
 // TestUnfinishedIsCompleted: what a killed connect has left can be completed, also after another one has failed, and
 // removed.
 func TestUnfinishedIsCompleted(t *testing.T) {
@@ -132,9 +69,40 @@ func TestUnfinishedIsCompleted(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				staysWhile(t, a, b, func() { interruptedAt(t, a, b, "ConfigMap", "peering-b") })
+				staysWhile(t, a, b, func() {
+					if said := interruptedAt(t, a, b, "ConfigMap", "peering-b"); !strings.Contains(strings.Join(said, "\n"), `peering "b" stays`) {
+						t.Errorf("said %q", said)
+					}
+				})
 				next(t, a, b)
 			})
 		})
 	}
+}
+
+// TestUndoByCluster: a connect that fails leaves the cluster with remains of a killed one as it is, and removes what it
+// made in the other one.
+func TestUndoByCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		killed := newConnector(connectOptions(a, b), progress.Quiet{})
+		for _, do := range []func(context.Context) (string, error){killed.reach, killed.discover, killed.install, killed.settle, killed.prepare} {
+			if _, err := do(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		must(t, removal.Disconnect, removal.DisconnectOptions{Local: b.Cluster, Peer: "a", OneSide: true, Timeout: time.Minute})
+		installed := contents(t, b)
+		before := contents(t, a)
+		interruptedAt(t, a, b, "ConfigMap", "peering-b")
+		if now := contents(t, b); len(now) != len(installed) {
+			t.Errorf("cluster b has %d objects, had %d", len(now), len(installed))
+		}
+		if now := contents(t, a); len(now) != len(before) {
+			t.Errorf("cluster a has %d objects, had %d", len(now), len(before))
+		}
+		must(t, Connect, connectOptions(a, b))
+		checkStands(t, a, b, 1, 1)
+	})
 }

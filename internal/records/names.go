@@ -19,7 +19,7 @@ const (
 	LabelGateway   = "liqonet.io/gateway"
 	LabelNode      = "liqonet.io/node" // the node that an object belongs to, as its helper finds it
 	AnnotationNode = "liqonet.io/node" // on a Lease: a Node record
-	// Which run of liqoctl created a record's ConfigMap, or what a test or a verification consists of.
+	// The run of liqoctl that created an object of a path test or of a verification.
 	AnnotationRun = "liqonet.io/run"
 	DataKey       = "record" // the ConfigMap key that holds a record
 	// StateKey and ReasonKey hold the state of the peering, as the gateway sees it, for kubectl; nothing of liqonet

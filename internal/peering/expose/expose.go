@@ -149,8 +149,8 @@ func (x *exposer) expose(ctx context.Context) error {
 	if x.host == (records.Exposed{}) && len(x.peering.Exposed) >= records.MaxExposed {
 		return x.withRoomHint(fmt.Errorf("expose %s: peering %q has %d exposed hosts, the maximum", x.Host, x.Peer, len(x.peering.Exposed)))
 	}
-	// The dry run rejects a host that does not fit the record before an address is reserved for it.
-	dry := &exposer{ExposeOptions: x.ExposeOptions}
+	// A record that cannot be written refuses the host before an address is reserved for it.
+	dry := *x
 	dry.Cluster = x.Cluster.DryRun()
 	if err := dry.write(ctx, &records.Exposed{Host: x.Host, Address: x.host.Address}); err != nil {
 		return err
@@ -180,22 +180,8 @@ func (x *exposer) expose(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	x.host = desired
-	if err := x.write(ctx, &desired); err != nil {
-		return err
-	}
-	// A concurrent withdraw may have released the address before the record contained it.
-	return x.reserve(ctx, desired)
-}
-
-// reserve ensures that the address of a host in the record is reserved.
-func (x *exposer) reserve(ctx context.Context, host records.Exposed) error {
-	owner := ipam.Peering(x.Peer)
-	return inventory.UpdateReservations(ctx, x.Cluster, func(r *ipam.Registry) error {
-		// See expose.
-		_ = r.Reserve(ipam.Reservation{Range: cidr.Single(host.Host), Owner: owner, Purpose: ipam.OutsideHost, Shared: true})
-		return r.Reserve(ipam.Reservation{Range: cidr.Single(host.Address), Owner: owner, Purpose: ipam.ExposedHost, Real: cidr.Single(host.Host)})
-	})
+	x.host = wanted
+	return x.write(ctx, &wanted)
 }
 
 // withRoomHint adds the hint how to make room.
@@ -203,15 +189,10 @@ func (x *exposer) withRoomHint(err error) error {
 	return hint.With(err, "stop exposing a host that "+x.Peer+" does not need: liqoctl network status -o wide lists them")
 }
 
-// release releases the address, after no gateway serves it any more. The host may have been exposed again by then, or
-// concurrently.
+// release gives the address back, once no gateway leads anything there.
 func (x *exposer) release(ctx context.Context) error {
-	exposed, err := x.exposedNow(ctx)
-	if err != nil || exposed != (records.Exposed{}) {
-		return err
-	}
 	owner := ipam.Peering(x.Peer)
-	err = inventory.UpdateReservations(ctx, x.Cluster, func(r *ipam.Registry) error {
+	return inventory.UpdateReservations(ctx, x.Cluster, func(r *ipam.Registry) error {
 		for _, h := range r.Held(owner, ipam.ExposedHost, ipam.OutsideHost) {
 			if h.Real != cidr.Single(x.Host) && h.Range != cidr.Single(x.Host) {
 				continue
@@ -223,34 +204,13 @@ func (x *exposer) release(ctx context.Context) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	if exposed, err = x.exposedNow(ctx); err != nil || exposed == (records.Exposed{}) {
-		return err
-	}
-	return x.reserve(ctx, exposed)
 }
 
-// exposedNow returns the host from the current record; the zero value if it is not exposed.
-func (x *exposer) exposedNow(ctx context.Context) (records.Exposed, error) {
-	p, err := inventory.Record[records.Peering](ctx, x.Cluster, records.PeeringName(x.Peer))
-	if err != nil || p == nil {
-		return records.Exposed{}, err
-	}
-	return p.ExposedAs(x.Host), nil
-}
-
-// write adds the host to the peering's record, or removes it if host is nil, unless that is done already. Concurrent
-// writers are serialized: each starts from the result of the other.
+// write puts the host into the peering's record, or with nil takes it out, unless that is so already.
 func (x *exposer) write(ctx context.Context, host *records.Exposed) error {
-	change, err := inventory.Swap(ctx, x.Cluster, records.PeeringName(x.Peer), "", func(live *records.Peering) (records.Peering, error) {
-		if live == nil {
-			return records.Peering{}, fmt.Errorf("peering %q of cluster %q was removed during this run", x.Peer, x.Cluster.Context)
-		}
-		live.Exposed = withHost(live.Exposed, x.Host, host)
-		return *live, nil
-	})
+	wanted := x.peering
+	wanted.Exposed = withHost(wanted.Exposed, x.Host, host)
+	change, err := inventory.Write(ctx, x.Cluster, records.PeeringName(x.Peer), &x.peering, wanted)
 	x.changed = x.changed || change.Alters()
 	return err
 }
