@@ -83,7 +83,7 @@ func TestPeerNodesAgeAndStay(t *testing.T) {
 func TestFromNode(t *testing.T) {
 	g, _ := testEchoes(testView())
 	internal := netip.MustParseAddr("10.80.0.7")
-	report := echo.Report{Internal: internal, OverlayRTT: time.Millisecond, Proven: true, ProofAge: time.Second, ProofRTT: 2 * time.Millisecond}
+	report := echo.Report{Internal: internal, OverlayRTT: time.Millisecond, Verified: true, VerifiedAge: time.Second, VerifiedRTT: 2 * time.Millisecond}
 	g.nodes.answer(echoOf("10.80.0.8", report)) // reports for another node
 	stranger := report
 	stranger.Internal = netip.MustParseAddr("10.80.0.99")

@@ -93,7 +93,7 @@ func (p *gatewayProbes) stop() {
 
 // update starts the probes, or changes their addresses. The packets that verify the path use way, whichever gateways
 // other packets use.
-func (p *gatewayProbes) update(socket *echo.Socket, gateway netip.Addr, targets []netip.Addr, way echo.Way) error {
+func (p *gatewayProbes) update(socket *echo.Socket, gateway netip.Addr, targets []netip.Addr, way echo.Route) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	err := aimProber(&p.overlay, socket, echo.ProbeConfig{
@@ -129,7 +129,7 @@ func (p *gatewayProbes) answered(_ echo.Message, rtt time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.proven.IsZero() || p.missed {
-		p.overlay.Hurry() // the gateway waits for the result
+		p.overlay.SendNow() // the gateway waits for the result
 	}
 	p.proven, p.missed, p.rtt = time.Now(), false, rtt
 	p.check(p.asked, p.proven)
@@ -170,7 +170,7 @@ func (p *gatewayProbes) lost(int) {
 	p.missed = true
 	p.check(p.asked, p.proven)
 	p.target = (p.target + 1) % len(p.targets)
-	_ = p.proof.AskNext(p.aim()) // targets come from validated records
+	_ = p.proof.SwitchTarget(p.aim()) // targets come from validated records
 }
 
 // content returns the content of an echo to the gateway.

@@ -133,7 +133,7 @@ func (n *nodeProbes) probe(socket *echo.Socket, key gatewayKey, p records.Peerin
 	var err error
 	if len(p.Gateways) > 1 {
 		probes.setUse(unused, n.wake)
-		way, err = netops.WayBy(p.Gateways[key.id.Number-1].OverlayID)
+		way, err = netops.RouteBy(p.Gateways[key.id.Number-1].OverlayID)
 	} else {
 		probes.setUse(false, nil)
 	}

@@ -14,8 +14,6 @@ import (
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
-	"liqonet.io/liqonet/internal/peering/expose"
-	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"

@@ -10,7 +10,7 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/peering/removal"
-	"liqonet.io/liqonet/internal/peering/plan"
+	"liqonet.io/liqonet/internal/progress"
 )
 
 // undo removes what this end lacked before a connect that failed: the peering, and the installation unless anything of

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/peering/removal"
-	"liqonet.io/liqonet/internal/peering/plan"
+	"liqonet.io/liqonet/internal/progress"
 )
 
 // interruptedAt runs a connect that is interrupted when it is about to write an object of cluster a, and returns what

@@ -180,8 +180,8 @@ func (x *exposer) expose(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	x.host = wanted
-	return x.write(ctx, &wanted)
+	x.host = desired
+	return x.write(ctx, &desired)
 }
 
 // withRoomHint adds the hint how to make room.

@@ -1,5 +1,5 @@
-// Package plan has the plans of operations, which come from dry runs, and the differences between the configuration that
-// exists and the desired one.
+// Package plan has the plans of operations, which come from dry runs, and the differences between the existing and the
+// desired configuration.
 package plan
 
 import (
