@@ -47,7 +47,7 @@ func (n Node) State() netops.State {
 			gateway := netops.NodeGateway{Internal: own.Address, VNI: own.OverlayID, Used: !n.Unused[id]}
 			if g, ok := n.Gateways[id]; ok {
 				gateway.Pod, gateway.Local = g.PodIP, g.Node == n.Name
-				peer.Endpoints = append(peer.Endpoints, endpoints(g.Heard(), own.Tunnels)...)
+				peer.Endpoints = append(peer.Endpoints, endpoints(g.ObservedEndpoints(), own.Tunnels)...)
 			}
 			peer.Gateways = append(peer.Gateways, gateway)
 		}

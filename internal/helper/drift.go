@@ -49,7 +49,7 @@ func (d *drift) add(objects ...driftObject) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.all = d.all.Noted(now(), names)
+	d.all = d.all.Add(now(), names)
 }
 
 // driftObject is an object with an external change.

@@ -7,14 +7,14 @@ import (
 	"unicode"
 )
 
-// maxText bounds texts of reports, in bytes. Users read them on a terminal, and a stolen token of a gateway can write 1
-// MiB.
+// maxText limits the texts in reports, in bytes. Users read them on a terminal. A stolen gateway token can write up to
+// 1 MiB.
 const maxText = 2000
 
-// maxFailures is how many failures of a gateway are read. Gateways write one.
+// maxFailures is the number of a gateway's failures that are read. Gateways write at most one.
 const maxFailures = 4
 
-// Brief is a text of a report as people are shown it: one line of printable characters, cut after 2,000 bytes.
+// Brief returns a text of a report in the form that users see: one line of printable characters, cut after 2,000 bytes.
 func Brief(text string) string {
 	cut := len(text) > maxText
 	if cut {
@@ -32,7 +32,7 @@ func Brief(text string) string {
 	return text
 }
 
-// briefly cuts the text of an error that quotes a long value.
+// briefly shortens the text of an error that quotes a long value.
 func briefly(err error) error {
 	if err == nil || len(err.Error()) <= maxText {
 		return err
@@ -40,10 +40,10 @@ func briefly(err error) error {
 	return errors.New(Brief(err.Error()))
 }
 
-// Failures are what a gateway reports of its last pass.
+// Failures are the errors of a gateway's last pass, as it reports them.
 type Failures []string
 
-// UnmarshalJSON bounds them: a stolen token of a gateway can write texts of any length.
+// UnmarshalJSON limits number and length: a stolen gateway token can write texts of any length.
 func (f *Failures) UnmarshalJSON(text []byte) error {
 	var all []string
 	if err := json.Unmarshal(text, &all); err != nil {

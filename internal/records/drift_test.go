@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestDriftNoted(t *testing.T) {
+func TestDriftAdd(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	var d Drift
 	for _, test := range []struct {
@@ -19,7 +19,7 @@ func TestDriftNoted(t *testing.T) {
 		{[]string{"link lqn-overlay", "address", "route"}, Drift{2, at, "link lqn-overlay, and 2 more"}},
 		{[]string{strings.Repeat("x", 1000), "y"}, Drift{3, at, strings.Repeat("x", 100) + " …, and 1 more"}},
 	} {
-		d = d.Noted(at, test.objects)
+		d = d.Add(at, test.objects)
 		if d != test.want {
 			t.Errorf("after %q: %+v, want %+v", test.objects, d, test.want)
 		}

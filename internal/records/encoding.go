@@ -10,15 +10,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Document is what Encode and Decode take: every record of this package.
+// Document is implemented by every record of this package, for Encode and Decode.
 type Document interface {
 	validate() error
-	// identity is what the ConfigMap must be that holds the record, with the peering's name where the record has it.
+	// identity returns the identity of the ConfigMap for the record. Peering is set if the record contains its name.
 	identity() Identity
 }
 
-// Encode returns a record as text: YAML where liqoctl writes it, JSON where helpers do. One that no reader would accept
-// is an error.
+// Encode returns a record as text: YAML for records that liqoctl writes, JSON for records that helpers write. A record
+// that Decode would reject is an error.
 func Encode(d Document) (string, error) {
 	if err := d.validate(); err != nil {
 		return "", err
@@ -30,7 +30,7 @@ func Encode(d Document) (string, error) {
 	return text, err
 }
 
-// Draft is Encode for a record that need not be complete yet.
+// Draft encodes a record without validation; it may be incomplete.
 func Draft(d Document) (string, error) {
 	if writtenByHelpers(d.identity().Component) {
 		b, err := json.Marshal(d)
@@ -40,8 +40,8 @@ func Draft(d Document) (string, error) {
 	return string(b), err
 }
 
-// Decode reads a record. Fields of later releases are ignored. A text that is too long for such a record is an error
-// before anything of it is decoded; decoding takes time and memory in proportion to the length.
+// Decode decodes a record. It ignores fields of later releases. It rejects a text that is too long for its kind of
+// record before decoding any of it, because decoding takes time and memory in proportion to the length.
 func Decode[T Document](text string) (T, error) {
 	d, _, err := decode[T](text)
 	return d, err
@@ -54,9 +54,9 @@ func decode[T Document](text string) (d T, unknown []string, err error) {
 	return d, unknown, briefly(d.validate())
 }
 
-// Replace returns what to write where a record is to become another: wanted. A live record with fields of a later
-// release stays if all others are as wanted. If not, the error is an UnknownFieldsError, because wanted lacks these
-// fields.
+// Replace returns the text to write when a live record is to become the wanted one. If the known fields of the live
+// record match wanted, it keeps the live text, and with it the fields of a later release. If they differ and the live
+// record has such fields, it returns an UnknownFieldsError, because wanted lacks these fields.
 func Replace[T Document](live, wanted string) (string, error) {
 	record, unknown, err := decode[T](live)
 	if err != nil || len(unknown) == 0 {
@@ -68,7 +68,7 @@ func Replace[T Document](live, wanted string) (string, error) {
 	return "", &UnknownFieldsError{Fields: unknown}
 }
 
-// UnknownFieldsError says why a document is not changed: it has fields of a later release.
+// UnknownFieldsError reports that a document was not changed because it has fields of a later release.
 type UnknownFieldsError struct {
 	Fields []string // their paths
 }
@@ -77,14 +77,14 @@ func (e *UnknownFieldsError) Error() string {
 	return "not changed: this version of liqoctl would delete fields that it does not know: " + strings.Join(e.Fields, ", ")
 }
 
-// Hint says how to change the document.
+// Hint describes how to change the document.
 func (e *UnknownFieldsError) Hint() string {
 	return "use the version of liqoctl that wrote the document; liqoctl version shows those of the helpers"
 }
 
-// ReadText reads a component's document, of a schema version that this binary knows. The version comes first: a newer
-// schema may give fields another meaning. Names of fields are case-sensitive. unknown are the paths of the fields that
-// were ignored.
+// ReadText decodes a component's document if this binary knows its schema version. The version is checked first: a
+// newer schema may give fields another meaning. Field names are case-sensitive. unknown lists the paths of the fields
+// that were ignored.
 func ReadText[T any](component, text string) (d T, unknown []string, err error) {
 	var probe struct {
 		Version int `json:"version"`
@@ -109,15 +109,15 @@ func ReadText[T any](component, text string) (d T, unknown []string, err error) 
 	return d, unknown, nil
 }
 
-// documentOf returns the text of a component's record as JSON.
+// documentOf converts the text of a component's record to JSON.
 func documentOf(component, text string) ([]byte, error) {
 	if err := checkSize(component, text); err != nil {
 		return nil, err
 	}
-	return plain(text, writtenByHelpers(component))
+	return toJSON(text, writtenByHelpers(component))
 }
 
-// readJSON reads a document. A key twice is an error.
+// readJSON decodes a document. A duplicate key is an error.
 func readJSON(document []byte, into any) (unknown []string, err error) {
 	ignored, err := strict.UnmarshalStrict(document, into)
 	for _, e := range ignored {

@@ -17,8 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestLaterFields: records with fields of a later release, in each of their objects, are read as if these were not
-// there.
+// TestLaterFields: Decode ignores fields of a later release in every object of a record.
 func TestLaterFields(t *testing.T) {
 	addr := netip.MustParseAddr
 	gateway := records.GatewayID{Peering: "b", Number: 2}
@@ -56,7 +55,7 @@ func readsLater[T records.Document](t *testing.T, want T) {
 	}
 }
 
-// later adds a field to each object of a document, but for those whose keys are names.
+// later adds a field to each object of a document, except to maps whose keys are names.
 func later(t *testing.T, text string) string {
 	var document any
 	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
@@ -86,7 +85,7 @@ func later(t *testing.T, text string) string {
 	return string(added)
 }
 
-// TestReplace: a record with fields of a later release stays as it is, or is not replaced. It never loses them.
+// TestReplace: Replace keeps a record with fields of a later release or returns an error. It never drops these fields.
 func TestReplace(t *testing.T) {
 	live, err := records.Encode(peering())
 	if err != nil {
@@ -120,7 +119,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestReportsAreJSON: what helpers write is read as JSON alone, and no more than YAML may have a key twice.
+// TestReportsAreJSON: records that helpers write must be JSON. As in YAML, duplicate keys are errors.
 func TestReportsAreJSON(t *testing.T) {
 	s := records.Status{Version: records.SchemaVersion, Time: time.Unix(1e9, 0).UTC(), Pod: "gateway-b-x", Implementation: records.Kernel, Overlay: records.Geneve}
 	s.Nodes = append(s.Nodes, records.NodeStatus{Name: "n", RTT: records.Duration(time.Millisecond), Refused: "\"quoted\": <&>"})

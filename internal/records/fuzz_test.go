@@ -10,9 +10,9 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// FuzzDecode reads whatever a cluster's API server may answer where a record is expected: that of a peer can be
-// anybody's. Decoding it takes memory in proportion to its length. What is accepted can be written, and reads as the
-// same.
+// FuzzDecode decodes any text that an API server may return for a record; the API server of a peer is not trusted.
+// Decoding takes memory in proportion to the length. A record that Decode accepts can be encoded and decodes to the
+// same value.
 func FuzzDecode(f *testing.F) {
 	for _, d := range []records.Document{peering(), records.Gateway{
 		Version: records.SchemaVersion, Pod: "p", Node: "n", PodIP: netip.MustParseAddr("10.244.1.9"),
@@ -32,15 +32,15 @@ func FuzzDecode(f *testing.F) {
 	f.Add("version: 1\nclusterID: x\nname: a\nName: b\nlater: {name: 1}\nexternalCIDR: 10.70.0.0/16\ninternalCIDR: 10.80.0.0/16")
 	f.Fuzz(func(t *testing.T, text string) {
 		checkGrowth(t, text, nil)
-		again[records.Fabric](t, text)
-		again[records.Peering](t, text)
-		again[records.Gateway](t, text)
-		again[records.Node](t, text)
-		again[records.Status](t, text)
+		roundTrip[records.Fabric](t, text)
+		roundTrip[records.Peering](t, text)
+		roundTrip[records.Gateway](t, text)
+		roundTrip[records.Node](t, text)
+		roundTrip[records.Status](t, text)
 	})
 }
 
-func again[T records.Document](t *testing.T, text string) {
+func roundTrip[T records.Document](t *testing.T, text string) {
 	d, err := records.Decode[T](text)
 	if err != nil {
 		return

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// GatewayID names a gateway of this cluster. As text, such as the key of a map in a record, it is the peering's name
-// for gateway 1, and "NAME.2" for gateway 2: no name has a dot.
+// GatewayID identifies a gateway of this cluster. Its text form, used for example as a map key in records, is the
+// peering's name for gateway 1 and "NAME.2" for gateway 2. It is unambiguous because names contain no dot.
 type GatewayID struct {
 	Peering string
 	Number  int // from 1 to MaxGateways
 }
 
-// GatewayIDs are those of a peering's gateways, by their number less one.
+// GatewayIDs returns the IDs of a peering's gateways 1 to count, in order.
 func GatewayIDs(peering string, count int) []GatewayID {
 	all := make([]GatewayID, count)
 	for i := range all {
@@ -22,21 +22,21 @@ func GatewayIDs(peering string, count int) []GatewayID {
 	return all
 }
 
-// Name names the Deployment, ServiceAccount, Role and ConfigMap of the gateway: "gateway-NAME", "gateway2-NAME".
+// Name is the name of the gateway's Deployment, ServiceAccount, Role and ConfigMap: "gateway-NAME", "gateway2-NAME".
 func (g GatewayID) Name() string { return numbered(gatewayPrefix, g.Number) + g.Peering }
 
-// StatusName names the ConfigMap in which the gateway reports: "status-NAME", "status2-NAME".
+// StatusName is the name of the ConfigMap with the gateway's status: "status-NAME", "status2-NAME".
 func (g GatewayID) StatusName() string { return numbered(statusPrefix, g.Number) + g.Peering }
 
-// KeysName names the Secret with the gateway's keys: "peering-NAME", "peering2-NAME".
+// KeysName is the name of the Secret with the gateway's keys: "peering-NAME", "peering2-NAME".
 func (g GatewayID) KeysName() string { return numbered(peeringPrefix, g.Number) + g.Peering }
 
-// Identity is that of the gateway's objects of one component.
+// Identity returns the identity of the gateway's objects of one component.
 func (g GatewayID) Identity(component string) Identity {
 	return Identity{component, g.Peering, g.Number}
 }
 
-// String is the gateway as text.
+// String returns the text form.
 func (g GatewayID) String() string {
 	if g.Number == 1 {
 		return g.Peering
@@ -61,7 +61,7 @@ func (g *GatewayID) UnmarshalText(text []byte) error {
 	return ValidateName(name)
 }
 
-// numbered is the prefix of the names of a gateway's objects: that of the first has no number.
+// numbered returns the prefix for names of a gateway's objects. It has no number for gateway 1.
 func numbered(prefix string, number int) string {
 	if number == 1 {
 		return prefix + "-"

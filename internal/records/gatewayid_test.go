@@ -7,7 +7,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestGatewayID: a gateway as text is written in one way only.
+// TestGatewayID: every GatewayID has exactly one text form.
 func TestGatewayID(t *testing.T) {
 	for _, id := range []records.GatewayID{{"b", 1}, {"b", 2}, {"b-2", 8}, {"2", 1}} {
 		text, err := json.Marshal(map[records.GatewayID]int{id: 1})

@@ -13,14 +13,14 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// maxGrowth is how many bytes decoding may allocate for each byte of a text. Each text counts as shortText bytes long
-// at least: a scanner of YAML reads a kilobyte ahead.
+// maxGrowth is the number of bytes that decoding may allocate per byte of text. Shorter texts count as shortText bytes,
+// because a YAML scanner reads a kilobyte ahead.
 const (
 	maxGrowth = 64
 	shortText = 4 << 10
 )
 
-// decoders are Decode for each type of this package.
+// decoders has Decode for each record type of this package.
 var decoders = map[reflect.Type]func(string) error{}
 
 func decoder[T records.Document]() {
@@ -38,7 +38,7 @@ func init() {
 	decoder[records.Status]()
 }
 
-// allocated returns how many bytes f allocates.
+// allocated returns the number of bytes that f allocates.
 func allocated(f func()) int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -47,7 +47,7 @@ func allocated(f func()) int {
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
-// checkGrowth decodes a text as a type; nil: as each.
+// checkGrowth decodes a text as the given type, or as each type if as is nil.
 func checkGrowth(t *testing.T, text string, as reflect.Type) {
 	t.Helper()
 	for kind, decode := range decoders {
@@ -60,7 +60,7 @@ func checkGrowth(t *testing.T, text string, as reflect.Type) {
 	}
 }
 
-// TestAliases: a Lease with this text ended each gateway of a cluster, which had no more memory.
+// TestAliases: YAML aliases are rejected. A Lease with this text made every gateway of a cluster run out of memory.
 func TestAliases(t *testing.T) {
 	list := func(alias string) string { return "[" + strings.TrimSuffix(strings.Repeat(alias+",", 200), ",") + "]" }
 	checkGrowth(t, fmt.Sprintf("version: 1\nd: %s\na: &a %s\nb: &b %s\nc: %s\n", list("x, x, x"), strings.Repeat("x", 12_000), list("*a"), list("*b")), nil)
@@ -71,10 +71,10 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-// elements are those with which lists are filled.
+// elements are the values that TestGrowth repeats in lists.
 var elements = []string{`{}`, `null`, `1`, `""`, `[]`, `"10.0.0.0/8"`, `"10.0.0.1"`, `"x"`, `{"a":1}`, `{"name":"x"}`, `true`, `"\u0000"`}
 
-// TestGrowth fills texts of one length, and of twice that, with what takes the most memory or time for its length.
+// TestGrowth decodes texts of two lengths that take the most memory or time for their length.
 func TestGrowth(t *testing.T) {
 	texts, kinds := map[string]func(n int) string{}, map[string]reflect.Type{}
 	add := func(name, head, body, tail string) {
@@ -149,7 +149,7 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// list is a list or a map of a type, and what is around it in a text.
+// list is a list or a map field of a type, with the text before and after its elements.
 type list struct {
 	head, tail string
 	keyed      bool
@@ -180,7 +180,7 @@ func lists(kind reflect.Type, head string) (all []list) {
 	return all
 }
 
-// closing closes what a text has opened.
+// closing returns the brackets that close those open in head.
 func closing(head string) (tail string) {
 	for _, c := range head {
 		switch c {
@@ -193,8 +193,8 @@ func closing(head string) (tail string) {
 	return tail
 }
 
-// TestOtherSeparators: YAML knows more characters that end a line than JSON, and UTF-16. A text whose values are
-// separated by these takes no more memory than others, and is refused.
+// TestOtherSeparators: YAML has line separators that JSON lacks, and may be UTF-16. A text whose values are separated
+// by these takes no more memory than others and is rejected.
 func TestOtherSeparators(t *testing.T) {
 	const n = 1<<18 - 1<<9
 	wide := func(text string, order binary.AppendByteOrder, mark uint16) string {

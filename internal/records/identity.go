@@ -6,24 +6,23 @@ import (
 	"strings"
 )
 
-// Identity is what a ConfigMap is. It follows from the object's name alone: a name cannot be changed, and rights are
-// given by name, while whoever may write an object may write any label. The prefixes of names differ, and no other name
-// begins with one of them: whatever a peer calls itself, no object of its peering has the name of another.
+// Identity identifies the contents of a ConfigMap. It is derived from the object's name only: names are immutable and
+// RBAC rules refer to names, whereas every writer of an object can change its labels. No prefix of a name begins with
+// another prefix. Therefore the objects of a peering cannot collide with others, whatever name the peer chooses.
 type Identity struct {
 	Component string // one of the Component constants
-	Peering   string // its name; "" where the object belongs to the installation
-	Gateway   int    // number of the gateway that the object belongs to; 0: it belongs to none
+	Peering   string // name of the peering; "" for objects of the installation
+	Gateway   int    // number of the gateway that the object belongs to; 0: none
 }
 
-// Prefixes of the names of a peering's objects. Those of its second gateway and all later ones are followed by the
-// number.
+// Prefixes for names of a peering's objects. From the second gateway on, the number follows.
 const (
 	peeringPrefix = "peering"
 	gatewayPrefix = "gateway"
 	statusPrefix  = "status"
 )
 
-// IdentityOf returns what a ConfigMap of that name is, and false if it holds no record.
+// IdentityOf returns the identity of the ConfigMap with that name, and false if it contains no record.
 func IdentityOf(name string) (Identity, bool) {
 	switch name {
 	case FabricName:
@@ -44,7 +43,7 @@ func IdentityOf(name string) (Identity, bool) {
 	return Identity{}, false
 }
 
-// Labels are those of every object with that identity.
+// Labels returns the labels of every object with that identity.
 func (i Identity) Labels() map[string]string {
 	labels := map[string]string{LabelComponent: i.Component}
 	if i.Peering != "" {
@@ -56,7 +55,7 @@ func (i Identity) Labels() map[string]string {
 	return labels
 }
 
-// CheckLabels reports which label says something else than the identity. Labels of others do not matter.
+// CheckLabels returns an error for the first label that does not match the identity. It ignores foreign labels.
 func (i Identity) CheckLabels(labels map[string]string) error {
 	want := i.Labels()
 	for _, label := range []string{LabelComponent, LabelPeering, LabelGateway} {
@@ -67,7 +66,7 @@ func (i Identity) CheckLabels(labels map[string]string) error {
 	return nil
 }
 
-// Read decodes the record in a ConfigMap. Name, labels and content must agree.
+// Read decodes the record in a ConfigMap. Name, labels and content must match.
 func Read[T Document](name string, labels, data map[string]string) (T, error) {
 	var zero T
 	id, ok := IdentityOf(name)

@@ -5,25 +5,26 @@ import (
 	"strings"
 )
 
-// DamageHint is the advice for a record that cannot be read.
+// DamageHint is the hint for a record that does not decode.
 const DamageHint = "it is left as it is: use a liqoctl of the version that wrote it, or restore the object"
 
-// DefaultNamespace is where liqonet lives in a cluster unless a flag says otherwise.
+// DefaultNamespace is the namespace of liqonet in a cluster, unless set by a flag.
 const DefaultNamespace = "liqonet"
 
 // Labels and annotations. Every object of liqonet has LabelComponent.
 const (
 	LabelComponent = "liqonet.io/component" // one of the Component constants
 	LabelPeering   = "liqonet.io/peering"   // name of the peering that the object belongs to
-	// Number of the gateway that the object belongs to, from 2 on: the first has none.
+	// Number of the gateway that the object belongs to, for gateways 2 and above. Objects of gateway 1 have no such
+	// label.
 	LabelGateway   = "liqonet.io/gateway"
-	LabelNode      = "liqonet.io/node" // the node that an object belongs to, as its helper finds it
+	LabelNode      = "liqonet.io/node" // the node that an object belongs to; the node's helper selects by it
 	AnnotationNode = "liqonet.io/node" // on a Lease: a Node record
-	// The run of liqoctl that created an object of a path test or of a verification.
+	// ID of the run of liqoctl that created the ConfigMap of a record or the objects of a path test or verification.
 	AnnotationRun = "liqonet.io/run"
 	DataKey       = "record" // the ConfigMap key that holds a record
-	// StateKey and ReasonKey hold the state of the peering, as the gateway sees it, for kubectl; nothing of liqonet
-	// reads them.
+	// StateKey and ReasonKey hold the peering's state as reported by the gateway, for kubectl users. liqonet does not
+	// read them.
 	StateKey  = "state"
 	ReasonKey = "reason"
 )
@@ -33,12 +34,12 @@ const (
 	ComponentFabric  = "fabric"  // the installation: namespace, fabric, node helper
 	ComponentIPAM    = "ipam"    // reservations
 	ComponentPeering = "peering" // a peering's record and keys
-	ComponentGateway = "gateway" // a peering's gateway: pods, Service, where it runs
-	ComponentStatus  = "status"  // what a gateway measures
+	ComponentGateway = "gateway" // a peering's gateway: pods, Service, location
+	ComponentStatus  = "status"  // a gateway's measurements
 	ComponentNode    = "node"    // a node's report
-	ComponentLock    = "lock"    // the Lease that one run of liqoctl holds while it writes
-	ComponentVerify  = "verify"  // DaemonSet that looks for remaining state on nodes, while it runs
-	// DaemonSets of a path test, while it runs: servers, probes in pods, and probes in the network of nodes.
+	ComponentLock    = "lock"    // the Lease that a run of liqoctl holds while it writes
+	ComponentVerify  = "verify"  // DaemonSet that searches nodes for remaining state, while it runs
+	// DaemonSets of a path test, while it runs: servers, probes in pods, and probes in the host network.
 	ComponentTestServer = "test-server"
 	ComponentTestPod    = "test-pod"
 	ComponentTestNode   = "test-node"
@@ -49,7 +50,7 @@ const (
 	FabricName = "fabric"
 	IPAMName   = "ipam"
 	LockName   = "liqoctl" // Lease
-	VerifyName = "verify"  // DaemonSet that looks for remaining state on nodes
+	VerifyName = "verify"  // DaemonSet that searches nodes for remaining state
 	NodeName   = "node"    // DaemonSet, ServiceAccount, roles of the node helper
 )
 
@@ -57,21 +58,21 @@ const (
 const (
 	PrivateKeyKey   = "privateKey"
 	PresharedKeyKey = "presharedKey"
-	// CreatedKey holds when the key pair was made, as RFC 3339.
+	// CreatedKey holds the creation time of the key pair, in RFC 3339 format.
 	CreatedKey = "created"
 )
 
-// PeeringName names the ConfigMap of a peering, and the Secret of its first gateway.
+// PeeringName is the name of a peering's ConfigMap and of the Secret of its first gateway.
 func PeeringName(peering string) string { return peeringPrefix + "-" + peering }
 
-// ServiceName names the Service of a server's gateways, and what else they have in common.
+// ServiceName is the name of the Service of a server's gateways and of the other objects that they share.
 func ServiceName(peering string) string { return gatewayPrefix + "-" + peering }
 
-// AddressLeaseName names the Lease whose holder, a node, has an internal address. That the API server
-// creates a name once only is what makes the address unique.
+// AddressLeaseName is the name of the Lease for an internal address; its holder is a node. Addresses are unique because
+// the API server rejects a second object of the same name.
 func AddressLeaseName(a netip.Addr) string { return leasePrefix + a.String() }
 
-// LeaseAddress returns the internal address that a Lease of that name stands for.
+// LeaseAddress returns the internal address in the name of a Lease.
 func LeaseAddress(name string) (netip.Addr, error) {
 	return netip.ParseAddr(strings.TrimPrefix(name, leasePrefix))
 }

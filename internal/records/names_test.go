@@ -8,14 +8,14 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// hostileNames are names that a peer may choose for itself so that an object of its peering has the name of another.
+// hostileNames are names by which a peer may try to give an object of its peering the name of another object.
 var hostileNames = []string{
 	"b", "b-status", "status", "status-b", "peering", "peering-b", "peering-b-status", "gateway", "gateway-b", "fabric", "ipam", "node", "verify",
 	"view", "operate", "administer", "leases", "pods", "gateways", "a", "a-b", "0", "10-80-0-1",
 }
 
-// TestNamesDoNotMeet: no two objects of one kind have one name, whatever peers call themselves.
-func TestNamesDoNotMeet(t *testing.T) {
+// TestNamesAreUnique: no two objects of a kind share a name, whatever names the peers choose.
+func TestNamesAreUnique(t *testing.T) {
 	owners := map[string]string{}
 	own := func(kind, name, owner string) {
 		key := kind + " " + name
@@ -47,7 +47,7 @@ func TestNamesDoNotMeet(t *testing.T) {
 	}
 }
 
-// TestIdentity: what a ConfigMap is follows from its name, and every name of ours says what the object is.
+// TestIdentity: the identity of every object can be derived from its name.
 func TestIdentity(t *testing.T) {
 	type identity = records.Identity
 	want := map[string]identity{
@@ -78,8 +78,8 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// TestReadWantsAgreement: name, labels and content of a ConfigMap must say the same.
-func TestReadWantsAgreement(t *testing.T) {
+// TestReadChecksNameLabelsAndContent: Read rejects a ConfigMap whose name, labels and content do not match.
+func TestReadChecksNameLabelsAndContent(t *testing.T) {
 	text, err := records.Encode(peering())
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func readPeering(name string, labels, data map[string]string) error {
 	return err
 }
 
-// FuzzIdentity: a name that is one of ours is written in one way only.
+// FuzzIdentity: a name that IdentityOf accepts is the canonical name of that identity.
 func FuzzIdentity(f *testing.F) {
 	for _, name := range hostileNames {
 		f.Add("peering-" + name)
@@ -138,7 +138,7 @@ func FuzzIdentity(f *testing.F) {
 	})
 }
 
-// TestLargeGateway: a gateway's record that would keep every node busy is not parsed.
+// TestLargeGateway: a gateway's record that is too long is not parsed, as this would occupy every node.
 func TestLargeGateway(t *testing.T) {
 	id := records.GatewayID{Peering: "b", Number: 1}
 	good, err := records.Encode(records.Gateway{Version: records.SchemaVersion, Pod: "p", Node: "n", PodIP: netip.MustParseAddr("10.244.1.9")})

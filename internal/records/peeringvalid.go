@@ -20,7 +20,7 @@ func (p Peering) validate() error {
 	)
 }
 
-// validateGateways checks each gateway and each tunnel, and that none has what another has.
+// validateGateways checks each gateway and tunnel, and that their IDs, addresses and ports are unique.
 func (p Peering) validateGateways() error {
 	if len(p.Gateways) == 0 || len(p.Gateways) > MaxGateways {
 		return fmt.Errorf("%d gateways: want 1 to %d", len(p.Gateways), MaxGateways)
@@ -61,7 +61,7 @@ func (g LocalGateway) validate(role Role) error {
 	)
 }
 
-// linkLocal holds the addresses of tunnels: no route of a cluster leads there.
+// linkLocal has the addresses of tunnels. Clusters do not route this range.
 var linkLocal = netip.MustParsePrefix("169.254.0.0/16")
 
 func (t Tunnel) validate() error {

@@ -9,20 +9,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Bounds of texts, in bytes.
+// Limits for texts, in bytes.
 const (
-	maxReport   = 72 << 10  // of a node: one with a thousand pods and hundreds of gateways has nearly as much
-	maxGateway  = 16 << 10  // ten times what a gateway writes
-	maxRecord   = 256 << 10 // twenty times a peering with as many exposed hosts as there can be
+	maxReport   = 72 << 10  // report of a node; with a thousand pods and hundreds of gateways it is almost as long
+	maxGateway  = 16 << 10  // ten times the length that a gateway writes
+	maxRecord   = 256 << 10 // twenty times a peering with MaxExposed hosts
 	maxRegistry = 768 << 10 // some 10,000 reservations
-	// The API server accepts no more; the status of a gateway with 5,000 nodes is nearly as long.
+	// The API server's limit. The status of a gateway with 5,000 nodes is almost as long.
 	maxObject       = 1 << 20
-	bytesPerValue   = 8   // at least, of a text and someBytes more; those that are written have 10 or more
-	bytesPerElement = 24  // of such a list, at least; those that are written have 40 or more
-	someBytes       = 256 // records that are written by hand are short
+	bytesPerValue   = 8   // minimum, after the first someBytes; real texts have 10 or more
+	bytesPerElement = 24  // minimum per element of the lists in checkLists; real ones have 40 or more
+	someBytes       = 256 // allowance for short records that are written by hand
 )
 
-// MaxSize is how many bytes the text of a component's record has at most.
+// MaxSize returns the maximum length of a component's record, in bytes.
 func MaxSize(component string) int {
 	switch component {
 	case ComponentNode:
@@ -37,37 +37,38 @@ func MaxSize(component string) int {
 	return maxObject
 }
 
-// checkSize refuses a text that is too long for a component, before anything of it is decoded.
+// checkSize rejects a text that is too long for its component, before any of it is decoded.
 func checkSize(component, text string) error {
 	most := MaxSize(component)
 	return unless(len(text) <= most, "%d bytes: want at most %d", len(text), most)
 }
 
-// writtenByHelpers reports whether nodes and gateways write a component's records. These are JSON.
+// writtenByHelpers reports whether nodes and gateways write a component's records. These records are JSON.
 func writtenByHelpers(component string) bool {
 	return component == ComponentNode || component == ComponentGateway || component == ComponentStatus
 }
 
 var (
-	errCrowded = errors.New("too many values for its length")
-	errWide    = errors.New("a zero byte: UTF-16 is not read")
-	errNoJSON  = errors.New("no JSON, which reports are")
+	errTooManyValues = errors.New("too many values for its length")
+	errWide          = errors.New("a zero byte: UTF-16 is not read")
+	errNoJSON        = errors.New("no JSON, which reports are")
 )
 
-// plain returns a YAML document, or one of JSON alone, as JSON, in time and memory that are proportional to its length.
-// Anchors, aliases, merge keys and tags are errors: by aliases, a text of 14 kB stands for one of 700 MB. So are texts
-// that consist of hardly anything but separators, whose values need a hundred times the text's memory.
-func plain(text string, alone bool) ([]byte, error) {
+// toJSON converts a YAML document, or only JSON if jsonOnly is set, to JSON, in time and memory proportional to its
+// length. Anchors, aliases, merge keys and tags are errors: with aliases, a text of 14 kB can represent one of 700 MB.
+// Texts that consist almost entirely of separators are errors as well: their values need a hundred times the text's
+// memory.
+func toJSON(text string, jsonOnly bool) ([]byte, error) {
 	if strings.IndexByte(text, 0) >= 0 {
 		return nil, errWide
 	}
-	if crowded(text) {
-		return nil, errCrowded
+	if tooManyValues(text) {
+		return nil, errTooManyValues
 	}
 	switch document := []byte(text); {
 	case json.Valid(document):
 		return document, nil
-	case alone:
+	case jsonOnly:
 		return nil, errNoJSON
 	}
 	var root yaml.Node
@@ -80,8 +81,8 @@ func plain(text string, alone bool) ([]byte, error) {
 	return appendJSON(nil, root.Content[0])
 }
 
-// Fields returns the fields of any YAML document that a cluster holds, as records are read. A text of more than 1 MiB
-// is an error, too.
+// Fields returns the fields of any YAML document in a cluster, with the limits that apply to records. A text of more
+// than 1 MiB is an error.
 func Fields(text string) (fields map[string]any, err error) {
 	document, err := documentOf("", text)
 	if err == nil {
@@ -90,12 +91,12 @@ func Fields(text string) (fields map[string]any, err error) {
 	return fields, err
 }
 
-// blanks are what follows a separator of YAML: spaces and ends of lines; the last two begin those of Unicode.
+// blanks are the bytes that may follow a separator in YAML: spaces and line ends. The last two bytes begin Unicode's.
 const blanks = " \t\r\n\xc2\xe2"
 
-// crowded reports whether a text has too many values for its length. Each value but the first has a separator before
-// it.
-func crowded(text string) bool {
+// tooManyValues reports whether a text has too many values for its length. It counts separators: each value but the
+// first has one before it.
+func tooManyValues(text string) bool {
 	values := 0
 	for i := range len(text) {
 		switch text[i] {
@@ -110,8 +111,8 @@ func crowded(text string) bool {
 	return values*bytesPerValue > len(text)+someBytes
 }
 
-// checkLists refuses lists of gateways, tunnels and nodes with elements that are too short: in memory one has 170
-// bytes, and while a list grows five times as much is allocated.
+// checkLists rejects lists of gateways, tunnels and nodes whose elements are too short. In memory an element has 170
+// bytes, and a growing list allocates five times as much.
 func checkLists(document []byte) error {
 	type list []struct{} // elements without fields take no memory
 	var lists struct {
@@ -121,20 +122,20 @@ func checkLists(document []byte) error {
 			Tunnels list `json:"tunnels"`
 		} `json:"gateways"`
 	}
-	_, _ = readJSON(document, &lists) // what is wrong with it is found when it is read
+	_, _ = readJSON(document, &lists) // errors are reported by the full decoding later
 	elements := len(lists.Nodes) + len(lists.Tunnels) + len(lists.Gateways)
 	for _, g := range lists.Gateways {
 		elements += len(g.Tunnels)
 	}
 	if elements*bytesPerElement > len(document) {
-		return errCrowded
+		return errTooManyValues
 	}
 	return nil
 }
 
-// appendJSON appends a node of YAML as JSON.
+// appendJSON appends a YAML node as JSON.
 func appendJSON(b []byte, n *yaml.Node) (_ []byte, err error) {
-	if err := checkPlain(n); err != nil {
+	if err := checkNode(n); err != nil {
 		return nil, err
 	}
 	switch n.Kind {
@@ -155,8 +156,8 @@ func appendJSON(b []byte, n *yaml.Node) (_ []byte, err error) {
 	return append(b, ']'), nil
 }
 
-// checkPlain refuses what stands for something else, or has a type that its text does not show.
-func checkPlain(n *yaml.Node) error {
+// checkNode rejects aliases, anchors, merge keys, and types that the text does not show.
+func checkNode(n *yaml.Node) error {
 	return unless(n.Kind != yaml.AliasNode && n.Anchor == "" && n.Style&yaml.TaggedStyle == 0 && n.Tag != "!!merge",
 		"line %d: anchors, aliases, merge keys and tags are not allowed", n.Line)
 }
@@ -166,7 +167,7 @@ func appendMapping(b []byte, n *yaml.Node) (_ []byte, err error) {
 	keys := make(map[string]bool, len(n.Content)/2)
 	for i := 0; i < len(n.Content); i += 2 {
 		key := n.Content[i]
-		if err := cmp.Or(checkPlain(key), unless(key.Kind == yaml.ScalarNode, "line %d: a key is no scalar", key.Line),
+		if err := cmp.Or(checkNode(key), unless(key.Kind == yaml.ScalarNode, "line %d: a key is no scalar", key.Line),
 			unless(!keys[key.Value], "line %d: duplicate field %q", key.Line, key.Value)); err != nil {
 			return nil, err
 		}
@@ -188,7 +189,7 @@ func appendScalar(b []byte, n *yaml.Node) ([]byte, error) {
 	if tag := n.ShortTag(); tag == "!!str" || tag == "!!timestamp" {
 		return appendValue(b, n.Value)
 	}
-	var value any // a number, a truth value, or null
+	var value any // a number, a boolean, or null
 	if err := n.Decode(&value); err != nil {
 		return nil, err
 	}

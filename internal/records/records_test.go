@@ -61,7 +61,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestUnknownLocal: a side that was not told how the peer sees it writes nothing about it.
+// TestUnknownLocal: a cluster whose remapped ranges at the peer are unknown writes no local field.
 func TestUnknownLocal(t *testing.T) {
 	p := peering()
 	p.Local = records.Local{}
@@ -105,7 +105,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"host bits":         {"real: 10.244.0.0/16", "real: 10.244.0.1/16", "host bits"},
 		"unequal mapping":   {"seen: 10.11.0.0/16", "seen: 10.11.0.0/17", "lengths differ"},
 		"unequal local":     {"seen: 10.12.0.0/16", "seen: 10.12.0.0/17", "lengths differ"},
-		"half known local":  {"  podCIDRs:\n  - real: 10.244.0.0/16\n    seen: 10.12.0.0/16", "  podCIDRs: []", "no pod CIDRs"},
+		"incomplete local":  {"  podCIDRs:\n  - real: 10.244.0.0/16\n    seen: 10.12.0.0/16", "  podCIDRs: []", "no pod CIDRs"},
 		"hostile name":      {"\nname: b", "\nname: \"../b\"", "../b"},
 		"short key":         {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "AAAA", "public key"},
 		"client, no server": {"endpoints:\n    - 192.0.2.1:30000", "endpoints: []", "endpoint"},
@@ -135,8 +135,8 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestPortsOfTunnels: a server listens for each tunnel of a gateway at a port of its own; a client's may lead to one
-// port of several gateways.
+// TestPortsOfTunnels: a server listens at a different port for each tunnel of a gateway. A client's tunnels may have
+// the same port at several gateways.
 func TestPortsOfTunnels(t *testing.T) {
 	p := peering()
 	p.Gateways[0].Tunnels = append(p.Gateways[0].Tunnels, p.Gateways[1].Tunnels...)
@@ -154,8 +154,8 @@ func TestPortsOfTunnels(t *testing.T) {
 	}
 }
 
-// TestPodsOfGateways: the address of a gateway's pod is one that a pod can have. The kernel joins a group for others,
-// or takes them for unset.
+// TestPodsOfGateways: a gateway's pod IP must be an address that a pod can have. As the remote of a link, the kernel
+// treats a multicast address as a group to join and 0.0.0.0 as unset.
 func TestPodsOfGateways(t *testing.T) {
 	for address, good := range map[string]bool{
 		"10.244.1.9": true, "fd00::9": false, "::ffff:10.244.1.9": false, "0.0.0.0": false, "127.0.0.1": false, "224.0.0.1": false, "255.255.255.255": false,

@@ -6,9 +6,10 @@ import (
 	"net/netip"
 )
 
-// DecodeReport decodes what a node writes to a Lease. It refuses, before it decodes the text, a Lease that nobody holds
-// (nil) or whose name is no internal address; and then a report of another node than the holder, or of another address
-// than the Lease's. An admission policy keeps nodes to Leases of their own, and this to what they may report there.
+// DecodeReport decodes the report of a node in a Lease. Before decoding the text, it rejects a Lease without a holder
+// (nil) or whose name is no internal address. It also rejects the report of a node other than the holder, or of an
+// address other than the Lease's. An admission policy restricts nodes to their own Leases; DecodeReport restricts the
+// contents.
 func DecodeReport(lease string, holder *string, text string) (Node, error) {
 	address, err := HeldAddress(lease, holder)
 	if err != nil {
@@ -26,8 +27,8 @@ func DecodeReport(lease string, holder *string, text string) (Node, error) {
 	return n, nil
 }
 
-// HeldAddress returns the internal address that a Lease stands for. A Lease without a holder (nil), or with a name that
-// is no address, is none of a node: what it carries is not decoded.
+// HeldAddress returns the internal address in the name of a Lease. A Lease without a holder (nil), or whose name is no
+// address, belongs to no node, and its contents must not be decoded.
 func HeldAddress(lease string, holder *string) (netip.Addr, error) {
 	address, err := LeaseAddress(lease)
 	if err == nil && holder == nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestReportsAreOfTheirOwnNode(t *testing.T) {
+func TestReportsOfOtherNodesAreRejected(t *testing.T) {
 	const text = `{"version":1,"name":"n1","internal":"10.80.0.7","mtu":1500,"kernel":{"release":"r","wireGuard":true,"geneve":true,"vxlan":true}}`
 	with := func(more string) string { return strings.TrimSuffix(text, "}") + "," + more + "}" }
 	own, other := "n1", "n2"
@@ -13,11 +13,11 @@ func TestReportsAreOfTheirOwnNode(t *testing.T) {
 		lease  string
 		holder *string
 		text   string
-		want   string // in the error; "": taken
+		want   string // in the error; "": accepted
 	}{
 		"its own":             {"node-10.80.0.7", &own, text, ""},
 		"another node's":      {"node-10.80.0.7", &other, text, `node "n1"`},
-		"nobody's":            {"node-10.80.0.7", nil, "never decoded", "holder"},
+		"no holder":           {"node-10.80.0.7", nil, "never decoded", "holder"},
 		"of another address":  {"node-10.80.0.8", &own, text, "10.80.0.7"},
 		"no address's Lease":  {"leader", &own, "never decoded", "leader"},
 		"a damaged one":       {"node-10.80.0.7", &own, `{"version":1,"name":[}`, "JSON"},

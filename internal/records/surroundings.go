@@ -6,32 +6,32 @@ import (
 	"net/netip"
 )
 
-// Use says how a node knows addresses that it uses.
+// Use is the way in which a node uses addresses.
 type Use string
 
 // The uses.
 const (
-	UseRoute   Use = "route"   // it has a route to them
-	UseAddress Use = "address" // they are its own
+	UseRoute   Use = "route"   // the node has a route to them
+	UseAddress Use = "address" // they are the node's own
 )
 
-// Surroundings are the addresses that a node uses besides those of pods, Services and peers. Peers must not be given
-// them. The zero value: none.
+// Surroundings are the addresses that a node uses besides those of pods, Services and peers. They must not be allocated
+// to peers. The zero value: none.
 type Surroundings struct {
-	// Ranges are at most MaxSurroundings, sorted.
+	// Ranges has at most MaxSurroundings entries, sorted.
 	Ranges []UsedRange `json:"ranges,omitempty"`
-	// More says that there were more.
+	// More is set if entries were omitted.
 	More bool `json:"more,omitempty"`
 }
 
-// IsZero reports whether there are none.
+// IsZero reports whether the node uses no such addresses.
 func (s Surroundings) IsZero() bool { return len(s.Ranges) == 0 && !s.More }
 
-// MaxSurroundings bounds what a node reports.
+// MaxSurroundings limits the number of ranges in a report.
 const MaxSurroundings = 64
 
-// WidestAvoided is the length of the widest range that peers are not given because a node uses it. A route for more, as
-// one for all of 10.0.0.0/8, does not say that all of it is in use, and would leave nothing.
+// WidestAvoided is the shortest prefix length of a used range that is not allocated to peers. A route for a wider
+// range, such as 10.0.0.0/8, does not imply that all of it is in use, and avoiding it would leave no free range.
 const WidestAvoided = 12
 
 // UsedRange is a range that a node uses.

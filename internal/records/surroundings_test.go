@@ -40,7 +40,7 @@ func TestSurroundings(t *testing.T) {
 	}
 }
 
-// TestLongestReport: a report of everything that a node can have fits.
+// TestLongestReport: a report with the maximum of every field is within the size limit.
 func TestLongestReport(t *testing.T) {
 	n := records.Node{
 		Version: records.SchemaVersion, Name: strings.Repeat("n", 253), Internal: netip.MustParseAddr("10.80.255.255"),

@@ -2,10 +2,10 @@ package records
 
 import "fmt"
 
-// TunnelID names the tunnel between two gateways of a peering, by their numbers.
+// TunnelID identifies the tunnel between two gateways of a peering, by their numbers.
 type TunnelID struct{ Server, Client int }
 
-// TunnelOf is the tunnel between a gateway of a side and one of its peer.
+// TunnelOf returns the ID of the tunnel between a gateway of a cluster with that role and one of its peer.
 func TunnelOf(role Role, own, peer int) TunnelID {
 	if role == Server {
 		return TunnelID{own, peer}
@@ -13,12 +13,13 @@ func TunnelOf(role Role, own, peer int) TunnelID {
 	return TunnelID{peer, own}
 }
 
-// Index is 0 for the tunnel of the first two gateways, and less than the square of MaxGateways. Addresses and ports of
-// tunnels count up by it.
+// Index is 0 for the tunnel between the first two gateways, and less than the square of MaxGateways. Addresses and
+// ports of tunnels are numbered by it.
 func (t TunnelID) Index() int { return MaxGateways*(t.Server-1) + t.Client - 1 }
 
-// PortName names the tunnel's port of the Service, and of the pod of the server's gateway: no other pod has that name.
-// The first one's is older than the others: scaling leaves its pod alone.
+// PortName is the name of the tunnel's port in the Service and in the pod of the server's gateway; no other pod has a
+// port of that name. The name of the first port predates the others: it is kept so that scaling does not restart its
+// pod.
 func (t TunnelID) PortName() string {
 	if t.Index() == 0 {
 		return "wireguard"

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Bounds of what a record may hold. They keep one object well under the API server's 1 MiB.
+// Limits for records. They keep an object well below the API server's 1 MiB.
 const (
 	maxNameLength = 40 // leaves room for prefixes and suffixes within a label's 63 characters
 	maxVNI        = 1<<24 - 1
@@ -24,25 +24,25 @@ const (
 
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
-// printable is what can be shown on a terminal as it is.
+// printable matches texts that can be shown on a terminal unescaped.
 var printable = regexp.MustCompile(`^[ -~]{1,400}$`)
 
-// short is what the names of pods, nodes, kernels and drivers in reports are.
+// short matches the names of pods, nodes, kernels and drivers in reports.
 var short = regexp.MustCompile(`^[ -~]{0,253}$`)
 
-// allShort refuses what would fill a terminal, or command it. The values are not quoted.
+// allShort rejects names that are too long for a terminal or contain escape sequences. The error does not quote them.
 func allShort(what string, names ...string) error {
 	return unless(!slices.ContainsFunc(names, func(n string) bool { return !short.MatchString(n) }),
 		"%s: want at most %d printable characters", what, maxObjectName)
 }
 
-// ValidateName reports why a cluster's or peering's name cannot be used in names of objects.
+// ValidateName returns an error if a cluster's or peering's name cannot be used in names of objects.
 func ValidateName(name string) error {
 	return unless(len(name) <= maxNameLength && dnsLabel.MatchString(name),
 		"name %q: want at most %d of a-z, 0-9 and -, beginning and ending with a letter or digit", name, maxNameLength)
 }
 
-// unless returns an error where something does not hold.
+// unless returns an error if a condition does not hold.
 func unless(holds bool, format string, args ...any) error {
 	if holds {
 		return nil
@@ -50,11 +50,11 @@ func unless(holds bool, format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// maxProblems is how many wrong elements of a list an error names: a long list of them would take much more memory than
+// maxProblems limits the invalid list elements in an error: the errors of a long list would take much more memory than
 // its text.
 const maxProblems = 8
 
-// each joins the errors of the elements of a list, of the first wrong ones.
+// each joins the errors of a list's elements, up to maxProblems.
 func each[T any](all []T, check func(T) error) error {
 	var errs []error
 	for _, one := range all {
@@ -152,7 +152,7 @@ func validateCIDR(p netip.Prefix) error {
 	return unless(p.IsValid() && p.Addr().Is4() && p == p.Masked(), "CIDR %s: want an IPv4 range without host bits", p)
 }
 
-// validateKnownMTU accepts 0, which is not known.
+// validateKnownMTU accepts 0, which means unknown.
 func validateKnownMTU(mtu int) error {
 	if mtu == 0 {
 		return nil
