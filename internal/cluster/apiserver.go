@@ -15,23 +15,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// apiServerSlice is the EndpointSlice that API servers keep of themselves, for the Service of the same name.
+// apiServerSlice is the EndpointSlice that API servers maintain for Service default/kubernetes.
 const apiServerSlice = "kubernetes"
 
-// APIServerPermissions are what APIServers cannot do without.
+// APIServerPermissions are the permissions that APIServers requires.
 func APIServerPermissions() []Permission {
 	return []Permission{{
 		Verb: "get", Group: discoveryv1.GroupName, Resource: "endpointslices", Namespace: corev1.NamespaceDefault, Name: apiServerSlice,
 	}}
 }
 
-// lookupTimeout bounds how long the name of an API server is looked up: the client has done so before.
+// lookupTimeout limits the DNS lookup of an API server's name. It is short because the client has resolved the name
+// before.
 const lookupTimeout = 2 * time.Second
 
-// APIServers returns the IPv4 addresses at which the cluster's API servers are known: behind Service
-// default/kubernetes, and where this client speaks to one. A name in the kubeconfig is resolved here, which may give
-// other addresses than in the cluster; one that cannot be resolved counts as nothing.
-func APIServers(ctx context.Context, c *Cluster) ([]netip.Addr, error) {
+// APIServers returns the IPv4 addresses of the cluster's API servers: the endpoints of Service default/kubernetes, and
+// the address in the kubeconfig. A name in the kubeconfig is resolved on this machine, which may yield other addresses
+// than in the cluster. A name that does not resolve is ignored.
+func (c *Cluster) APIServers(ctx context.Context) ([]netip.Addr, error) {
 	var texts []string
 	slice, err := c.Kube.DiscoveryV1().EndpointSlices(corev1.NamespaceDefault).Get(ctx, apiServerSlice, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -51,8 +52,8 @@ func APIServers(ctx context.Context, c *Cluster) ([]netip.Addr, error) {
 	return all, nil
 }
 
-// hostAddresses are those of the API server in the kubeconfig.
-func hostAddresses(ctx context.Context, c *Cluster) []netip.Addr {
+// hostAddresses returns the addresses of the API server in the kubeconfig.
+func (c *Cluster) hostAddresses(ctx context.Context) []netip.Addr {
 	u, err := url.Parse(c.host)
 	if err != nil || u.Hostname() == "" {
 		return nil

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Applied are the fields of a live object that Apply has set, as its managed fields list them: structured-merge-diff's
-// form, such as {"f:spec": {"f:type": {}}}.
+// Applied returns the fields of a live object that Apply has set, as listed in its managed fields, in the form of
+// structured-merge-diff, such as {"f:spec": {"f:type": {}}}.
 func Applied(o Object) (map[string]any, error) {
 	for _, m := range o.GetManagedFields() {
 		if m.Manager != FieldManager || m.Operation != metav1.ManagedFieldsOperationApply || m.Subresource != "" || m.FieldsV1 == nil {

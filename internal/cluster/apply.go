@@ -18,13 +18,13 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// parallel is how many requests Apply, Delete and the permission checks have on the way at once.
+// parallel is the maximum number of concurrent requests of Apply, Delete and the permission checks.
 const parallel = 16
 
-// Action is what happened to an object, or would.
+// Action is the effect of an operation on an object, made or planned.
 type Action string
 
-// The actions. Kept is a namespace of someone else's: it is used, and neither labelled nor deleted.
+// The actions. Kept is for a namespace that liqonet did not create: it is used, but neither labelled nor deleted.
 const (
 	Created   Action = "created"
 	Changed   Action = "changed"
@@ -34,23 +34,23 @@ const (
 	Kept      Action = "kept"
 )
 
-// Change is one object and what happened to it.
+// Change is an object and the action on it.
 type Change struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Action    Action `json:"action"`
-	// Fields are the differences of a changed object, such as
-	// `spec.template.spec.containers[0].image: "a" -> "b"`. Values of Secrets are left out.
+	// Fields are the differences of a changed object, such as `spec.template.spec.containers[0].image: "a" -> "b"`.
+	// Values of Secrets are omitted.
 	Fields []string `json:"fields,omitempty"`
 }
 
-// String is such as "created ConfigMap liqonet/fabric".
+// String returns a text such as "created ConfigMap liqonet/fabric".
 func (c Change) String() string {
 	return fmt.Sprintf("%s %s", c.Action, c.operand())
 }
 
-// operand names the object in messages: "ConfigMap liqonet/fabric".
+// operand returns the object for messages: "ConfigMap liqonet/fabric".
 func (c Change) operand() string {
 	name := c.Name
 	if c.Namespace != "" {
@@ -59,35 +59,35 @@ func (c Change) operand() string {
 	return c.Kind + " " + name
 }
 
-// became is a change by which that happened.
+// became returns the change with that action.
 func (c Change) became(a Action) Change {
 	c.Action = a
 	return c
 }
 
-// Alters reports whether the cluster is another one after the change.
+// Alters reports whether the change modifies the cluster.
 func (c Change) Alters() bool {
 	return c.Action == Created || c.Action == Changed || c.Action == Deleted
 }
 
-// Apply brings objects into the wanted state by server-side apply, namespaces first and workloads last, in
-// parallel otherwise. The changes are in the order of the objects; on an error they tell how far it came.
-// Fields that others own and the objects do not name are left alone. An object that exists without liqonet's
-// label is an error, except a namespace, which is Kept.
+// Apply applies the desired state of objects by server-side apply, namespaces first and workloads last, otherwise in
+// parallel. The changes have the order of the objects; on an error they contain the changes made so far. Fields of
+// other owners that are not in the objects are left unchanged. An existing object without liqonet's label is an error,
+// except a namespace, which is Kept.
 func (c *Cluster) Apply(ctx context.Context, objects ...Object) ([]Change, error) {
 	return inWaves(ctx, objects, waveOf, func(ctx context.Context, object Object) (Change, error) {
 		return c.put(ctx, object, true)
 	})
 }
 
-// Complete is Apply to the objects that do not exist. Those that do are left as they are, whatever they say.
+// Complete applies the objects that do not exist. It leaves existing ones unchanged, whatever their contents.
 func (c *Cluster) Complete(ctx context.Context, objects ...Object) ([]Change, error) {
 	return inWaves(ctx, objects, waveOf, func(ctx context.Context, object Object) (Change, error) {
 		return c.put(ctx, object, false)
 	})
 }
 
-// inWaves handles objects wave by wave, those of one wave in parallel. On an error the changes tell how far it came.
+// inWaves handles objects wave by wave, those of one wave in parallel. On an error it returns the changes made so far.
 func inWaves(ctx context.Context, objects []Object, wave func(Object) int, handle func(context.Context, Object) (Change, error)) ([]Change, error) {
 	changes := make([]Change, len(objects))
 	for now := range waves {
@@ -104,7 +104,7 @@ func inWaves(ctx context.Context, objects []Object, wave func(Object) int, handl
 	return changes, nil
 }
 
-// each calls f for every item and its index, in parallel. The first error ends it.
+// each calls f for every item and its index, in parallel. It stops at the first error.
 func each[T any](ctx context.Context, items []T, f func(ctx context.Context, i int, item T) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
@@ -114,9 +114,9 @@ func each[T any](ctx context.Context, items []T, f func(ctx context.Context, i i
 	return group.Wait()
 }
 
-// waves is how many steps Apply has; what a step needs is applied by the steps before it. A pod whose service
-// account or ConfigMap is missing would wait for a retry; a binding is refused without its role, to all who may not
-// bind any, and without its policy, to all who may not list everything.
+// waves is the number of waves of Apply. An object is applied after the objects that it needs. A pod without its
+// service account or ConfigMap would wait for a retry. A binding without its role is rejected for users who may not
+// bind any role, and one without its policy for users who may not list everything.
 const waves = 4
 
 func waveOf(o Object) int {
@@ -131,7 +131,7 @@ func waveOf(o Object) int {
 	return 1
 }
 
-// put applies an object; without overwrite, only where there is none.
+// put applies an object; without overwrite, only if it does not exist.
 func (c *Cluster) put(ctx context.Context, object Object, overwrite bool) (Change, error) {
 	t, err := c.find(ctx, object, object.GetNamespace(), object.GetName())
 	switch _, namespace := object.(*corev1.Namespace); {
@@ -148,20 +148,21 @@ func (c *Cluster) put(ctx context.Context, object Object, overwrite bool) (Chang
 	return c.send(ctx, t, document(object))
 }
 
-// target is an object that is to be changed.
+// target is an object to change.
 type target struct {
-	Change   // its place
+	Change   // kind, namespace and name
 	resource resource
-	live     Object // nil: there is none
+	live     Object // nil: it does not exist
 }
 
-// foreign is the error for an object that is not liqonet's, and would be overwritten.
+// foreign returns the error for an object that liqonet does not own and would overwrite.
 func (t target) foreign() error {
 	return hint.With(fmt.Errorf("apply %s: it exists and has no label %s: it is not liqonet's", t.operand(), records.LabelComponent),
 		"choose another namespace with --namespace")
 }
 
-// at is the place of an object of like's type, which may be a nil pointer. What is there is not read.
+// at returns the target for a namespace and name, without reading it. like has the target's type and may be a nil
+// pointer.
 func (c *Cluster) at(like Object, namespace, name string) (t target, err error) {
 	if c.clusterWide(like) != nil {
 		namespace = ""
@@ -171,7 +172,7 @@ func (c *Cluster) at(like Object, namespace, name string) (t target, err error) 
 	return t, err
 }
 
-// find looks for an object.
+// find reads an object.
 func (c *Cluster) find(ctx context.Context, like Object, namespace, name string) (target, error) {
 	t, err := c.at(like, namespace, name)
 	if err != nil {
@@ -188,7 +189,7 @@ func (c *Cluster) find(ctx context.Context, like Object, namespace, name string)
 	return t, nil
 }
 
-// send applies an object. The change of one that was there before has what differs.
+// send applies an object. The change of an existing object lists the differences.
 func (c *Cluster) send(ctx context.Context, t target, fields map[string]any) (Change, error) {
 	data, err := json.Marshal(fields)
 	if err != nil {
@@ -207,19 +208,19 @@ func (c *Cluster) send(ctx context.Context, t target, fields map[string]any) (Ch
 	return t.became(Unchanged), nil
 }
 
-// ours reports whether an object bears liqonet's label.
+// ours reports whether an object has liqonet's label.
 func ours(o Object) bool {
 	_, labelled := o.GetLabels()[records.LabelComponent]
 	return labelled
 }
 
-// describe begins a Change.
+// describe returns a Change without an action.
 func describe(o Object) Change {
 	return Change{Kind: kindOf(o).Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// document is an object as server-side apply takes it: with its kind, without status, of which liqoctl
-// must not become an owner.
+// document converts an object for server-side apply: with its kind, without status, of which liqoctl must not become an
+// owner.
 func document(o Object) map[string]any {
 	fields := fieldsOf(o)
 	fields["apiVersion"], fields["kind"] = kindOf(o).ToAPIVersionAndKind()
@@ -231,16 +232,16 @@ func document(o Object) map[string]any {
 	return fields
 }
 
-// fieldsOf is an object of the API as its JSON has it.
+// fieldsOf converts an object of the API to its JSON fields.
 func fieldsOf(o Object) map[string]any {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
-		panic(fmt.Sprintf("%T: %v", o, err)) // no type of the API has a field that cannot be converted
+		panic(fmt.Sprintf("%T: %v", o, err)) // every field of an API type can be converted
 	}
 	return fields
 }
 
-// metadata is that of an unstructured object, which always has one.
+// metadata returns the metadata of an unstructured object, which is always present.
 func metadata(fields map[string]any) map[string]any {
 	return fields["metadata"].(map[string]any) //nolint:forcetypeassert // see document
 }

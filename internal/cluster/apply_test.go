@@ -72,7 +72,7 @@ func TestApplyTwiceChangesNothing(t *testing.T) {
 	}
 }
 
-func TestDryRunTellsWhatDiffersAndChangesNothing(t *testing.T) {
+func TestDryRunReportsDifferencesAndChangesNothing(t *testing.T) {
 	c, _ := fakecluster.NewAPIServer(fakecluster.Config{})
 	if _, err := c.Apply(t.Context(), installation(t, "liqonet:1")...); err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestDifferencesInDocuments(t *testing.T) {
 	}
 }
 
-// A record that somebody has emptied differs in each of its fields.
+// TestDifferencesOfEmptyDocuments: an empty record differs from a complete one in every field.
 func TestDifferencesOfEmptyDocuments(t *testing.T) {
 	record, empty := fabric("mtu: 1400\nname: milan\n"), fabric("")
 	empty.Data = map[string]string{records.DataKey: ""}
@@ -146,7 +146,8 @@ func TestDifferencesOfEmptyDocuments(t *testing.T) {
 	}
 }
 
-// A gateway writes data into a ConfigMap that liqoctl applied without any: applying it again must not take it away.
+// TestApplyLeavesFieldsOfOthers: a gateway writes data into a ConfigMap that liqoctl applied without data. Applying it
+// again must not delete the data.
 func TestApplyLeavesFieldsOfOthers(t *testing.T) {
 	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
 	empty := &corev1.ConfigMap{ObjectMeta: ourMeta("gateway-milan")}
@@ -171,8 +172,9 @@ func TestApplyLeavesFieldsOfOthers(t *testing.T) {
 	}
 }
 
-// TestPlanLooksAgain: a gateway writes its status between the two looks that a plan takes at an object.
-func TestPlanLooksAgain(t *testing.T) {
+// TestDryRunRereadsChangedObjects: a gateway writes its status between the two reads by which a dry run compares an
+// object.
+func TestDryRunRereadsChangedObjects(t *testing.T) {
 	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
 	empty := &corev1.ConfigMap{ObjectMeta: ourMeta("status-milan")}
 	if _, err := c.Apply(t.Context(), empty); err != nil {
@@ -202,7 +204,7 @@ func TestPlanLooksAgain(t *testing.T) {
 	}
 }
 
-func TestForeignObjectsAreLeftAlone(t *testing.T) {
+func TestForeignObjectsAreUnchanged(t *testing.T) {
 	theirs := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: records.DefaultNamespace, Name: records.FabricName},
 		Data:       map[string]string{"precious": "yes"},
@@ -230,8 +232,8 @@ func TestForeignObjectsAreLeftAlone(t *testing.T) {
 	}
 }
 
-// Workloads are applied after what their pods need, namespaces before everything, and bindings after all that is bound:
-// an API server refuses them otherwise.
+// TestApplyOrder: namespaces are applied first, workloads after the objects that their pods need, and bindings after
+// the objects that they bind. An API server rejects them otherwise.
 func TestApplyOrder(t *testing.T) {
 	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
 	objects, err := templates.Base(templates.BaseValues{Namespace: records.DefaultNamespace, Image: "liqonet:1", Policies: true})
@@ -260,7 +262,7 @@ func TestApplyOrder(t *testing.T) {
 	}
 }
 
-func TestApplyTellsOperandAndCause(t *testing.T) {
+func TestApplyErrorNamesOperandAndCause(t *testing.T) {
 	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Context: "milan"})
 	kube.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("quota exceeded")
@@ -277,8 +279,8 @@ func TestDeleteWaitsUntilGone(t *testing.T) {
 	if _, err := c.Apply(t.Context(), objects...); err != nil {
 		t.Fatal(err)
 	}
-	// The DaemonSet goes only when its watch is open: as with foreground deletion, a delete that was
-	// accepted is not the end.
+	// The DaemonSet is deleted only after its watch is open: as with foreground deletion, an accepted delete request
+	// does not mean that the object is gone.
 	var held []clienttesting.Action
 	kube.PrependReactor("delete", "daemonsets", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		held = append(held, action)
@@ -301,7 +303,7 @@ func TestDeleteWaitsUntilGone(t *testing.T) {
 	}
 }
 
-// releasing deletes an object once somebody watches.
+// releasing deletes an object when a watch of it opens.
 func releasing(t *testing.T, remove func(context.Context, string, metav1.DeleteOptions) error, name string) clienttesting.WatchReactionFunc {
 	return func(clienttesting.Action) (bool, watchInterface, error) {
 		go func() {
@@ -339,7 +341,8 @@ func TestUnknownKind(t *testing.T) {
 	}
 }
 
-// TestDeleteOfManyTakesOneRequestEach: a cluster has a Lease for each node, and liqoctl makes 50 requests a second.
+// TestDeleteOfManyTakesOneRequestEach: a cluster has a Lease for each node, and liqoctl makes 50 requests a second, so
+// each deletion must take one request.
 func TestDeleteOfManyTakesOneRequestEach(t *testing.T) {
 	const many = 100
 	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
@@ -370,7 +373,7 @@ func TestDeleteOfManyTakesOneRequestEach(t *testing.T) {
 	}
 }
 
-// TestDeleteWaitsForFinalizers: an object that was listed and bears one is not gone when it is deleted.
+// TestDeleteWaitsForFinalizers: a listed object with a finalizer still exists after the delete request.
 func TestDeleteWaitsForFinalizers(t *testing.T) {
 	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
 	if _, err := c.Apply(t.Context(), fabric("")); err != nil {

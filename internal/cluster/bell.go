@@ -2,13 +2,13 @@ package cluster
 
 import "sync"
 
-// Bell has waits check again. The zero value is ready to use.
+// Bell makes waits check their condition again. The zero value is ready to use.
 type Bell struct {
 	mu   sync.Mutex
-	rung chan struct{} // closed by the next ring; nil: nobody waits
+	rung chan struct{} // closed by the next Ring; nil: no wait is pending
 }
 
-// Ring has every wait that was given the bell check again.
+// Ring makes every wait that uses the bell check again.
 func (b *Bell) Ring() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -18,7 +18,7 @@ func (b *Bell) Ring() {
 	}
 }
 
-// next is closed by the next ring; without a bell it never is.
+// next returns a channel that the next Ring closes. For a nil bell it is never closed.
 func (b *Bell) next() <-chan struct{} {
 	if b == nil {
 		return nil

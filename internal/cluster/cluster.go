@@ -1,8 +1,8 @@
-// Package cluster is one Kubernetes cluster as the command line sees it: its clients, what can be discovered
-// of its addresses, whether the user may do what is planned, and objects applied, deleted and waited for.
+// Package cluster gives the command line access to one Kubernetes cluster: its clients, the discovery of its addresses,
+// permission checks, and applying, deleting and waiting for objects.
 //
-// In scope is everything that speaks to an API server from outside. What the objects mean, which of them a
-// peering needs and in which order is not: see internal/peering and templates.
+// In scope is all communication with an API server from outside the cluster. The meaning of the objects, which of them
+// a peering needs, and their order are out of scope: see internal/peering and templates.
 package cluster
 
 import (
@@ -25,22 +25,22 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// FieldManager is the owner of the fields that Apply writes.
+// FieldManager is the field manager of server-side apply.
 const FieldManager = "liqoctl"
 
-// Client-side limits of requests a second and of requests at once. client-go's own 5 and 10 would make the
-// permission checks alone take seconds. kubectl has the same: servers limit for themselves (API priority and
-// fairness).
+// Client-side limits: requests per second, and requests in a burst. With client-go's defaults of 5 and 10, the
+// permission checks alone would take seconds. kubectl uses the same values: servers have limits of their own (API
+// priority and fairness).
 const (
 	qps   = 50
 	burst = 300
 )
 
-// reachTimeout bounds the first requests: so that an API server that does not answer is not taken for a slow step.
+// reachTimeout limits the first requests, so that an API server that does not answer is not mistaken for a slow step.
 const reachTimeout = 10 * time.Second
 
-// Object is an object of the API with its metadata. It is an alias so that slices of it need no conversion
-// between packages.
+// Object is an object of the API with its metadata. It is an alias so that slices of it need no conversion between
+// packages.
 type Object = interface {
 	metav1.Object
 	runtime.Object
@@ -48,32 +48,32 @@ type Object = interface {
 
 // Cluster is one Kubernetes cluster. Its methods may be called concurrently.
 type Cluster struct {
-	// Context is the kube context by which the user knows the cluster; messages bear it.
+	// Context is the kube context of the cluster; messages contain it.
 	Context string
-	// Namespace is the one of liqonet's in this cluster.
+	// Namespace is liqonet's namespace in this cluster.
 	Namespace string
 	Kube      kubernetes.Interface
 	Dynamic   dynamic.Interface
 
 	Locking LockOptions
 
-	dry   *dryRun // nil: what is written is written
-	lock  *lock   // of the run; nil: writes need none
-	locks *Locks  // those that its first write takes
+	dry   *dryRun // nil: writes reach the API server
+	lock  *lock   // of the run; nil: writes need no lock
+	locks *Locks  // the locks that the first write acquires
 
 	host string // URL of the API server; "" in tests
-	// lookup resolves names; nil: as the system does.
+	// lookup resolves names; nil: the system's resolver.
 	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// Options say how a cluster is called and spoken to.
+// Options describe a cluster and its clients.
 type Options struct {
 	Context   string // kube context, for messages
 	Namespace string // "" is records.DefaultNamespace
 	Version   string // of this binary, for the user agent
 }
 
-// Connect builds the clients of the cluster that is chosen. It reads the kubeconfig and sends nothing.
+// Connect builds the clients of the selected cluster. It reads the kubeconfig and sends no request.
 func Connect(k Kubeconfig, version string) (*Cluster, error) {
 	loader := k.Loader()
 	o := Options{Context: k.Context, Namespace: k.Namespace, Version: version}
@@ -88,7 +88,7 @@ func Connect(k Kubeconfig, version string) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig for context %q: %w", o.Context, err)
 	}
-	if o.Context == "" && k.Cluster == "" && config.Host == nobodysServer {
+	if o.Context == "" && k.Cluster == "" && config.Host == clusterDefaultServer {
 		cause := errNoContext
 		if len(raw.Contexts) > 0 {
 			cause = errNoCurrentContext
@@ -98,24 +98,24 @@ func Connect(k Kubeconfig, version string) (*Cluster, error) {
 	return Open(config, o)
 }
 
-// nobodysServer is what client-go takes where no kubeconfig says which cluster is meant, and the process runs in
-// none (clientcmd.ClusterDefaults).
-const nobodysServer = "http://localhost:8080"
+// clusterDefaultServer is client-go's default if no kubeconfig selects a cluster and the process does not run in one
+// (clientcmd.ClusterDefaults).
+const clusterDefaultServer = "http://localhost:8080"
 
 var (
 	errNoContext        = errors.New("there is none, or it has no contexts")
 	errNoCurrentContext = errors.New("it has no current context")
 )
 
-// Open builds the clients for a configuration, which it does not change. It sends nothing.
+// Open builds the clients for a configuration, which it does not change. It sends no request.
 func Open(config *rest.Config, o Options) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = qps, burst
 	config.UserAgent = FieldManager + "/" + o.Version
-	// What API servers warn of (deprecated fields, say) is about liqonet's own objects, not the user's.
+	// Warnings of API servers (such as deprecated fields) concern liqonet's own objects, not the user's.
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &reaching{next: next, context: o.Context, host: config.Host}
+		return &reachTransport{next: next, context: o.Context, host: config.Host}
 	})
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -131,8 +131,8 @@ func Open(config *rest.Config, o Options) (*Cluster, error) {
 	return &Cluster{Context: o.Context, Namespace: o.Namespace, Kube: kube, Dynamic: dyn, host: config.Host}, nil
 }
 
-// Reach finds out whether the cluster answers, within ten seconds; a failure is a *ReachError. A server that does not
-// tell everybody its version answers too.
+// Reach checks that the cluster answers within ten seconds; a failure is a *ReachError. An API server that denies the
+// user its version counts as reachable.
 func (c *Cluster) Reach(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, reachTimeout, errNoAnswer)
 	defer cancel()
@@ -142,18 +142,17 @@ func (c *Cluster) Reach(ctx context.Context) error {
 	case err == nil, apierrors.IsForbidden(err):
 		return c.readLock(ctx)
 	case ctx.Err() != nil:
-		err = context.Cause(ctx) // which request was on its way, or waited because the server was busy, is no news
+		err = context.Cause(ctx) // the request that was pending is not of interest
 	case is:
 		return unreached
 	}
 	return &ReachError{Context: c.Context, Host: c.host, Err: err}
 }
 
-// errNoAnswer says that an API server was silent, or too busy, for all of reachTimeout.
+// errNoAnswer reports that an API server did not answer, or was overloaded, for reachTimeout.
 var errNoAnswer = fmt.Errorf("no answer within %s", reachTimeout)
 
-// ID identifies the cluster by the UID of namespace kube-system, which lives as long
-// as the cluster.
+// ID identifies the cluster by the UID of namespace kube-system, which exists as long as the cluster.
 func (c *Cluster) ID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
@@ -167,7 +166,7 @@ func (c *Cluster) ID(ctx context.Context) (string, error) {
 	return string(ns.UID), nil
 }
 
-// value returns what p points to; the zero value for nil.
+// value dereferences p; it returns the zero value for nil.
 func value[T any](p *T) T {
 	if p == nil {
 		var zero T

@@ -17,7 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// kubeconfig writes one with contexts "milan", the current one, and "rome".
+// kubeconfig writes a kubeconfig with contexts "milan", the current one, and "rome".
 func kubeconfig(t *testing.T, server string) cluster.Kubeconfig {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -36,13 +36,13 @@ contexts:
 	return cluster.Kubeconfig{File: path}
 }
 
-func TestConnectKnowsContextAndNamespace(t *testing.T) {
+func TestConnectSetsContextAndNamespace(t *testing.T) {
 	flags := kubeconfig(t, "http://192.0.2.1")
 	c, err := cluster.Connect(flags, "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The kubeconfig's namespace is where the user works, not where liqonet lives.
+	// The namespace in the kubeconfig is the user's, not liqonet's.
 	if c.Context != "milan" || c.Namespace != "liqonet" {
 		t.Errorf("context %q, namespace %q", c.Context, c.Namespace)
 	}
@@ -56,8 +56,8 @@ func TestConnectKnowsContextAndNamespace(t *testing.T) {
 	}
 }
 
-// TestConnectNeedsACluster: without a kubeconfig, and without a context in it, client-go's default is no cluster of
-// the user's.
+// TestConnectNeedsACluster: without a kubeconfig, or without a context in it, Connect does not use client-go's default
+// server.
 func TestConnectNeedsACluster(t *testing.T) {
 	const config = "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: https://192.0.2.1}}]\n"
 	for name, c := range map[string]struct{ text, want string }{
@@ -77,7 +77,7 @@ func TestConnectNeedsACluster(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	// A cluster that is named without a context is one.
+	// A cluster selected by name, without a context, is accepted.
 	flags := kubeconfig(t, "http://localhost:8080")
 	flags.Cluster = "c"
 	if _, err := cluster.Connect(flags, "v1"); err != nil {
@@ -85,7 +85,7 @@ func TestConnectNeedsACluster(t *testing.T) {
 	}
 }
 
-func TestReachAsksTheServer(t *testing.T) {
+func TestReach(t *testing.T) {
 	agent := ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		agent = r.UserAgent()

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// cni returns the name of the network plugin by the DaemonSets that run it; "" if none of them is known.
-// The ones that give pods their addresses come first: Calico also runs beside others, for policy alone.
+// cni returns the name of the network plugin, determined by its DaemonSets; "" if none is known. Plugins that assign
+// pod addresses come first: Calico may run beside one of them for policies only.
 func (inv *inventory) cni() string {
 	for _, known := range []struct{ daemonSet, name string }{
 		{"aws-node", "aws-vpc"},
@@ -36,23 +36,24 @@ func (inv *inventory) cni() string {
 	return ""
 }
 
-// daemonSet returns the index of the DaemonSet of that name, -1 if there is none.
+// daemonSet returns the index of the DaemonSet with that name, -1 if it does not exist.
 func (inv *inventory) daemonSet(name string) int {
 	return slices.IndexFunc(inv.daemonSets.Items, func(d appsv1.DaemonSet) bool { return d.Name == name })
 }
 
-// mayBe reports whether the CNI is one of these, or not known. Configuration outlives the CNI it was for.
-func (q *question) mayBe(names ...string) bool {
+// cniMayBe reports whether the CNI is one of these, or unknown. The check is needed because a CNI's configuration may
+// remain after the CNI was replaced.
+func (q *question) cniMayBe(names ...string) bool {
 	cni := q.inv.cni()
 	return cni == "" || slices.Contains(names, cni)
 }
 
-// warnings are the known incompatibilities with liqonet's packet path.
+// warnings returns the known incompatibilities with liqonet's packet path.
 func (inv *inventory) warnings() []Warning {
 	return slices.Concat(inv.ciliumWarnings(), inv.calicoWarnings(), inv.ovnWarnings(), inv.liqoWarnings())
 }
 
-// ciliumWarnings looks for the settings by which packets bypass the node's netfilter, or its routing rules, too.
+// ciliumWarnings checks for settings by which packets bypass the node's netfilter, or its routing rules as well.
 func (inv *inventory) ciliumWarnings() []Warning {
 	config := inv.configMaps[ciliumConfig].Data
 	if config == nil || inv.cni() != "" && inv.cni() != "cilium" {
@@ -89,8 +90,9 @@ func (inv *inventory) ciliumWarnings() []Warning {
 	return all
 }
 
-// iptablesMasquerade reports whether Cilium masquerades by iptables, in either family. It then does not route by eBPF:
-// see InitKubeProxyReplacementOptions in its pkg/kpr/initializer. An absent setting has the agent's default.
+// iptablesMasquerade reports whether Cilium masquerades with iptables, for IPv4 or IPv6. It then does not route by
+// eBPF: see InitKubeProxyReplacementOptions in its pkg/kpr/initializer. For absent settings, the agent's defaults
+// apply.
 func iptablesMasquerade(config map[string]string) bool {
 	masquerades := func(enabled, masquerade, byDefault string) bool {
 		return cmp.Or(config[enabled], byDefault) == "true" && cmp.Or(config[masquerade], "true") == "true"
@@ -136,7 +138,7 @@ func (inv *inventory) calicoWarnings() []Warning {
 	return all
 }
 
-// ovnWarnings warns of an OVN-Kubernetes whose pods' packets leave by Open vSwitch, past the node's kernel.
+// ovnWarnings warns if OVN-Kubernetes forwards pod packets with Open vSwitch, bypassing the node's kernel.
 func (inv *inventory) ovnWarnings() []Warning {
 	if inv.cni() != "ovn-kubernetes" || len(inv.openshiftNetworks.Items) == 0 {
 		return nil
@@ -152,11 +154,11 @@ func (inv *inventory) ovnWarnings() []Warning {
 	}}
 }
 
-// liqoFabric is the DaemonSet by which Liqo programs nodes. Its custom resources are there without it, too.
+// liqoFabric is the DaemonSet with which Liqo configures nodes. Liqo's custom resources may exist without it.
 const liqoFabric = "liqo-fabric"
 
-// liqoWarnings warns of a Liqo in the cluster: its nodes' Geneve interfaces use liqonet's overlay port, and
-// its default internal and external CIDRs are liqonet's too.
+// liqoWarnings warns if Liqo runs in the cluster: its Geneve interfaces use liqonet's overlay port, and its default
+// internal and external CIDRs are the same as liqonet's.
 func (inv *inventory) liqoWarnings() []Warning {
 	if inv.daemonSet(liqoFabric) >= 0 {
 		return []Warning{{

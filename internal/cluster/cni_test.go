@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestCiliumPolicies checks that a Cilium that denies gateways everything is noticed.
+// TestCiliumPolicies checks the warning for a Cilium that denies gateways all traffic by default.
 func TestCiliumPolicies(t *testing.T) {
 	for mode, want := range map[string]int{"": 0, "default": 0, "never": 0, "always": 1} {
 		inv := inventory{configMaps: map[types.NamespacedName]*corev1.ConfigMap{ciliumConfig: {Data: map[string]string{"enable-policy": mode}}}}
@@ -18,7 +18,7 @@ func TestCiliumPolicies(t *testing.T) {
 	}
 }
 
-// TestCiliumRouting checks in which configurations Cilium routes by eBPF, as its agent decides it (release 1.20).
+// TestCiliumRouting checks in which configurations Cilium routes by eBPF, according to its agent's code (release 1.20).
 func TestCiliumRouting(t *testing.T) {
 	const noIPv6 = "enable-ipv6=false "
 	for config, want := range map[string]bool{

@@ -10,12 +10,12 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// parsed are the ranges in texts of a source.
+// parsed returns the ranges in texts of a source.
 func (q *question) parsed(source string, texts ...string) Ranges {
 	return Ranges{Prefixes: q.parse(source, texts...), Source: source}
 }
 
-// configured reads ranges, separated by commas, in a field of a ConfigMap's document, which is YAML or JSON.
+// configured returns the ranges, separated by commas, in a field of a ConfigMap's document, which is YAML or JSON.
 func (q *question) configured(source string, place types.NamespacedName, key string, path ...string) Ranges {
 	text, found := q.inv.configMaps[place].Data[key]
 	if !found {
@@ -30,7 +30,8 @@ func (q *question) configured(source string, place types.NamespacedName, key str
 	return q.parsed(source, value)
 }
 
-// argument reads a flag of the first of some components that has it, which run as static pods.
+// argument returns the ranges in a flag of a control plane component that runs as a static pod. The first of the
+// components with the flag applies.
 func (q *question) argument(flag string, components ...string) Ranges {
 	for _, component := range components {
 		for _, pod := range q.inv.components.Items {
@@ -38,7 +39,7 @@ func (q *question) argument(flag string, components ...string) Ranges {
 				continue
 			}
 			for _, container := range pod.Spec.Containers {
-				// Some distributions start components by a shell: the words of the script count as well.
+				// Some distributions start components through a shell: the words of the script are searched as well.
 				words := strings.Fields(strings.Join(append(container.Command, container.Args...), " "))
 				if r := q.parsed(component+" "+flag, flagValue(words, flag)); len(r.Prefixes) > 0 {
 					return r
@@ -49,8 +50,8 @@ func (q *question) argument(flag string, components ...string) Ranges {
 	return Ranges{}
 }
 
-// k3s reads a flag of k3s or RKE2, which run the control plane inside their own process and write their
-// arguments on their nodes.
+// k3s returns the ranges in a flag of k3s or RKE2. Both run the control plane in their own process and store its
+// arguments in annotations of their nodes.
 func (q *question) k3s(flag string) Ranges {
 	for _, node := range q.inv.nodes.Items {
 		for _, key := range []string{"k3s.io/node-args", "rke2.io/node-args"} {
@@ -66,7 +67,7 @@ func (q *question) k3s(flag string) Ranges {
 	return Ranges{}
 }
 
-// flagValue returns what follows a flag on a command line, written with "=" or as the next word.
+// flagValue returns the value of a flag on a command line, after "=" or in the next word.
 func flagValue(words []string, flag string) string {
 	for i, word := range words {
 		if value, found := strings.CutPrefix(word, flag+"="); found {

@@ -16,12 +16,12 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Delete deletes objects, workloads first and namespaces last, in parallel otherwise, and returns when they and the
-// pods of workloads are gone, but for pods whose nodes are lost: see Stranded. Only kind, namespace and name of the
-// objects count, and the UID where one is set: an object that was listed is deleted, and none that was created in its
-// place. What is not there is Absent; what exists without liqonet's label is Kept.
+// Delete deletes objects, workloads first and namespaces last, otherwise in parallel. It returns when the objects and
+// the pods of workloads are gone, except pods on lost nodes: see Stranded. Only kind, namespace, name and UID, if set,
+// of the objects are used: with a UID, Delete does not delete an object that was recreated with the same name. The
+// change of a missing object is Absent; that of an object without liqonet's label is Kept.
 func (c *Cluster) Delete(ctx context.Context, objects ...Object) ([]Change, error) {
-	// The right to list can end with the namespace.
+	// The permission to list may be deleted with the namespace.
 	gone := sync.OnceValue(func() error { return c.waitListed(ctx, objects) })
 	changes, err := inWaves(ctx, objects, func(o Object) int { return waves - 1 - waveOf(o) }, func(ctx context.Context, o Object) (Change, error) {
 		if isListed(o) {
@@ -40,8 +40,8 @@ func (c *Cluster) Delete(ctx context.Context, objects ...Object) ([]Change, erro
 	return changes, gone()
 }
 
-// isListed reports whether an object is one that List returned, and that nothing else ends with. Thousands of these may
-// go at once, such as the Leases of nodes: each takes one request.
+// isListed reports whether an object came from List and has no dependents that must be deleted first. There may be
+// thousands of these, such as the Leases of nodes, so each takes one request.
 func isListed(o Object) bool {
 	return o.GetUID() != "" && ours(o) && *propagation(o) == metav1.DeletePropagationBackground
 }
@@ -62,8 +62,8 @@ func (c *Cluster) deleteListed(ctx context.Context, object Object) (Change, erro
 	return t.became(Deleted), nil
 }
 
-// waitListed waits until objects that were listed and deleted are gone, all of a kind at once: those with finalizers
-// are not.
+// waitListed waits until listed objects are gone, all of a kind together. Those with finalizers are not gone after the
+// request.
 func (c *Cluster) waitListed(ctx context.Context, objects []Object) error {
 	kinds := map[string][]Object{}
 	for _, o := range objects {
@@ -107,15 +107,15 @@ func (c *Cluster) deleteOne(ctx context.Context, object Object) (Change, error) 
 		PropagationPolicy: propagation(object),
 		Preconditions:     &metav1.Preconditions{UID: &uid},
 	})
-	// A conflict says that the object is another one by now: the one to delete is gone.
+	// A conflict means that the object was recreated: the one to delete is gone.
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return Change{}, fmt.Errorf("delete %s in cluster %q: %w", t.operand(), c.Context, err)
 	}
 	return t.became(Deleted), c.waitGone(ctx, t)
 }
 
-// Present names those of the objects that exist and are liqonet's, such as "ConfigMap liqonet/fabric". Only kind,
-// namespace and name of the objects count.
+// Present returns the objects that exist and are liqonet's, such as "ConfigMap liqonet/fabric". Only kind, namespace
+// and name of the objects are used.
 func (c *Cluster) Present(ctx context.Context, objects ...Object) ([]string, error) {
 	var there []string
 	for _, object := range objects {
@@ -130,7 +130,7 @@ func (c *Cluster) Present(ctx context.Context, objects ...Object) ([]string, err
 	return there, nil
 }
 
-// propagation lets a workload exist until its pods are gone, so that its end is theirs.
+// propagation returns the deletion policy. A workload is deleted in the foreground: it exists until its pods are gone.
 func propagation(o Object) *metav1.DeletionPropagation {
 	policy := metav1.DeletePropagationBackground
 	switch o.(type) {
@@ -140,8 +140,8 @@ func propagation(o Object) *metav1.DeletionPropagation {
 	return &policy
 }
 
-// List returns liqonet's objects in its namespace that a label selector matches, of every kind that liqonet
-// has there. It finds what an interrupted run left. Cluster-wide objects are not among them.
+// List returns liqonet's objects in its namespace that match a label selector, of all kinds that liqonet creates there.
+// It also finds objects that an interrupted run left. It does not return cluster-wide objects.
 func (c *Cluster) List(ctx context.Context, selector string) ([]Object, error) {
 	kinds := namespacedKinds()
 	found := make([][]Object, len(kinds))

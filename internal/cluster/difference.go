@@ -13,11 +13,10 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// maxValue is the longest value, in bytes, that a difference quotes.
+// maxValue is the maximum length, in bytes, of a value quoted in a difference.
 const maxValue = 80
 
-// Differences lists the fields in which two states of an object differ, without those that the API server
-// counts for itself.
+// Differences returns the fields in which two states of an object differ, without fields that the API server maintains.
 func Differences(before, after Object) []string {
 	_, secret := before.(*corev1.Secret)
 	d := comparison{redact: secret}
@@ -25,15 +24,16 @@ func Differences(before, after Object) []string {
 	return d.fields
 }
 
-// lacking lists the fields of an object that are not as wanted. What is not wanted is others', or the API server's
-// default: it counts in lists alone, where one element more can be a right more.
+// lacking returns the fields of an object that are not as desired. Fields that are not in want belong to others or are
+// defaults of the API server, and are ignored. In lists, however, additional elements are differences, because an
+// additional element may be an additional permission.
 func lacking(have, want map[string]any) []string {
-	d := comparison{lack: true}
+	d := comparison{ignoreExtra: true}
 	d.compare("", have, want)
 	return d.fields
 }
 
-// content returns what an object says apart from bookkeeping and status.
+// content returns the fields of an object without server-managed metadata and status.
 func content(o Object) map[string]any {
 	fields := fieldsOf(o)
 	for _, key := range []string{"apiVersion", "kind", "status"} {
@@ -48,9 +48,9 @@ func content(o Object) map[string]any {
 
 // comparison collects differences by path.
 type comparison struct {
-	redact bool // quote no value
-	lack   bool // leave out what is not wanted
-	fields []string
+	redact      bool // omit values
+	ignoreExtra bool // ignore fields that are not in the desired state
+	fields      []string
 }
 
 func (d *comparison) compare(path string, old, wanted any) {
@@ -59,19 +59,19 @@ func (d *comparison) compare(path string, old, wanted any) {
 	}
 	switch b := wanted.(type) {
 	case map[string]any:
-		if a, ok := old.(map[string]any); ok || d.lack {
+		if a, ok := old.(map[string]any); ok || d.ignoreExtra {
 			d.maps(path, a, b)
 			return
 		}
 	case []any:
-		if a, ok := old.([]any); ok && oneByOne(a, b) {
+		if a, ok := old.([]any); ok && elementwise(a, b) {
 			for i := range max(len(a), len(b)) {
 				d.compare(fmt.Sprintf("%s[%d]", path, i), element(a, i), element(b, i))
 			}
 			return
 		}
 	case string:
-		if a, ok := old.(string); ok && !d.redact && !d.lack && strings.Contains(a+b, "\n") {
+		if a, ok := old.(string); ok && !d.redact && !d.ignoreExtra && strings.Contains(a+b, "\n") {
 			d.documents(path, a, b)
 			return
 		}
@@ -79,9 +79,9 @@ func (d *comparison) compare(path string, old, wanted any) {
 	d.note(path, old, wanted)
 }
 
-// oneByOne reports whether the elements of two lists are compared each for itself: lists of words are not, of other
-// lengths.
-func oneByOne(a, b []any) bool {
+// elementwise reports whether two lists are compared element by element. Lists of scalars with different lengths are
+// not.
+func elementwise(a, b []any) bool {
 	return len(a) == len(b) || len(a) > 0 && ofObjects(a) && ofObjects(b)
 }
 
@@ -93,7 +93,7 @@ func ofObjects(list []any) bool {
 	})
 }
 
-// element is that of an index; nil: there is none.
+// element returns the element at an index; nil if there is none.
 func element(list []any, i int) any {
 	if i < len(list) {
 		return list[i]
@@ -106,7 +106,7 @@ func (d *comparison) note(path string, old, wanted any) {
 	switch {
 	case d.redact:
 		difference = path + " differs"
-	case d.lack:
+	case d.ignoreExtra:
 		difference = fmt.Sprintf("%s: %s, want %s", path, quote(old), quote(wanted))
 	}
 	d.fields = append(d.fields, difference)
@@ -115,7 +115,7 @@ func (d *comparison) note(path string, old, wanted any) {
 func (d *comparison) maps(path string, old, wanted map[string]any) {
 	keys := make(map[string]any)
 	maps.Copy(keys, wanted)
-	if d.lack {
+	if d.ignoreExtra {
 		maps.DeleteFunc(keys, func(_ string, value any) bool { return value == nil })
 	} else {
 		maps.Copy(keys, old)
@@ -125,7 +125,7 @@ func (d *comparison) maps(path string, old, wanted map[string]any) {
 	}
 }
 
-// documents compares texts of several lines: the YAML in a ConfigMap field by field.
+// documents compares texts of several lines. The YAML in a ConfigMap is compared field by field.
 func (d *comparison) documents(path string, old, wanted string) {
 	a, errOld := records.Fields(old)
 	b, errWanted := records.Fields(wanted)
@@ -136,7 +136,7 @@ func (d *comparison) documents(path string, old, wanted string) {
 	d.maps(path, a, b)
 }
 
-// quote returns a value as JSON, shortened; "none" for a field that is not there.
+// quote returns a value as JSON, shortened; "none" for a missing field.
 func quote(value any) string {
 	if value == nil {
 		return "none"

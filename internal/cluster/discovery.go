@@ -11,31 +11,31 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// Overrides replace what is discovered. A nil slice is discovered.
+// Overrides replace discovered ranges. A nil slice is discovered.
 type Overrides struct {
 	PodCIDRs     []netip.Prefix
 	ServiceCIDRs []netip.Prefix
 	NodeNetworks []netip.Prefix
-	// FlagPrefix comes before the names of flags in hints: "" or "remote-".
+	// FlagPrefix is the prefix of flag names in hints: "" or "remote-".
 	FlagPrefix string
 }
 
-// Discovery is what is known of the addresses of a cluster. IPv4 only.
+// Discovery describes the addresses of a cluster. IPv4 only.
 type Discovery struct {
 	PodCIDRs     Ranges
 	ServiceCIDRs Ranges
 	NodeNetworks Ranges
-	Nodes        []Node // sorted by name; those that can run the node helper
-	CNI          string // such as "flannel"; "" if it is not known
-	// ServiceCIDRAPI says whether the cluster has objects of kind ServiceCIDR.
+	Nodes        []Node // that can run the node helper, sorted by name
+	CNI          string // such as "flannel"; "" if unknown
+	// ServiceCIDRAPI is set if the cluster's API has kind ServiceCIDR.
 	ServiceCIDRAPI bool
-	// AdmissionPolicies says whether the cluster has ValidatingAdmissionPolicies.
+	// AdmissionPolicies is set if the cluster's API has kind ValidatingAdmissionPolicy.
 	AdmissionPolicies bool
 	Notes             []string // what was skipped or could not be read
 	Warnings          []Warning
 }
 
-// Ranges are address ranges and where they are known from.
+// Ranges are address ranges and their source.
 type Ranges struct {
 	Prefixes []netip.Prefix // masked, sorted
 	Source   string         // such as "kubeadm ConfigMap"
@@ -54,36 +54,36 @@ type Node struct {
 type Warning struct {
 	What string
 	Hint string
-	// Breaks: one of the two does not work beside the other as configured.
+	// Breaks is set if liqonet or the other component does not work in this configuration.
 	Breaks bool
 }
 
-// MissingError says that something could not be discovered, or contradicts what is seen.
+// MissingError reports that a value could not be discovered, or contradicts observed addresses.
 type MissingError struct {
 	Context string
 	What    string // such as "pod CIDR"
 	Cause   string
-	Flag    string // that sets it instead, with dashes
+	Flag    string // the flag to set it, with dashes
 }
 
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("discover %s of cluster %q: %s", e.What, e.Context, e.Cause)
 }
 
-// Hint names the flag.
+// Hint suggests the flag.
 func (e *MissingError) Hint() string { return "set it with " + e.Flag }
 
-// Discover reads the addresses of the cluster from the sources that real clusters have. What cannot be found is a
-// *MissingError that names the flag to use.
-func Discover(ctx context.Context, c *Cluster, o Overrides) (Discovery, error) {
-	inv, err := takeInventory(ctx, c)
+// Discover reads the addresses of the cluster from the sources that distributions provide. For a value that it cannot
+// find, it returns a *MissingError with the flag to use.
+func (c *Cluster) Discover(ctx context.Context, o Overrides) (Discovery, error) {
+	inv, err := c.readInventory(ctx)
 	if err != nil {
 		return Discovery{}, err
 	}
 	return inv.evaluate(c.Context, o)
 }
 
-// evaluate draws the conclusions. It does no I/O.
+// evaluate derives the addresses from the inventory. It does no I/O.
 func (inv *inventory) evaluate(context string, o Overrides) (Discovery, error) {
 	q := question{inv: inv, context: context, overrides: o, notes: slices.Sorted(slices.Values(inv.unread))}
 	q.nodes = q.usableNodes()
@@ -123,18 +123,18 @@ func (q *question) note(format string, args ...any) {
 	q.notes = append(q.notes, fmt.Sprintf(format, args...))
 }
 
-// wanted are ranges that are looked for.
-type wanted struct {
-	what, flag string                      // the flag sets them instead
-	given      []netip.Prefix              // with the flag; nil: none
-	stray      func([]netip.Prefix) string // names what is seen outside the ranges; "": nothing is
-	effect     string                      // on that, of ranges that are given all the same
-	sources    []func() Ranges             // the best first
-	unknown    string                      // the cause where no source has any
+// rangeQuery describes ranges to discover.
+type rangeQuery struct {
+	what, flag string                      // name of the value, and of its flag
+	given      []netip.Prefix              // set by the flag; nil: not set
+	stray      func([]netip.Prefix) string // returns an observed address outside the ranges; "": none
+	effect     string                      // of such an address, if the ranges are set by the flag
+	sources    []func() Ranges             // in order of preference
+	unknown    string                      // the cause if no source has ranges
 }
 
-// ranges returns the ranges of the flag, else those of the first source that nothing contradicts.
-func (q *question) ranges(w wanted) (Ranges, error) {
+// ranges returns the ranges set by the flag, or those of the first source that observed addresses do not contradict.
+func (q *question) ranges(w rangeQuery) (Ranges, error) {
 	flag := "--" + q.overrides.FlagPrefix + w.flag
 	if w.given != nil {
 		r := Ranges{Prefixes: cidr.Merged(w.given), Source: flag}
@@ -159,8 +159,8 @@ func (q *question) ranges(w wanted) (Ranges, error) {
 	return Ranges{}, &MissingError{Context: q.context, What: w.what, Cause: cause, Flag: flag}
 }
 
-// parse reads prefixes as configurations write them, separated by commas or blanks. IPv6 ranges, and words that are no
-// prefixes, are skipped with a note.
+// parse parses prefixes in a configuration, separated by commas or blanks. It skips IPv6 ranges and invalid words, and
+// adds a note.
 func (q *question) parse(source string, texts ...string) []netip.Prefix {
 	prefixes, notes := parsePrefixes(texts)
 	for _, note := range notes {
@@ -169,7 +169,7 @@ func (q *question) parse(source string, texts ...string) []netip.Prefix {
 	return prefixes
 }
 
-// parsePrefixes reads the IPv4 prefixes among texts, merged. skipped names the other words, with the reason.
+// parsePrefixes returns the IPv4 prefixes in texts, merged. skipped has the other words with the reason.
 func parsePrefixes(texts []string) (prefixes []netip.Prefix, skipped []string) {
 	for _, text := range texts {
 		for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", \t\n", r) }) {

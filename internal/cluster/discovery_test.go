@@ -27,8 +27,8 @@ import (
 	"liqonet.io/liqonet/internal/testbed/golden"
 )
 
-// fixture reads the objects of a cluster in testdata/clusters. Kinds that the scheme does not know are read
-// as custom resources.
+// fixture reads the objects of a cluster in testdata/clusters. Kinds that the scheme does not contain are read as
+// custom resources.
 func fixture(t *testing.T, name string) []runtime.Object {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "clusters", name+".yaml"))
@@ -61,7 +61,7 @@ func prefixes(texts ...string) []netip.Prefix {
 	return all
 }
 
-// summary is a Discovery as text, to be compared and read.
+// summary converts a Discovery to text for golden files.
 func summary(d cluster.Discovery) string {
 	var b strings.Builder
 	for _, r := range []struct {
@@ -87,7 +87,7 @@ func summary(d cluster.Discovery) string {
 	return b.String()
 }
 
-// Every cluster in testdata/clusters has a golden that says what is discovered, or which error the user sees.
+// TestDiscover: every cluster in testdata/clusters has a golden file with the discovery or the error.
 func TestDiscover(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join("testdata", "clusters", "*.yaml"))
 	if err != nil || len(paths) == 0 {
@@ -110,7 +110,7 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
-func TestDiscoverAsksForWhatIsMissing(t *testing.T) {
+func TestDiscoverSuggestsTheFlag(t *testing.T) {
 	without := func(name string, leaveOut func(runtime.Object) bool) []runtime.Object {
 		var rest []runtime.Object
 		for _, object := range fixture(t, name) {
@@ -156,7 +156,7 @@ func TestDiscoverAsksForWhatIsMissing(t *testing.T) {
 	}
 }
 
-// What the user tells counts, also where the cluster contradicts; then there is a note.
+// TestOverrides: values set by the user apply even if they contradict the cluster; then there is a note.
 func TestOverrides(t *testing.T) {
 	c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: fixture(t, "stray-pod")})
 	d, err := cluster.Discover(t.Context(), c, cluster.Overrides{
@@ -179,14 +179,15 @@ note pod kube-system/coredns-a has address 10.88.0.3, outside [10.244.0.0/16]: i
 	}
 }
 
-// refuse makes the fake API server answer lists of a resource with an error; version "" is any.
+// refuse makes the fake API server return an error for lists of a resource; version "" matches any.
 func refuse(kube *fake.Clientset, resource, version string, err error) {
 	kube.PrependReactor("list", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
 		return version == "" || action.GetResource().Version == version, nil, err
 	})
 }
 
-// Kubernetes 1.31 and 1.32 have ServiceCIDR objects in a beta version only, older ones in none.
+// TestServiceCIDRVersions: Kubernetes 1.31 and 1.32 have ServiceCIDR objects only in a beta version; older releases
+// have none.
 func TestServiceCIDRVersions(t *testing.T) {
 	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "servicecidrs"}, "")
 	beta := &networkingv1beta1.ServiceCIDR{
@@ -207,7 +208,8 @@ func TestServiceCIDRVersions(t *testing.T) {
 	}
 }
 
-// A user who may not read an optional source is told so; one who may not list nodes cannot go on.
+// TestDiscoverWithFewRights: without permission to read an optional source there is a note. Without permission to list
+// nodes, Discover fails.
 func TestDiscoverWithFewRights(t *testing.T) {
 	forbidden := func(resource string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New("no"))

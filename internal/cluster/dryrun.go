@@ -17,27 +17,27 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// ErrLater ends a wait of a dry run for something that is not there: only what a dry run leaves undone brings it about.
+// ErrLater ends a wait in a dry run for something that does not exist yet: it would come into existence only after real
+// writes.
 var ErrLater = errors.New("known after apply")
 
-// DryRun returns the same cluster for a dry run. What is written to it stays in memory, where later reads find it; the
-// API server is asked for its defaults and its admission, and changes nothing. Waits end at once: see ErrLater.
+// DryRun returns the cluster for a dry run. Writes are kept in memory, where later reads find them. The API server is
+// asked for defaulting and admission, and changes nothing. Waits end immediately: see ErrLater.
 func (c *Cluster) DryRun() *Cluster {
 	d := *c
 	d.dry = &dryRun{objects: make(map[string]plannedObject)}
 	return &d
 }
 
-// Rendering is DryRun for one who wants the objects themselves: they are kept as they are applied, without what the API
-// server would make of them, and it is not asked.
+// Rendering returns a DryRun that keeps objects as they are applied. The API server is not asked and adds no defaults.
 func (c *Cluster) Rendering() *Cluster {
 	d := c.DryRun()
 	d.dry.verbatim = true
 	return d
 }
 
-// Rendered returns liqonet's objects as they would be after a dry run, in the order in which they are applied, as a
-// client sends them. What was neither read nor written is not among them.
+// Rendered returns liqonet's objects after a dry run, in the order in which they are applied and in the form that a
+// client sends. Objects that were neither read nor written are not included.
 func (c *Cluster) Rendered() []map[string]any {
 	c.dry.mu.Lock()
 	defer c.dry.mu.Unlock()
@@ -61,13 +61,13 @@ func (c *Cluster) Rendered() []map[string]any {
 // IsDryRun reports whether writes stay in memory.
 func (c *Cluster) IsDryRun() bool { return c.dry != nil }
 
-// Planned is a change that a dry run has not made, with the object before and after it; nil: there is none.
+// Planned is a change of a dry run, with the object before and after it; nil: it does not exist.
 type Planned struct {
 	Change
 	Before, After Object
 }
 
-// Planned returns what the writes of a dry run add up to, in the order in which objects are applied.
+// Planned returns the combined changes of a dry run, in the order in which objects are applied.
 func (c *Cluster) Planned() []Planned {
 	c.dry.mu.Lock()
 	defer c.dry.mu.Unlock()
@@ -101,7 +101,7 @@ func (p Planned) wave() int {
 	return waveOf(p.After)
 }
 
-// dryRun keeps the objects that a dry run has read or written.
+// dryRun stores the objects that a dry run has read or written.
 type dryRun struct {
 	verbatim bool // see Rendering
 
@@ -109,20 +109,20 @@ type dryRun struct {
 	objects map[string]plannedObject // by kind, namespace and name
 }
 
-// plannedObject is an object as it was read first and as it would be; nil: there is none.
+// plannedObject is an object as first read and after the dry run's writes; nil: it does not exist.
 type plannedObject struct{ before, after Object }
 
-// dryResource is a resource of a dry run.
+// dryResource is the client of a kind in a dry run.
 type dryResource struct {
 	resource
 	run    *dryRun
 	prefix string // of the keys of its objects
 }
 
-// prefixOf is the beginning of the keys of a type's objects, of which o may be a nil pointer.
+// prefixOf returns the key prefix for objects of o's type; o may be a nil pointer.
 func prefixOf(o Object, namespace string) string { return fmt.Sprintf("%T %s/", o, namespace) }
 
-// read returns what is known of an object; the first time it asks the API server.
+// read returns the stored object. The first time, it reads it from the API server.
 func (d dryResource) read(ctx context.Context, name string) (plannedObject, error) {
 	d.run.mu.Lock()
 	o, known := d.run.objects[d.prefix+name]
@@ -141,15 +141,15 @@ func (d dryResource) read(ctx context.Context, name string) (plannedObject, erro
 	return plannedObject{found, found}, nil
 }
 
-// write notes how an object would be; nil: it would not be there.
+// write stores an object with its state before the dry run; nil: it does not exist.
 func (d dryResource) write(name string, before, after Object) {
 	d.run.mu.Lock()
 	defer d.run.mu.Unlock()
 	d.run.objects[d.prefix+name] = plannedObject{before, after}
 }
 
-// forget has the next read ask the API server.
-func (d dryResource) forget(name string) {
+// invalidate makes the next read use the API server.
+func (d dryResource) invalidate(name string) {
 	d.run.mu.Lock()
 	defer d.run.mu.Unlock()
 	delete(d.run.objects, d.prefix+name)
@@ -207,7 +207,7 @@ func (d dryResource) create(ctx context.Context, object Object) (Object, error) 
 	return object, nil
 }
 
-// apply asks the API server about objects that it has; others have no defaults.
+// apply sends existing objects to the API server for defaults. Objects that do not exist get none.
 func (d dryResource) apply(ctx context.Context, name string, data []byte, _ ...string) (Object, error) {
 	o, err := d.read(ctx, name)
 	if err != nil {
@@ -218,14 +218,14 @@ func (d dryResource) apply(ctx context.Context, name string, data []byte, _ ...s
 		if err != nil {
 			return nil, err
 		}
-		after := decoded.(Object) //nolint:forcetypeassert // it was encoded from one
+		after := decoded.(Object) //nolint:forcetypeassert // it was encoded from an Object
 		d.write(name, o.before, after)
 		return after, nil
 	}
-	for range looks {
+	for range maxDryApplies {
 		after, err := d.resource.apply(ctx, name, data, metav1.DryRunAll)
 		if apierrors.IsConflict(err) {
-			d.forget(name) // it is no longer as it was read: who swaps it reads it anew
+			d.invalidate(name) // changed since the read: the caller retries with a new read
 		}
 		if err != nil {
 			return nil, err
@@ -234,7 +234,7 @@ func (d dryResource) apply(ctx context.Context, name string, data []byte, _ ...s
 		if after.GetResourceVersion() == o.before.GetResourceVersion() {
 			return after, nil
 		}
-		// Somebody else has changed it since it was read: that is no part of the plan.
+		// Another writer has changed the object since it was read: that is no part of the plan.
 		if o.before, err = d.resource.get(ctx, name); err != nil {
 			return nil, err
 		}
@@ -242,8 +242,8 @@ func (d dryResource) apply(ctx context.Context, name string, data []byte, _ ...s
 	return d.get(ctx, name)
 }
 
-// looks is how often a dry run looks at an object that others keep changing.
-const looks = 5
+// maxDryApplies is the number of attempts to apply an object that others keep changing.
+const maxDryApplies = 5
 
 func (d dryResource) Delete(ctx context.Context, name string, _ metav1.DeleteOptions) error {
 	o, err := d.read(ctx, name)

@@ -15,8 +15,8 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// TestDryRunReadsWhatItWrote: a dry run goes on from its own writes, by every way of reading, and its plan is the sum
-// of them. The cluster has none of it.
+// TestDryRunReadsWhatItWrote: every kind of read returns the dry run's own writes, and the plan combines them. The
+// cluster is unchanged.
 func TestDryRunReadsWhatItWrote(t *testing.T) {
 	gone := &corev1.ConfigMap{ObjectMeta: ourMeta("gone"), Data: map[string]string{"k": "v"}}
 	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("mtu: 1500\n"), gone}})
@@ -80,8 +80,8 @@ func TestDryRunReadsWhatItWrote(t *testing.T) {
 	}
 }
 
-// TestDryRunWaitsForNothing: what is not there comes later, if at all.
-func TestDryRunWaitsForNothing(t *testing.T) {
+// TestDryRunDoesNotWait: waits for missing objects end immediately.
+func TestDryRunDoesNotWait(t *testing.T) {
 	c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("mtu: 1500\n")}})
 	check := func(all []*corev1.ConfigMap) (string, error) {
 		if len(all) == 0 {
@@ -98,8 +98,9 @@ func TestDryRunWaitsForNothing(t *testing.T) {
 	}
 }
 
-// TestDryRunBesideOthers: what others write during a dry run, before and after it has read an object, does not end it.
-func TestDryRunBesideOthers(t *testing.T) {
+// TestDryRunWithConcurrentWriters: a dry run succeeds if other clients write an object before or after it has read the
+// object.
+func TestDryRunWithConcurrentWriters(t *testing.T) {
 	c, _ := fakecluster.NewAPIServer(fakecluster.Config{})
 	if _, err := c.Apply(t.Context(), fabric("mtu: 1500\n")); err != nil {
 		t.Fatal(err)

@@ -12,27 +12,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// endCheck is how often a wait for an end looks for what keeps it: that a node is lost changes neither a workload nor a
-// namespace.
+// endCheck is the interval at which a wait for a deletion checks the remaining pods. A watch is not enough: the loss of
+// a node changes neither the workload nor the namespace.
 const endCheck = 2 * time.Second
 
-// waitGone waits until an object that is being deleted is gone. If only pods of lost nodes keep it, a workload is
-// deleted without them, and the wait for a namespace ends: Kubernetes removes it after them.
+// waitGone waits until an object that is being deleted is gone. If only pods on lost nodes remain, a workload is
+// deleted without them, and the wait for a namespace ends: Kubernetes removes it after these pods.
 func (c *Cluster) waitGone(ctx context.Context, t target) error {
 	selection := Named(t.Name)
 	selector, has := podsOf(t.live)
 	if has && c.dry == nil {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		selection.Again = ringing(ctx, endCheck)
+		selection.Again = periodicBell(ctx, endCheck)
 	}
 	return follow(ctx, c, t.resource, selection, t.operand()+" to be gone", func(all []Object) (string, error) {
 		if len(all) == 0 || all[0].GetUID() != t.live.GetUID() {
 			return "", nil
 		}
 		if selection.Again != nil {
-			// Who may not read nodes or pods waits for all of them.
-			if stranded, others, err := c.ending(ctx, selector); err == nil && len(stranded) > 0 && !others {
+			// Without permission to read nodes or pods, wait for all pods.
+			if stranded, others, err := c.terminating(ctx, selector); err == nil && len(stranded) > 0 && !others {
 				return c.leave(ctx, t)
 			}
 		}
@@ -46,8 +46,8 @@ func (c *Cluster) waitGone(ctx context.Context, t target) error {
 	})
 }
 
-// ringing is a bell that rings until ctx ends.
-func ringing(ctx context.Context, every time.Duration) *Bell {
+// periodicBell returns a bell that rings at an interval until ctx ends.
+func periodicBell(ctx context.Context, every time.Duration) *Bell {
 	bell := new(Bell)
 	go func() {
 		for {
@@ -62,8 +62,8 @@ func ringing(ctx context.Context, every time.Duration) *Bell {
 	return bell
 }
 
-// leave ends the wait for an object that only pods of lost nodes keep. A workload is deleted without them, and missing
-// until it is gone.
+// leave ends the wait for an object of which only pods on lost nodes remain. It deletes a workload in the background,
+// without waiting for these pods. missing is set until the workload is gone.
 func (c *Cluster) leave(ctx context.Context, t target) (missing string, err error) {
 	if t.Kind == kindOf(&corev1.Namespace{}).Kind {
 		return "", nil
@@ -79,8 +79,8 @@ func (c *Cluster) leave(ctx context.Context, t target) (missing string, err erro
 	return "still there", nil
 }
 
-// podsOf is a label selector for the pods that keep an object which is being deleted; false: pods keep none of its
-// kind.
+// podsOf returns a label selector for the pods that must end before an object is deleted; false if there are none for
+// its kind.
 func podsOf(o Object) (selector string, has bool) {
 	switch o := o.(type) {
 	case *appsv1.DaemonSet:
@@ -93,7 +93,7 @@ func podsOf(o Object) (selector string, has bool) {
 	return "", false
 }
 
-// Remains is what a namespace that is being deleted still waits for, after a colon; "" if it is not known.
+// Remains returns the reason why a namespace that is being deleted still exists, after a colon; "" if unknown.
 func Remains(ns *corev1.Namespace) string {
 	for _, condition := range ns.Status.Conditions {
 		if condition.Status == corev1.ConditionTrue && condition.Type != corev1.NamespaceDeletionDiscoveryFailure {
@@ -103,14 +103,13 @@ func Remains(ns *corev1.Namespace) string {
 	return ""
 }
 
-// Stranded names the pods that have been told to end and cannot, as their nodes are lost, such as "node-x7k2p (node
-// n3)", sorted. Kubernetes removes them when the node is back, or its Node object is deleted. In a dry run there are
-// none.
+// Stranded returns the pods that cannot terminate because their nodes are lost, such as "node-x7k2p (node n3)", sorted.
+// Kubernetes removes them when the node is back or its Node object is deleted. A dry run returns none.
 func (c *Cluster) Stranded(ctx context.Context, selector string) ([]string, error) {
 	if c.IsDryRun() {
 		return nil, nil
 	}
-	pods, _, err := c.ending(ctx, selector)
+	pods, _, err := c.terminating(ctx, selector)
 	names := make([]string, len(pods))
 	for i, pod := range pods {
 		names[i] = fmt.Sprintf("%s (node %s)", pod.Name, pod.Spec.NodeName)
@@ -119,9 +118,9 @@ func (c *Cluster) Stranded(ctx context.Context, selector string) ([]string, erro
 	return names, err
 }
 
-// ending are the pods that are past the time they were given to end, on nodes that are not Ready; others: there are
-// more pods.
-func (c *Cluster) ending(ctx context.Context, selector string) (stranded []*corev1.Pod, others bool, err error) {
+// terminating returns the pods whose grace period is over on nodes that are not Ready. others is set if there are more
+// pods.
+func (c *Cluster) terminating(ctx context.Context, selector string) (stranded []*corev1.Pod, others bool, err error) {
 	pods, err := All[*corev1.Pod](ctx, c, selector)
 	if err != nil || len(pods) == 0 {
 		return nil, false, err

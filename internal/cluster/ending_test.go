@@ -19,17 +19,17 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// TestDeleteWithoutPodsOfLostNodes: the kubelet of a lost node ends no pod, so that what has one there would never be
-// gone.
+// TestDeleteWithoutPodsOfLostNodes: the kubelet of a lost node does not terminate pods. Objects that wait for such pods
+// would never be gone.
 func TestDeleteWithoutPodsOfLostNodes(t *testing.T) {
 	for name, c := range map[string]struct {
-		ready    bool          // the pod's node is
-		since    time.Duration // the pod was to have ended
+		ready    bool          // the pod's node is Ready
+		since    time.Duration // time since the pod's grace period
 		stranded bool
 	}{
-		"lost node":             {since: time.Minute, stranded: true},
-		"lost node, still time": {since: -time.Hour},
-		"node that is Ready":    {ready: true, since: time.Minute},
+		"lost node":                          {since: time.Minute, stranded: true},
+		"lost node, within the grace period": {since: -time.Hour},
+		"node that is Ready":                 {ready: true, since: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestDeleteWithoutPodsOfLostNodes(t *testing.T) {
 					node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 				}
 				cl, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{set, namespace, pod, node}})
-				// As the garbage collector and the namespace controller: what has a pod stays.
+				// Like the garbage collector and the namespace controller: an object with pods remains.
 				kube.PrependReactor("delete", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 					policy := action.(clienttesting.DeleteActionImpl).DeleteOptions.PropagationPolicy
 					return action.GetResource().Resource == "namespaces" || *policy == metav1.DeletePropagationForeground, nil, nil

@@ -19,14 +19,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Session is a command in a container of a pod. It is read and written as the command's standard output and input.
+// Session is a command that runs in a container of a pod. Read reads its standard output, Write writes its standard
+// input.
 type Session struct {
 	conn io.ReadWriteCloser
 	in   *bufio.Reader
-	rest []byte // of output that has come
+	rest []byte // output that was received and not read yet
 	stop func() bool
 
-	failure string // what the command wrote to standard error
+	failure string // standard error of the command
 }
 
 // Channels of the protocol v4.channel.k8s.io: the first byte of a message.
@@ -50,12 +51,11 @@ const (
 	longestFrame = 1 << 20 // bytes
 )
 
-// longestFailure is how many bytes are kept of what a command writes to standard error: what runs in a pod may write
-// without end.
+// longestFailure limits the standard error that is stored, in bytes: the output of a command in a pod is unlimited.
 const longestFailure = 4096
 
-// Exec runs a command in a pod of liqonet's namespace until the context ends. client-go's own client speaks further
-// protocols, for which it needs two more modules.
+// Exec runs a command in a pod in liqonet's namespace until the context ends. It does not use client-go's client, which
+// supports more protocols but needs two more modules.
 func (c *Cluster) Exec(ctx context.Context, pod string, command ...string) (_ *Session, err error) {
 	defer func() {
 		if err != nil {
@@ -74,12 +74,12 @@ func (c *Cluster) Exec(ctx context.Context, pod string, command ...string) (_ *S
 	}
 	for name, value := range map[string]string{
 		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Protocol": execProtocol,
-		// Against caches, of which TLS has none.
+		// The key guards against caches, which do not exist with TLS.
 		"Sec-WebSocket-Key": base64.StdEncoding.EncodeToString(make([]byte, 16)),
 	} {
 		request.Header.Set(name, value)
 	}
-	// Without the time limit of single requests.
+	// This client has no timeout: the session may outlast single requests.
 	answer, err := (&http.Client{Transport: client.Client.Transport}).Do(request)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (c *Cluster) Exec(ctx context.Context, pod string, command ...string) (_ *S
 	return &Session{conn: conn, in: bufio.NewReader(conn), stop: context.AfterFunc(ctx, func() { _ = conn.Close() })}, nil
 }
 
-// refusal is the error that an API server answers.
+// refusal returns the error in an API server's response.
 func refusal(answer *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(answer.Body, longestFrame))
 	if err != nil {
@@ -105,13 +105,14 @@ func refusal(answer *http.Response) error {
 	return fmt.Errorf("%s: %s", answer.Status, text)
 }
 
-// Close ends the session. A command that reads its input then ends as well.
+// Close ends the session. A command that reads its input ends as well.
 func (s *Session) Close() error {
 	s.stop()
 	return s.conn.Close()
 }
 
-// Write implements io.Writer: up to 124 bytes at once. The mask of a client's frames may be any, such as 0.
+// Write implements io.Writer. It writes up to 124 bytes at a time. The mask of a client's frames is arbitrary; this is
+// 0.
 func (s *Session) Write(text []byte) (int, error) {
 	if len(text)+1 >= length16 {
 		return 0, io.ErrShortWrite
@@ -122,7 +123,7 @@ func (s *Session) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Read implements io.Reader. The end of a command that failed is an error with what it wrote to standard error.
+// Read implements io.Reader. If the command failed, the error has its standard error.
 func (s *Session) Read(to []byte) (int, error) {
 	for len(s.rest) == 0 {
 		opcode, message, err := s.frame()
@@ -149,7 +150,7 @@ func (s *Session) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-// frame reads one frame. Servers do not mask theirs.
+// frame reads one frame. Servers do not mask frames.
 func (s *Session) frame() (opcode byte, message []byte, err error) {
 	var head [2]byte
 	if _, err := io.ReadFull(s.in, head[:]); err != nil {

@@ -17,7 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 )
 
-// frames are WebSocket messages as a server sends them, each with its channel.
+// frames encodes WebSocket messages as a server sends them, each with its channel.
 func frames(all ...string) (b []byte) {
 	for _, text := range all {
 		switch n := len(text); {
@@ -33,10 +33,10 @@ func frames(all ...string) (b []byte) {
 	return b
 }
 
-// execServer upgrades every request, sends frames, and keeps what it is sent.
-func execServer(t *testing.T, answer []byte) (c *cluster.Cluster, said chan string) {
+// execServer upgrades every request, sends the frames, and sends what it receives to a channel.
+func execServer(t *testing.T, answer []byte) (c *cluster.Cluster, received chan string) {
 	t.Helper()
-	said = make(chan string, 1)
+	received = make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "websocket" || !strings.HasSuffix(r.URL.Path, "/namespaces/liqonet/pods/p/exec") || r.URL.Query()["command"][1] != "b" {
 			w.Header().Set("Content-Type", "application/json")
@@ -54,14 +54,14 @@ func execServer(t *testing.T, answer []byte) (c *cluster.Cluster, said chan stri
 		_, _ = conn.Write(answer)
 		text := make([]byte, 11)
 		_, _ = io.ReadFull(buffered, text)
-		said <- string(text)
+		received <- string(text)
 	}))
 	t.Cleanup(server.Close)
 	c, err := cluster.Open(&rest.Config{Host: server.URL}, cluster.Options{Context: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c, said
+	return c, received
 }
 
 func TestExec(t *testing.T) {
@@ -71,16 +71,16 @@ func TestExec(t *testing.T) {
 		out    string
 		err    string
 	}{
-		"success": {frames("\x01", "\x02", "\x01ready\n", "\x01"+long, "\x01"+long[:200], "\x03"+`{"status":"Success"}`), "ready\n" + long + long[:200], ""},
-		"failure": {frames("\x01some", "\x02no such thing", "\x03"+`{"status":"Failure","message":"exit 1"}`), "some", "exit 1 no such thing"},
-		"talker":  {frames("\x02"+long, "\x02"+long, "\x03"+`{"status":"Failure","message":"exit 1"}`), "", "exit 1 xxx"},
-		"closed":  {append(frames("\x01some"), 0x88, 0), "some", ""},
-		"cut":     {frames("\x01some")[:4], "", "unexpected EOF"},
-		"endless": {[]byte{0x82, 127, 0xff, 0, 0, 0, 0, 0, 0, 0}, "", "frame of"},
-		"garbage": {frames("\x03{"), "", "unexpected end"},
+		"success":             {frames("\x01", "\x02", "\x01ready\n", "\x01"+long, "\x01"+long[:200], "\x03"+`{"status":"Success"}`), "ready\n" + long + long[:200], ""},
+		"failure":             {frames("\x01some", "\x02no such thing", "\x03"+`{"status":"Failure","message":"exit 1"}`), "some", "exit 1 no such thing"},
+		"much standard error": {frames("\x02"+long, "\x02"+long, "\x03"+`{"status":"Failure","message":"exit 1"}`), "", "exit 1 xxx"},
+		"closed":              {append(frames("\x01some"), 0x88, 0), "some", ""},
+		"cut":                 {frames("\x01some")[:4], "", "unexpected EOF"},
+		"endless":             {[]byte{0x82, 127, 0xff, 0, 0, 0, 0, 0, 0, 0}, "", "frame of"},
+		"garbage":             {frames("\x03{"), "", "unexpected end"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, said := execServer(t, test.answer)
+			c, received := execServer(t, test.answer)
 			s, err := c.Exec(t.Context(), "p", "a", "b")
 			if err != nil {
 				t.Fatal(err)
@@ -88,7 +88,7 @@ func TestExec(t *testing.T) {
 			if _, err := io.WriteString(s, "stop"); err != nil {
 				t.Fatal(err)
 			}
-			if got := <-said; got != "\x82\x85\x00\x00\x00\x00\x00stop" {
+			if got := <-received; got != "\x82\x85\x00\x00\x00\x00\x00stop" {
 				t.Errorf("the command reads %q", got)
 			}
 			var out bytes.Buffer

@@ -8,15 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Find returns the object of that type and name, of a namespaced kind the one in liqonet's namespace; nil: there is
-// none.
+// Find returns the object of that type and name; nil if it does not exist. For namespaced kinds, it is in liqonet's
+// namespace.
 func Find[T Object](ctx context.Context, c *Cluster, name string) (found T, err error) {
 	t, err := c.find(ctx, found, c.Namespace, name)
 	found, _ = t.live.(T)
 	return found, err
 }
 
-// All returns the objects of that type which a label selector matches, of a namespaced kind those in liqonet's
+// All returns the objects of that type that match a label selector. For namespaced kinds, they are in liqonet's
 // namespace.
 func All[T Object](ctx context.Context, c *Cluster, selector string) ([]T, error) {
 	var kind T
@@ -28,8 +28,8 @@ func All[T Object](ctx context.Context, c *Cluster, selector string) ([]T, error
 	return all, err
 }
 
-// AllKinds returns the objects in liqonet's namespace that a label selector matches, by kind. unread says of which
-// kinds they could not be read, and why.
+// AllKinds returns the objects in liqonet's namespace that match a label selector, by kind. unread has the errors of
+// the kinds that could not be read.
 func (c *Cluster) AllKinds(ctx context.Context, selector string) (objects map[string][]Object, unread map[string]error) {
 	objects, unread = make(map[string][]Object), make(map[string]error)
 	for _, like := range append(namespacedKinds(), &corev1.Pod{}) {
@@ -44,7 +44,7 @@ func (c *Cluster) AllKinds(ctx context.Context, selector string) (objects map[st
 	return objects, unread
 }
 
-// list lists objects of like's type, which may be a nil pointer.
+// list lists objects of like's type; like may be a nil pointer.
 func (c *Cluster) list(ctx context.Context, like Object, selector string) ([]Object, error) {
 	r, err := c.resource(like, c.Namespace)
 	if err != nil {

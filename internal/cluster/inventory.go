@@ -19,19 +19,18 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// podPage is how many running pods are looked at to see whether a pod CIDR holds what it promises.
+// podPage is the number of running pods that are checked against a discovered pod CIDR.
 const podPage = 500
 
-// inventory is everything that discovery draws its conclusions from. What a cluster does not have, or the
-// user may not read, is empty.
+// inventory has all inputs of the discovery. Objects that do not exist, or that the user may not read, are empty.
 type inventory struct {
 	nodes          corev1.NodeList
-	pods           corev1.PodList // a page of the running ones
-	components     corev1.PodList // the control plane's and kube-proxy, where they run as static pods
+	pods           corev1.PodList // one page of running pods
+	components     corev1.PodList // static pods of the control plane and kube-proxy
 	daemonSets     appsv1.DaemonSetList
 	configMaps     map[types.NamespacedName]*corev1.ConfigMap
 	versions       map[string]bool  // of the API, such as "apps/v1"
-	policies       bool             // the API has ValidatingAdmissionPolicies
+	policies       bool             // the API has kind ValidatingAdmissionPolicy
 	liqo           corev1.Namespace // "liqo"
 	kubernetes     corev1.Service   // default/kubernetes
 	serviceCIDRAPI bool
@@ -44,10 +43,10 @@ type inventory struct {
 	openshiftNetworks unstructured.UnstructuredList
 
 	mu     sync.Mutex
-	unread []string // notes: what could not be read, and why
+	unread []string // notes on sources that could not be read, with the reason
 }
 
-// The ConfigMaps that tell of addresses.
+// The ConfigMaps with address settings.
 var (
 	kubeadmConfig       = types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: "kubeadm-config"}
 	kubeProxyConfig     = types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: "kube-proxy"}
@@ -56,15 +55,15 @@ var (
 	flannelSystemConfig = types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: "kube-flannel-cfg"}
 )
 
-// source is something that an inventory reads.
+// source is one input of an inventory.
 type source struct {
 	what     string
-	optional bool // it may be missing; where the user may not read it, there is a note
+	optional bool // may be missing; without permission to read it, there is a note
 	read     func(context.Context) error
 }
 
-// takeInventory reads everything in parallel.
-func takeInventory(ctx context.Context, c *Cluster) (*inventory, error) {
+// readInventory reads all sources in parallel.
+func (c *Cluster) readInventory(ctx context.Context) (*inventory, error) {
 	inv := &inventory{configMaps: make(map[types.NamespacedName]*corev1.ConfigMap), versions: make(map[string]bool)}
 	if err := read(ctx, c, inv, sources(c, inv)); err != nil {
 		return nil, err
@@ -86,33 +85,33 @@ func read(ctx context.Context, c *Cluster, inv *inventory, sources []source) err
 	})
 }
 
-// sources are what every cluster may have.
-func sources(c *Cluster, inv *inventory) []source {
+// sources returns the sources that every cluster may have.
+func (c *Cluster) sources(inv *inventory) []source {
 	core := c.Kube.CoreV1()
 	every := metav1.ListOptions{}
 	running := metav1.ListOptions{FieldSelector: "status.phase=Running", Limit: podPage}
 	static := metav1.ListOptions{LabelSelector: "component in (kube-apiserver, kube-controller-manager, kube-proxy)"}
 	all := []source{
-		{"nodes", false, listed(&inv.nodes, core.Nodes().List, every)},
-		{"pods", false, listed(&inv.pods, core.Pods(metav1.NamespaceAll).List, running)},
-		{"the control plane's pods", true, listed(&inv.components, core.Pods(metav1.NamespaceSystem).List, static)},
-		{"daemonsets", true, listed(&inv.daemonSets, c.Kube.AppsV1().DaemonSets(metav1.NamespaceAll).List, every)},
-		{"namespace liqo", true, got(&inv.liqo, core.Namespaces().Get, "liqo")},
-		{"service default/kubernetes", true, got(&inv.kubernetes, core.Services(metav1.NamespaceDefault).Get, "kubernetes")},
-		{"ServiceCIDR objects", true, func(ctx context.Context) error { return readServiceCIDRs(ctx, c, inv) }},
-		{"API groups", false, func(ctx context.Context) error { return readVersions(ctx, c, inv) }},
-		{"admission API", true, func(ctx context.Context) error { return readPolicies(ctx, c, inv) }},
+		{"nodes", false, readList(&inv.nodes, core.Nodes().List, every)},
+		{"pods", false, readList(&inv.pods, core.Pods(metav1.NamespaceAll).List, running)},
+		{"the control plane's pods", true, readList(&inv.components, core.Pods(metav1.NamespaceSystem).List, static)},
+		{"daemonsets", true, readList(&inv.daemonSets, c.Kube.AppsV1().DaemonSets(metav1.NamespaceAll).List, every)},
+		{"namespace liqo", true, readObject(&inv.liqo, core.Namespaces().Get, "liqo")},
+		{"service default/kubernetes", true, readObject(&inv.kubernetes, core.Services(metav1.NamespaceDefault).Get, "kubernetes")},
+		{"ServiceCIDR objects", true, func(ctx context.Context) error { return c.readServiceCIDRs(ctx, inv) }},
+		{"API groups", false, func(ctx context.Context) error { return c.readVersions(ctx, inv) }},
+		{"admission API", true, func(ctx context.Context) error { return c.readPolicies(ctx, inv) }},
 	}
 	for _, place := range []types.NamespacedName{kubeadmConfig, kubeProxyConfig, ciliumConfig, flannelConfig, flannelSystemConfig} {
 		inv.configMaps[place] = &corev1.ConfigMap{}
-		read := got(inv.configMaps[place], core.ConfigMaps(place.Namespace).Get, place.Name)
+		read := readObject(inv.configMaps[place], core.ConfigMaps(place.Namespace).Get, place.Name)
 		all = append(all, source{"ConfigMap " + place.String(), true, read})
 	}
 	return all
 }
 
-// listed reads a list.
-func listed[L any](into *L, list func(context.Context, metav1.ListOptions) (*L, error), o metav1.ListOptions) func(context.Context) error {
+// readList returns a function that reads a list.
+func readList[L any](into *L, list func(context.Context, metav1.ListOptions) (*L, error), o metav1.ListOptions) func(context.Context) error {
 	return func(ctx context.Context) error {
 		all, err := list(ctx, o)
 		if err == nil {
@@ -122,8 +121,8 @@ func listed[L any](into *L, list func(context.Context, metav1.ListOptions) (*L, 
 	}
 }
 
-// got reads an object.
-func got[T any](into *T, get func(context.Context, string, metav1.GetOptions) (*T, error), name string) func(context.Context) error {
+// readObject returns a function that reads an object.
+func readObject[T any](into *T, get func(context.Context, string, metav1.GetOptions) (*T, error), name string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		object, err := get(ctx, name, metav1.GetOptions{})
 		if err == nil {
@@ -133,12 +132,12 @@ func got[T any](into *T, get func(context.Context, string, metav1.GetOptions) (*
 	}
 }
 
-// readServiceCIDRs reads the objects in the stable version (Kubernetes 1.33), else in the beta one (1.31).
-func readServiceCIDRs(ctx context.Context, c *Cluster, inv *inventory) error {
-	err := listed(&inv.serviceCIDRs, c.Kube.NetworkingV1().ServiceCIDRs().List, metav1.ListOptions{})(ctx)
+// readServiceCIDRs reads the objects in the stable version (Kubernetes 1.33) or in the beta version (1.31).
+func (c *Cluster) readServiceCIDRs(ctx context.Context, inv *inventory) error {
+	err := readList(&inv.serviceCIDRs, c.Kube.NetworkingV1().ServiceCIDRs().List, metav1.ListOptions{})(ctx)
 	if apierrors.IsNotFound(err) {
 		var beta networkingv1beta1.ServiceCIDRList
-		err = listed(&beta, c.Kube.NetworkingV1beta1().ServiceCIDRs().List, metav1.ListOptions{})(ctx)
+		err = readList(&beta, c.Kube.NetworkingV1beta1().ServiceCIDRs().List, metav1.ListOptions{})(ctx)
 		for _, o := range beta.Items {
 			stable := networkingv1.ServiceCIDR{ObjectMeta: o.ObjectMeta, Spec: networkingv1.ServiceCIDRSpec(o.Spec)}
 			inv.serviceCIDRs.Items = append(inv.serviceCIDRs.Items, stable)
@@ -162,9 +161,9 @@ func readVersions(ctx context.Context, c *Cluster, inv *inventory) error {
 	return nil
 }
 
-// readPolicies finds out whether the stable version of admission policies is there (Kubernetes 1.30). Everybody may
-// ask which resources an API has.
-func readPolicies(ctx context.Context, c *Cluster, inv *inventory) error {
+// readPolicies checks whether the API has the stable version of admission policies (Kubernetes 1.30). Every user may
+// list the resources of an API.
+func (c *Cluster) readPolicies(ctx context.Context, inv *inventory) error {
 	client := discovery.ToServerResourcesInterfaceWithContext(c.Kube.Discovery())
 	list, err := client.ServerResourcesForGroupVersionWithContext(ctx, admissionv1.SchemeGroupVersion.String())
 	if err != nil {
@@ -176,8 +175,8 @@ func readPolicies(ctx context.Context, c *Cluster, inv *inventory) error {
 	return nil
 }
 
-// networkSources are custom resources of CNIs, in the first version of each that the API serves.
-func networkSources(c *Cluster, inv *inventory) (all []source) {
+// networkSources returns the custom resources of CNIs, in the first version of each that the API serves.
+func (c *Cluster) networkSources(inv *inventory) (all []source) {
 	for _, kind := range []struct {
 		into     *unstructured.UnstructuredList
 		plural   string
@@ -195,7 +194,7 @@ func networkSources(c *Cluster, inv *inventory) (all []source) {
 		}
 		version, _ := schema.ParseGroupVersion(kind.versions[i]) // a constant
 		list := c.Dynamic.Resource(version.WithResource(kind.plural)).List
-		all = append(all, source{kind.plural + "." + version.Group, true, listed(kind.into, list, metav1.ListOptions{})})
+		all = append(all, source{kind.plural + "." + version.Group, true, readList(kind.into, list, metav1.ListOptions{})})
 	}
 	return all
 }

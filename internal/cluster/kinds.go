@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// client is what the typed client of every kind offers: T is a pointer to the object, L to its list.
+// client has the methods of every kind's typed client. T is a pointer to the object, L to its list.
 type client[T Object, L runtime.Object] interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (T, error)
 	List(ctx context.Context, o metav1.ListOptions) (L, error)
@@ -30,7 +30,7 @@ type client[T Object, L runtime.Object] interface {
 	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
 }
 
-// resource is a client whose object type is known at run time only.
+// resource is a client whose object type is known only at run time.
 type resource interface {
 	get(ctx context.Context, name string) (Object, error)
 	list(ctx context.Context, o metav1.ListOptions) ([]Object, string, error)
@@ -42,7 +42,7 @@ type resource interface {
 	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
 }
 
-// erased is a resource made of a typed client.
+// erased converts a typed client to a resource.
 type erased[T Object, L runtime.Object] struct{ client[T, L] }
 
 func erase[T Object, L runtime.Object](c client[T, L]) resource { return erased[T, L]{c} }
@@ -51,7 +51,7 @@ func (e erased[T, L]) get(ctx context.Context, name string) (Object, error) {
 	return e.Get(ctx, name, metav1.GetOptions{})
 }
 
-// list returns the objects and the resource version from which a watch continues.
+// list returns the objects and the resource version at which a watch continues.
 func (e erased[T, L]) list(ctx context.Context, o metav1.ListOptions) ([]Object, string, error) {
 	list, err := e.List(ctx, o)
 	if err != nil {
@@ -73,7 +73,7 @@ func (e erased[T, L]) list(ctx context.Context, o metav1.ListOptions) ([]Object,
 	return all, about.GetResourceVersion(), err
 }
 
-// create makes an object, which must be of the client's type.
+// create creates an object, which must be of the client's type.
 func (e erased[T, L]) create(ctx context.Context, o Object) (Object, error) {
 	typed, ok := o.(T)
 	if !ok {
@@ -92,8 +92,8 @@ func (e erased[T, L]) patch(ctx context.Context, name string, data []byte) (Obje
 	return e.Patch(ctx, name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: FieldManager})
 }
 
-// resource returns the client for objects of o's type in a namespace, which cluster-wide kinds ignore. Only
-// o's type counts: it may be a nil pointer.
+// resource returns the client for objects of o's type in a namespace; cluster-wide kinds ignore the namespace. Only o's
+// type is used: it may be a nil pointer.
 func (c *Cluster) resource(o Object, namespace string) (resource, error) {
 	r := c.namespaced(o, namespace)
 	if r == nil {
@@ -144,7 +144,7 @@ func (c *Cluster) namespaced(o Object, namespace string) resource {
 	return nil
 }
 
-// clusterWide returns the client for objects of o's type; nil for kinds that live in namespaces.
+// clusterWide returns the client for objects of o's type; nil for namespaced kinds.
 func (c *Cluster) clusterWide(o Object) resource {
 	core, rbac, admission := c.Kube.CoreV1(), c.Kube.RbacV1(), c.Kube.AdmissionregistrationV1()
 	switch o.(type) {
@@ -164,7 +164,7 @@ func (c *Cluster) clusterWide(o Object) resource {
 	return nil
 }
 
-// namespacedKinds are the kinds of which liqonet has objects in its namespace.
+// namespacedKinds are the kinds of the objects that liqonet creates in its namespace.
 func namespacedKinds() []Object {
 	return []Object{
 		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}, &corev1.ConfigMap{}, &corev1.Secret{},
@@ -173,8 +173,8 @@ func namespacedKinds() []Object {
 	}
 }
 
-// kindOf returns the group, version and kind of an object by its Go type; of a type that is none of the API's, its
-// name.
+// kindOf returns the group, version and kind of an object by its Go type; for types that are not in the API, the name
+// of the Go type.
 func kindOf(o Object) schema.GroupVersionKind {
 	kinds, _, err := scheme.Scheme.ObjectKinds(o)
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Live are objects of a cluster as they are, to compare wanted ones with.
+// Live has the observed objects of a cluster, to be compared with desired ones.
 type Live struct {
 	objects map[string]Object // by operand, without the namespace
-	unread  map[string]bool   // kinds, and names of cluster-wide objects, that the user may not read
+	unread  map[string]bool   // kinds and names of cluster-wide objects that the user may not read
 }
 
-// ReadLive reads all objects of some kinds in liqonet's namespace, and cluster-wide ones by their names. What the user
-// may not read is left out: nothing is said of it.
+// ReadLive reads all objects of some kinds in liqonet's namespace, and cluster-wide ones by name. Objects that the user
+// may not read are omitted, and Compare does not report them.
 func (c *Cluster) ReadLive(ctx context.Context, kinds, named []Object) (Live, error) {
 	live := Live{make(map[string]Object), make(map[string]bool)}
 	var mu sync.Mutex
@@ -39,7 +39,7 @@ func (c *Cluster) ReadLive(ctx context.Context, kinds, named []Object) (Live, er
 	return live, err
 }
 
-// readLive reads a cluster-wide object; where it has no name, all of its kind in liqonet's namespace.
+// readLive reads a cluster-wide object; for one without a name, all objects of its kind in liqonet's namespace.
 func (c *Cluster) readLive(ctx context.Context, like Object) ([]Object, error) {
 	if like.GetName() == "" {
 		return c.list(ctx, like, "")
@@ -51,11 +51,11 @@ func (c *Cluster) readLive(ctx context.Context, like Object) ([]Object, error) {
 	return []Object{t.live}, err
 }
 
-// Object returns the object of the same kind and name; nil: there is none.
+// Object returns the object of the same kind and name; nil if it does not exist.
 func (l Live) Object(like Object) Object { return l.objects[title(like)] }
 
-// Compare says how the object is not as wanted, such as "Role gateway-b is missing"; "" if it is, or is not known.
-// Without contents only labels are compared.
+// Compare describes how the observed object differs from the desired one, such as "Role gateway-b is missing"; "" if it
+// does not differ or could not be read. Without contents, only labels are compared.
 func (l Live) Compare(want Object, contents bool) string {
 	name := title(want)
 	if l.unread[kindOf(want).Kind] || l.unread[name] {
@@ -79,5 +79,5 @@ func onlyLabels(fields map[string]any) map[string]any {
 	return map[string]any{"metadata": map[string]any{"labels": metadata(fields)["labels"]}}
 }
 
-// title is such as "Role gateway-b"; without a name it is the kind.
+// title returns a text such as "Role gateway-b", or the kind for an object without a name.
 func title(o Object) string { return strings.TrimSpace(kindOf(o).Kind + " " + o.GetName()) }

@@ -15,22 +15,22 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// TestLive: what is missing and what differs is told, and what others or the API server have added is not.
+// TestLive: Compare reports missing and differing objects, and ignores additions by other owners or the API server.
 func TestLive(t *testing.T) {
 	meta := ourMeta("x")
 	want := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}}
 	service := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Selector: map[string]string{"a": "b"}}}
 	for name, test := range map[string]struct {
 		change func(*rbacv1.Role, *corev1.Service)
-		want   string // of the Role, with its contents
-		labels string // of the Role, by its labels alone
+		want   string // for the Role, with contents
+		labels string // for the Role, labels only
 	}{
-		"as wanted": {func(*rbacv1.Role, *corev1.Service) {}, "", ""},
-		"others' fields": {func(r *rbacv1.Role, s *corev1.Service) {
+		"as desired": {func(*rbacv1.Role, *corev1.Service) {}, "", ""},
+		"foreign fields": {func(r *rbacv1.Role, s *corev1.Service) {
 			r.Annotations, r.Labels["theirs"] = map[string]string{"x": "y"}, "x"
 			s.Spec.ClusterIP = "10.96.0.7"
 		}, "", ""},
-		"a verb more":     {func(r *rbacv1.Role, _ *corev1.Service) { r.Rules[0].Verbs = []string{"get", "delete"} }, "rules[0].verbs", ""},
+		"additional verb": {func(r *rbacv1.Role, _ *corev1.Service) { r.Rules[0].Verbs = []string{"get", "delete"} }, "rules[0].verbs", ""},
 		"another verb":    {func(r *rbacv1.Role, _ *corev1.Service) { r.Rules[0].Verbs[0] = "list" }, `rules[0].verbs[0]: "list", want "get"`, ""},
 		"no rules":        {func(r *rbacv1.Role, _ *corev1.Service) { r.Rules = nil }, "rules: none", ""},
 		"another label":   {func(r *rbacv1.Role, _ *corev1.Service) { r.Labels["liqonet.io/component"] = "y" }, "metadata.labels", "metadata.labels"},
@@ -58,7 +58,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestLiveUnread: of what the user may not read nothing is said.
+// TestLiveUnread: Compare reports nothing for objects that the user may not read.
 func TestLiveUnread(t *testing.T) {
 	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
 	kube.PrependReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {

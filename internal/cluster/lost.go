@@ -9,8 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Lost reports whether an error says that an API server could not be reached or could not answer just now, and not
-// what it answers: the same request may succeed a little later.
+// Lost reports whether an error means that an API server could not be reached or could not answer at present, as
+// opposed to an error response. The same request may succeed later.
 func Lost(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false

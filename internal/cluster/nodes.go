@@ -10,7 +10,7 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// nodeBlock is the length, in bits, of the ranges in which node addresses are taken together.
+// nodeBlock is the prefix length of the ranges that are assumed around node addresses.
 const nodeBlock = 24
 
 // usableNodes returns the nodes that can run the node helper: Linux, with a kubelet and an IPv4 address.
@@ -18,7 +18,7 @@ func (q *question) usableNodes() []Node {
 	var nodes []Node
 	for i := range q.inv.nodes.Items {
 		object := &q.inv.nodes.Items[i]
-		if reason := leftOut(object); reason != "" {
+		if reason := exclusionReason(object); reason != "" {
 			q.note("skipping node %s: %s", object.Name, reason)
 			continue
 		}
@@ -42,11 +42,11 @@ func (q *question) usableNodes() []Node {
 }
 
 // RunsHelpers reports whether a node can run the node helper.
-func RunsHelpers(node *corev1.Node) bool { return leftOut(node) == "" }
+func RunsHelpers(node *corev1.Node) bool { return exclusionReason(node) == "" }
 
-// leftOut returns why a node cannot run the node helper; "" if it can. The node DaemonSet's affinity says the
-// same.
-func leftOut(node *corev1.Node) string {
+// exclusionReason returns the reason why a node cannot run the node helper; "" if it can. It matches the affinity of
+// the node DaemonSet.
+func exclusionReason(node *corev1.Node) string {
 	switch {
 	case node.Labels[corev1.LabelOSStable] != "" && node.Labels[corev1.LabelOSStable] != string(corev1.Linux):
 		return "it runs " + node.Labels[corev1.LabelOSStable]
@@ -65,12 +65,12 @@ func Ready(node *corev1.Node) bool {
 	})
 }
 
-// nodeNetworks returns ranges that hold the nodes' addresses, so that remapped ranges keep away from them.
-// The API does not have the netmasks of nodes: the /24 around each address is taken, neighbours merged, which
-// leaves room for nodes that join. Where that block would run into pods or Services, as in networks cut
-// finer, only the address itself is.
+// nodeNetworks returns ranges that contain the nodes' addresses, so that remapped ranges do not overlap them. The API
+// does not have the nodes' netmasks: the /24 around each address is assumed, and neighbours are merged, which leaves
+// room for nodes that join. Where the /24 would overlap pods or Services, as in networks with smaller subnets, only the
+// address itself is used.
 func (q *question) nodeNetworks(pods Ranges) (Ranges, error) {
-	return q.ranges(wanted{
+	return q.ranges(rangeQuery{
 		what: "node network", flag: "node-network", given: q.overrides.NodeNetworks,
 		stray:   func([]netip.Prefix) string { return "" },
 		unknown: "no node has an internal IPv4 address",
@@ -93,7 +93,7 @@ func (q *question) nodeBlocks(pods Ranges) Ranges {
 	return Ranges{Prefixes: cidr.Merged(blocks), Source: "node addresses"}
 }
 
-// addresses returns the IPv4 addresses among texts, each once.
+// addresses returns the IPv4 addresses in texts, without duplicates.
 func addresses(texts ...string) []netip.Addr {
 	var all []netip.Addr
 	for _, text := range texts {

@@ -10,17 +10,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Permission is one thing that the user must be allowed to do.
+// Permission is one operation that the user must be allowed to do.
 type Permission struct {
 	Verb        string
-	Group       string // "" is the core group
+	Group       string // "": the core group
 	Resource    string // plural
 	Subresource string
-	Namespace   string // "" is cluster-wide
-	Name        string // "" is any
+	Namespace   string // "": cluster-wide
+	Name        string // "": any
 }
 
-// String is such as "create daemonsets.apps in namespace liqonet".
+// String returns a text such as "create daemonsets.apps in namespace liqonet".
 func (p Permission) String() string {
 	text := p.Verb + " " + p.Resource
 	if p.Group != "" {
@@ -38,7 +38,7 @@ func (p Permission) String() string {
 	return text
 }
 
-// Permissions are those that rules of a role give in a namespace, "" for all of the cluster.
+// Permissions returns the permissions that the rules of a role grant in a namespace; "" for the whole cluster.
 func Permissions(rules []rbacv1.PolicyRule, namespace string) []Permission {
 	var all []Permission
 	for _, rule := range rules {
@@ -60,7 +60,7 @@ func Permissions(rules []rbacv1.PolicyRule, namespace string) []Permission {
 	return all
 }
 
-// DiscoveryPermissions are what Discover cannot do without.
+// DiscoveryPermissions are the permissions that Discover requires.
 func DiscoveryPermissions() []Permission {
 	return []Permission{
 		{Verb: "get", Resource: "namespaces", Name: metav1.NamespaceSystem},
@@ -69,7 +69,7 @@ func DiscoveryPermissions() []Permission {
 	}
 }
 
-// PermissionError lists everything that the user is not allowed to do.
+// PermissionError lists all permissions that the user lacks.
 type PermissionError struct {
 	Context string
 	Missing []Permission
@@ -83,13 +83,13 @@ func (e *PermissionError) Error() string {
 	return fmt.Sprintf("check permissions in cluster %q: not allowed: %s", e.Context, strings.Join(lines, "; "))
 }
 
-// Hint says who can help, and how.
+// Hint suggests how an administrator can grant the permissions.
 func (e *PermissionError) Hint() string {
 	return "an administrator gives the rights: see liqoctl network role --help; kubectl auth can-i --list --context " + ShellWord(e.Context) + " shows yours"
 }
 
-// CheckPermissions asks the API server for each permission, in parallel. If some are missing the error is a
-// *PermissionError with all of them, in the order asked for.
+// CheckPermissions checks each permission at the API server, in parallel. If some are missing, the error is a
+// *PermissionError with all of them, in the order of the arguments.
 func (c *Cluster) CheckPermissions(ctx context.Context, permissions []Permission) error {
 	allowed := make([]bool, len(permissions))
 	err := each(ctx, permissions, func(ctx context.Context, i int, p Permission) (err error) {

@@ -13,11 +13,11 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// podCIDRs returns the ranges from which pods get their addresses. Sources are asked in the order of how close
-// they are to the address given: what the CNI itself is configured with, then what the components were
-// started with, last the ranges of the nodes. The first counts in which all running pods lie.
+// podCIDRs returns the ranges from which pods get their addresses. The sources are ordered by how directly they
+// determine the addresses: the configuration of the CNI, then the flags of the components, last the ranges of the
+// nodes. The first source that contains all running pods applies.
 func (q *question) podCIDRs() (Ranges, error) {
-	return q.ranges(wanted{
+	return q.ranges(rangeQuery{
 		what: "pod CIDR", flag: "pod-cidr", given: q.overrides.PodCIDRs, stray: q.strayPod, effect: ": it will not be reached",
 		unknown: "no CNI resource, component or node has it",
 		sources: []func() Ranges{
@@ -25,7 +25,7 @@ func (q *question) podCIDRs() (Ranges, error) {
 			func() Ranges {
 				return q.configured("kubeadm ConfigMap", kubeadmConfig, "ClusterConfiguration", "networking", "podSubnet")
 			},
-			// The controller manager cuts the nodes' podCIDRs from its range.
+			// The controller manager allocates the nodes' podCIDRs from its range.
 			func() Ranges { return q.argument("--cluster-cidr", "kube-controller-manager", "kube-proxy") },
 			func() Ranges {
 				return q.configured("kube-proxy ConfigMap clusterCIDR", kubeProxyConfig, "config.conf", "clusterCIDR")
@@ -36,8 +36,8 @@ func (q *question) podCIDRs() (Ranges, error) {
 	})
 }
 
-// strayPod names a running pod whose address is outside the ranges; "" if there is none. Pods that share a
-// node's network do not count, nor those of virtual nodes.
+// strayPod returns a running pod whose address is outside the ranges; "" if there is none. It ignores pods in the host
+// network and those on virtual nodes.
 func (q *question) strayPod(prefixes []netip.Prefix) string {
 	known := make(map[string]bool)
 	for _, node := range q.nodes {
@@ -66,7 +66,7 @@ func PodAddresses(pod *corev1.Pod) []netip.Addr {
 	return addresses(append(texts, pod.Status.PodIP)...)
 }
 
-// nodePods infers the range from those that the API gives its nodes.
+// nodePods infers the range from the podCIDRs of the nodes.
 func (q *question) nodePods() Ranges {
 	var all []netip.Prefix
 	for _, node := range q.nodes {
@@ -75,11 +75,11 @@ func (q *question) nodePods() Ranges {
 	return q.inferred("node podCIDRs", all)
 }
 
-// inferred guesses the cluster's range from those of its nodes, for which there is no better rule than this:
-// the prefix that covers them all, widened to a /16 as far as it stays clear of Services and node addresses.
-// Too narrow a guess would leave out nodes that join later; too wide a one makes conflicts that are none, so
-// that a range nobody uses is translated. If even the covering prefix meets Services or node addresses the
-// nodes' ranges have nothing in common, and nothing is guessed.
+// inferred estimates the cluster's range from those of its nodes, for which there is no better rule: the prefix that
+// covers them all, widened to at most a /16 that does not overlap Services or node addresses. An estimate that is too
+// narrow excludes nodes that join later. One that is too wide causes conflicts with unused ranges, and needless
+// remapping. If the covering prefix itself overlaps Services or node addresses, the nodes' ranges are unrelated, and
+// there is no result.
 func (q *question) inferred(source string, ranges []netip.Prefix) Ranges {
 	if len(ranges) == 0 {
 		return Ranges{}
@@ -100,9 +100,9 @@ func (q *question) inferred(source string, ranges []netip.Prefix) Ranges {
 	return Ranges{Prefixes: []netip.Prefix{guess}, Source: source}
 }
 
-// calicoPods reads Calico's pools for workloads.
+// calicoPods returns the ranges of Calico's pools for workloads.
 func (q *question) calicoPods() Ranges {
-	if !q.mayBe("calico", "canal") {
+	if !q.cniMayBe("calico", "canal") {
 		return Ranges{}
 	}
 	var names []string
@@ -121,11 +121,11 @@ func (q *question) calicoPods() Ranges {
 	return Ranges{Prefixes: cidr.Merged(prefixes), Source: "Calico IPPool " + strings.Join(names, ", ")}
 }
 
-// ciliumPods reads the pools of Cilium's own address management. In its mode "kubernetes" Cilium takes the
-// nodes' podCIDRs, in its cloud modes addresses of the cloud's network: those are for other sources.
+// ciliumPods returns the ranges of the pools of Cilium's own address management. In its mode "kubernetes" Cilium uses
+// the nodes' podCIDRs, in its cloud modes addresses of the cloud's network. Other sources have those.
 func (q *question) ciliumPods() Ranges {
 	config := q.inv.configMaps[ciliumConfig].Data
-	if config == nil || !q.mayBe("cilium") {
+	if config == nil || !q.cniMayBe("cilium") {
 		return Ranges{}
 	}
 	switch config["ipam"] {
@@ -133,7 +133,7 @@ func (q *question) ciliumPods() Ranges {
 		if r := q.parsed("cilium-config cluster-pool-ipv4-cidr", config["cluster-pool-ipv4-cidr"]); len(r.Prefixes) > 0 {
 			return r
 		}
-		const source = "CiliumNode podCIDRs" // that Cilium gave its nodes
+		const source = "CiliumNode podCIDRs" // assigned by Cilium
 		_, cidrs := fieldOf(q.inv.ciliumNodes, "spec", "ipam", "podCIDRs")
 		return q.inferred(source, q.parse(source, cidrs...))
 	case "multi-pool":
@@ -143,7 +143,7 @@ func (q *question) ciliumPods() Ranges {
 	return Ranges{}
 }
 
-// fieldOf returns the names of custom resources, and all texts that they have in a field.
+// fieldOf returns the names of custom resources, and all texts in a field of them.
 func fieldOf(list unstructured.UnstructuredList, path ...string) (names, texts []string) {
 	for _, o := range list.Items {
 		some, _, _ := unstructured.NestedStringSlice(o.Object, path...)
@@ -152,9 +152,9 @@ func fieldOf(list unstructured.UnstructuredList, path ...string) (names, texts [
 	return names, texts
 }
 
-// flannelPods reads the network that flannel refuses to leave.
+// flannelPods returns the network to which flannel is restricted.
 func (q *question) flannelPods() Ranges {
-	if !q.mayBe("flannel", "canal") {
+	if !q.cniMayBe("flannel", "canal") {
 		return Ranges{}
 	}
 	for _, place := range []types.NamespacedName{flannelConfig, flannelSystemConfig} {

@@ -6,8 +6,8 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// widest is the length, in bits, to which a range that is inferred from those of nodes is widened. Clusters
-// give their pods a /16 as a rule (kubeadm with flannel, k3s, kind, AKS), each node a /24 of it.
+// widest is the prefix length to which an inferred range is widened. Most clusters use a /16 for pods (kubeadm with
+// flannel, k3s, kind, AKS), and a /24 of it for each node.
 const widest = 16
 
 // covering returns the longest prefix that contains all others. There must be at least one.
@@ -21,7 +21,8 @@ func covering(prefixes []netip.Prefix) netip.Prefix {
 	return p
 }
 
-// widened returns p, or the widest range around it that is not wider than a /16 and overlaps none of taken.
+// widened returns the widest range around p that is not wider than a /16 and overlaps none of taken; p if there is
+// none.
 func widened(p netip.Prefix, taken []netip.Prefix) netip.Prefix {
 	for p.Bits() > widest {
 		wider := netip.PrefixFrom(p.Addr(), p.Bits()-1).Masked()

@@ -47,7 +47,7 @@ func TestParsePrefixes(t *testing.T) {
 	}
 }
 
-// A configuration may hold anything: what is returned are masked IPv4 prefixes, none within another.
+// FuzzParsePrefixes: for any text, the result has masked IPv4 prefixes that do not contain each other.
 func FuzzParsePrefixes(f *testing.F) {
 	f.Add("10.0.0.0/8, 10.1.2.3/16")
 	f.Add("::/0,0.0.0.0/0")

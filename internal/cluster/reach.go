@@ -7,8 +7,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// ReachError says that an API server did not answer as one. Every request of a Cluster that ends without an answer
-// has it in its error, unless the caller has ended it.
+// ReachError reports that an API server could not be reached. The error of every request of a Cluster that ends without
+// a response contains it, unless the caller cancelled the request.
 type ReachError struct {
 	Context, Host string
 	Err           error
@@ -21,23 +21,23 @@ func (e *ReachError) Error() string {
 // Unwrap returns the cause.
 func (e *ReachError) Unwrap() error { return e.Err }
 
-// Hint names the command that shows whether the cluster is at fault or liqoctl.
+// Hint suggests the command that shows whether the cluster or liqoctl is at fault.
 func (e *ReachError) Hint() string {
-	if e.Context == "" { // a cluster that flags name without a context, or the one around this process
+	if e.Context == "" { // the cluster was selected without a context, or is the one around this process
 		return "try: kubectl version"
 	}
 	return fmt.Sprintf("try: kubectl --context %s version", ShellWord(e.Context))
 }
 
-// reaching is a transport whose errors say which cluster was not reached.
-type reaching struct {
+// reachTransport adds the cluster to the errors of a transport.
+type reachTransport struct {
 	next          http.RoundTripper
 	context, host string
 }
 
-// RoundTrip implements http.RoundTripper. An end of the connection in place of an answer stays as it is: client-go
-// compares such an error, to ask again.
-func (r *reaching) RoundTrip(q *http.Request) (*http.Response, error) {
+// RoundTrip implements http.RoundTripper. It does not change the error of a connection that ended without a response:
+// client-go compares this error to retry.
+func (r *reachTransport) RoundTrip(q *http.Request) (*http.Response, error) {
 	answer, err := r.next.RoundTrip(q)
 	if err == nil || q.Context().Err() != nil || utilnet.IsProbableEOF(err) {
 		return answer, err
@@ -45,5 +45,5 @@ func (r *reaching) RoundTrip(q *http.Request) (*http.Response, error) {
 	return answer, &ReachError{Context: r.context, Host: r.host, Err: err}
 }
 
-// WrappedRoundTripper implements utilnet.RoundTripperWrapper, by which client-go closes idle connections.
-func (r *reaching) WrappedRoundTripper() http.RoundTripper { return r.next }
+// WrappedRoundTripper implements utilnet.RoundTripperWrapper, which client-go uses to close idle connections.
+func (r *reachTransport) WrappedRoundTripper() http.RoundTripper { return r.next }

@@ -15,13 +15,13 @@ import (
 // failedCreate is the reason of events for pods that a controller could not create.
 const failedCreate = "FailedCreate"
 
-// combined begins the message of an event that client-go aggregated from several similar ones.
+// combined is the message prefix of an event that client-go aggregated from similar ones.
 const combined = "(combined from similar events): "
 
-// refusalPause is the interval of reading events.
+// refusalPause is the interval between reads of the events.
 const refusalPause = time.Second
 
-// refusalHints are the advice for pods that were not created, by a part of the API server's message.
+// refusalHints are the hints for pods that were not created, by a part of the API server's message.
 var refusalHints = []struct{ words, hint string }{
 	{"violates PodSecurity", "pods of liqonet need the level privileged (host network, CAP_NET_ADMIN): " +
 		"kubectl label --overwrite namespace NAMESPACE pod-security.kubernetes.io/enforce=privileged"},
@@ -33,7 +33,7 @@ var refusalHints = []struct{ words, hint string }{
 	{"denied", "exempt the namespace of liqonet from what refuses its pods"},
 }
 
-// refusalHint is the advice for a pod that was not created; "" if there is none.
+// refusalHint returns the hint for a pod that was not created; "" if there is none.
 func refusalHint(message string) string {
 	for _, h := range refusalHints {
 		if strings.Contains(message, h.words) {
@@ -43,7 +43,7 @@ func refusalHint(message string) string {
 	return ""
 }
 
-// refusals are the events in liqonet's namespace for pods that were not created.
+// refusals returns the events in liqonet's namespace for pods that were not created.
 func (c *Cluster) refusals(ctx context.Context) ([]corev1.Event, error) {
 	events, err := c.Kube.CoreV1().Events(c.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + failedCreate})
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *Cluster) refusals(ctx context.Context) ([]corev1.Event, error) {
 	return slices.DeleteFunc(events.Items, func(e corev1.Event) bool { return e.Reason != failedCreate }), nil
 }
 
-// newestRefusal is the problem in the newest of the events, and its time; nil if there are none.
+// newestRefusal returns the problem in the newest event, and its time; nil if there are no events.
 func newestRefusal(events []corev1.Event) (*PodError, time.Time) {
 	if len(events) == 0 {
 		return nil, time.Time{}
@@ -62,9 +62,9 @@ func newestRefusal(events []corev1.Event) (*PodError, time.Time) {
 	return &PodError{Pod: "of " + owner.Kind + " " + owner.Name, Reason: newest.Reason, Message: strings.TrimPrefix(newest.Message, combined)}, newest.LastTimestamp.Time
 }
 
-// watchRefusals gives up when pods that the label selector matches are refused for some seconds. Earlier events do not
-// count: a user who has removed the cause runs the same command again, and controllers retry. Without the right to read
-// events, the wait lasts until its timeout.
+// watchRefusals gives up when the creation of pods that match the label selector is rejected for some seconds. It
+// ignores earlier events: a user who has removed the cause runs the same command again, and controllers retry. Without
+// permission to read events, the wait lasts until its timeout.
 func (c *Cluster) watchRefusals(ctx context.Context, selector string, giveUp context.CancelCauseFunc) {
 	before, err := c.refusals(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *Cluster) watchRefusals(ctx context.Context, selector string, giveUp con
 	}
 	tick := time.NewTicker(refusalPause)
 	defer tick.Stop()
-	var since time.Time // when a refusal was first seen
+	var since time.Time // time of the first rejection
 	for {
 		select {
 		case <-ctx.Done():
@@ -95,11 +95,12 @@ func (c *Cluster) watchRefusals(ctx context.Context, selector string, giveUp con
 	}
 }
 
-// refusal returns why the newest pod was refused, if that is not known yet and no pod was created since; nil otherwise.
+// refusal returns the reason why the newest pod was rejected, if it is not known yet and no pod was created since; nil
+// otherwise.
 func (c *Cluster) refusal(ctx context.Context, selector string, known map[types.UID]string) *PodError {
 	events, err := c.refusals(ctx)
 	if err != nil {
-		return nil //nolint:nilerr // asked again in a moment
+		return nil //nolint:nilerr // retried shortly
 	}
 	problem, at := newestRefusal(slices.DeleteFunc(events, func(e corev1.Event) bool { return known[e.UID] == e.ResourceVersion }))
 	if problem == nil {

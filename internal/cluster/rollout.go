@@ -7,9 +7,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// WaitDaemonSet waits until a DaemonSet has ready pods of its newest version on so many nodes, or on all that it
-// chooses. It chooses nodes that are not Ready, too, and would not be complete with them. The bell says that nodes has
-// another answer.
+// WaitDaemonSet waits until a DaemonSet has ready pods of its newest version on the given number of nodes, or on all
+// nodes that it selects if these are fewer. The number is needed because a DaemonSet selects nodes that are not Ready
+// as well and would not become complete. The bell rings when the result of nodes changes.
 func (c *Cluster) WaitDaemonSet(ctx context.Context, name string, nodes func() int, again *Bell) error {
 	what := fmt.Sprintf("DaemonSet %s/%s", c.Namespace, name)
 	return Wait(ctx, c, Selection{Name: name, Again: again}, what, func(all []*appsv1.DaemonSet) (string, error) {
@@ -28,9 +28,9 @@ func (c *Cluster) WaitDaemonSet(ctx context.Context, name string, nodes func() i
 	})
 }
 
-// WaitDeployment waits until all pods of the Deployment's newest version are ready and no older one is left. FailFast
-// ends it if pods are refused: the Deployment's condition ReplicaFailure remains for a while after the cause was
-// removed.
+// WaitDeployment waits until all pods of the Deployment's newest version are ready and no older pod is left. It does
+// not use the Deployment's condition ReplicaFailure, which remains for some time after the cause was removed: FailFast
+// ends the wait if pods are rejected.
 func (c *Cluster) WaitDeployment(ctx context.Context, name string) error {
 	what := fmt.Sprintf("Deployment %s/%s", c.Namespace, name)
 	return Wait(ctx, c, Named(name), what, func(all []*appsv1.Deployment) (string, error) {

@@ -8,10 +8,10 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// serviceCIDRs returns the ranges of Service addresses. ServiceCIDR objects come first: only they have ranges
-// that were added later.
+// serviceCIDRs returns the ranges of Service addresses. ServiceCIDR objects come first: only they contain ranges that
+// were added later.
 func (q *question) serviceCIDRs() (Ranges, error) {
-	return q.ranges(wanted{
+	return q.ranges(rangeQuery{
 		what: "service CIDR", flag: "service-cidr", given: q.overrides.ServiceCIDRs, stray: q.strayService,
 		unknown: "no ServiceCIDR object or component has it",
 		sources: []func() Ranges{
@@ -27,7 +27,7 @@ func (q *question) serviceCIDRs() (Ranges, error) {
 	})
 }
 
-// strayService names Service default/kubernetes if its address is outside the ranges; "" otherwise.
+// strayService returns Service default/kubernetes if its address is outside the ranges; "" otherwise.
 func (q *question) strayService(prefixes []netip.Prefix) string {
 	a, err := netip.ParseAddr(q.inv.kubernetes.Spec.ClusterIP)
 	if err != nil || !a.Is4() || cidr.Contains(prefixes, a) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// hostile would do more than name a context.
+// hostile is a context name that contains shell commands.
 const hostile = "a; touch /tmp/x && `id` $(id) \"$HOME\" 'b' \\ \n* ~ #c"
 
 func TestShellWord(t *testing.T) {
@@ -27,7 +27,7 @@ func TestShellWord(t *testing.T) {
 	}
 }
 
-// TestHintsAreOneCommand: what a hint has users run is what it says, whatever a context is called.
+// TestHintsAreOneCommand: the command in a hint is a single command for any context name.
 func TestHintsAreOneCommand(t *testing.T) {
 	for _, e := range []interface{ Hint() string }{
 		&ReachError{Context: hostile, Err: errors.New("refused")}, &PermissionError{Context: hostile},
