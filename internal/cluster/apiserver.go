@@ -32,7 +32,7 @@ const lookupTimeout = 2 * time.Second
 // APIServers returns the IPv4 addresses of the cluster's API servers: the endpoints of Service default/kubernetes, and
 // the address in the kubeconfig. A name in the kubeconfig is resolved on this machine, which may yield other addresses
 // than in the cluster. A name that does not resolve is ignored.
-func (c *Cluster) APIServers(ctx context.Context) ([]netip.Addr, error) {
+func APIServers(ctx context.Context, c *Cluster) ([]netip.Addr, error) {
 	var texts []string
 	slice, err := c.Kube.DiscoveryV1().EndpointSlices(corev1.NamespaceDefault).Get(ctx, apiServerSlice, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -53,7 +53,7 @@ func (c *Cluster) APIServers(ctx context.Context) ([]netip.Addr, error) {
 }
 
 // hostAddresses returns the addresses of the API server in the kubeconfig.
-func (c *Cluster) hostAddresses(ctx context.Context) []netip.Addr {
+func hostAddresses(ctx context.Context, c *Cluster) []netip.Addr {
 	u, err := url.Parse(c.host)
 	if err != nil || u.Hostname() == "" {
 		return nil

@@ -75,8 +75,8 @@ func (e *MissingError) Hint() string { return "set it with " + e.Flag }
 
 // Discover reads the addresses of the cluster from the sources that distributions provide. For a value that it cannot
 // find, it returns a *MissingError with the flag to use.
-func (c *Cluster) Discover(ctx context.Context, o Overrides) (Discovery, error) {
-	inv, err := c.readInventory(ctx)
+func Discover(ctx context.Context, c *Cluster, o Overrides) (Discovery, error) {
+	inv, err := readInventory(ctx, c)
 	if err != nil {
 		return Discovery{}, err
 	}

@@ -63,7 +63,7 @@ type source struct {
 }
 
 // readInventory reads all sources in parallel.
-func (c *Cluster) readInventory(ctx context.Context) (*inventory, error) {
+func readInventory(ctx context.Context, c *Cluster) (*inventory, error) {
 	inv := &inventory{configMaps: make(map[types.NamespacedName]*corev1.ConfigMap), versions: make(map[string]bool)}
 	if err := read(ctx, c, inv, sources(c, inv)); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func read(ctx context.Context, c *Cluster, inv *inventory, sources []source) err
 }
 
 // sources returns the sources that every cluster may have.
-func (c *Cluster) sources(inv *inventory) []source {
+func sources(c *Cluster, inv *inventory) []source {
 	core := c.Kube.CoreV1()
 	every := metav1.ListOptions{}
 	running := metav1.ListOptions{FieldSelector: "status.phase=Running", Limit: podPage}
@@ -98,9 +98,9 @@ func (c *Cluster) sources(inv *inventory) []source {
 		{"daemonsets", true, readList(&inv.daemonSets, c.Kube.AppsV1().DaemonSets(metav1.NamespaceAll).List, every)},
 		{"namespace liqo", true, readObject(&inv.liqo, core.Namespaces().Get, "liqo")},
 		{"service default/kubernetes", true, readObject(&inv.kubernetes, core.Services(metav1.NamespaceDefault).Get, "kubernetes")},
-		{"ServiceCIDR objects", true, func(ctx context.Context) error { return c.readServiceCIDRs(ctx, inv) }},
-		{"API groups", false, func(ctx context.Context) error { return c.readVersions(ctx, inv) }},
-		{"admission API", true, func(ctx context.Context) error { return c.readPolicies(ctx, inv) }},
+		{"ServiceCIDR objects", true, func(ctx context.Context) error { return readServiceCIDRs(ctx, c, inv) }},
+		{"API groups", false, func(ctx context.Context) error { return readVersions(ctx, c, inv) }},
+		{"admission API", true, func(ctx context.Context) error { return readPolicies(ctx, c, inv) }},
 	}
 	for _, place := range []types.NamespacedName{kubeadmConfig, kubeProxyConfig, ciliumConfig, flannelConfig, flannelSystemConfig} {
 		inv.configMaps[place] = &corev1.ConfigMap{}
@@ -133,7 +133,7 @@ func readObject[T any](into *T, get func(context.Context, string, metav1.GetOpti
 }
 
 // readServiceCIDRs reads the objects in the stable version (Kubernetes 1.33) or in the beta version (1.31).
-func (c *Cluster) readServiceCIDRs(ctx context.Context, inv *inventory) error {
+func readServiceCIDRs(ctx context.Context, c *Cluster, inv *inventory) error {
 	err := readList(&inv.serviceCIDRs, c.Kube.NetworkingV1().ServiceCIDRs().List, metav1.ListOptions{})(ctx)
 	if apierrors.IsNotFound(err) {
 		var beta networkingv1beta1.ServiceCIDRList
@@ -163,7 +163,7 @@ func readVersions(ctx context.Context, c *Cluster, inv *inventory) error {
 
 // readPolicies checks whether the API has the stable version of admission policies (Kubernetes 1.30). Every user may
 // list the resources of an API.
-func (c *Cluster) readPolicies(ctx context.Context, inv *inventory) error {
+func readPolicies(ctx context.Context, c *Cluster, inv *inventory) error {
 	client := discovery.ToServerResourcesInterfaceWithContext(c.Kube.Discovery())
 	list, err := client.ServerResourcesForGroupVersionWithContext(ctx, admissionv1.SchemeGroupVersion.String())
 	if err != nil {
@@ -176,7 +176,7 @@ func (c *Cluster) readPolicies(ctx context.Context, inv *inventory) error {
 }
 
 // networkSources returns the custom resources of CNIs, in the first version of each that the API serves.
-func (c *Cluster) networkSources(inv *inventory) (all []source) {
+func networkSources(c *Cluster, inv *inventory) (all []source) {
 	for _, kind := range []struct {
 		into     *unstructured.UnstructuredList
 		plural   string
