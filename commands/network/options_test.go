@@ -20,6 +20,7 @@ import (
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/internal/buildinfo"
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/peering/expose"
 	"liqonet.io/liqonet/internal/peering/removal"
@@ -143,7 +144,7 @@ func TestConnectAllFlags(t *testing.T) {
 	want := peering.ConnectOptions{
 		Local: peering.Side{
 			Cluster: &cluster.Cluster{Context: "b", Namespace: "net"}, Name: "north",
-			Overrides: cluster.Overrides{
+			Overrides: discover.Overrides{
 				PodCIDRs:     []netip.Prefix{pfx("10.1.0.0/16"), pfx("10.2.0.0/16")},
 				ServiceCIDRs: []netip.Prefix{pfx("10.3.0.0/16")}, NodeNetworks: []netip.Prefix{pfx("192.0.2.0/24")},
 			},
@@ -152,7 +153,7 @@ func TestConnectAllFlags(t *testing.T) {
 		},
 		Remote: peering.Side{
 			Cluster: &cluster.Cluster{Context: "a", Namespace: "far"}, Name: "south",
-			Overrides: cluster.Overrides{
+			Overrides: discover.Overrides{
 				PodCIDRs: []netip.Prefix{pfx("10.11.0.0/16")}, ServiceCIDRs: []netip.Prefix{pfx("10.13.0.0/16")},
 				NodeNetworks: []netip.Prefix{pfx("198.51.100.0/24")}, FlagPrefix: "remote-",
 			},

@@ -8,6 +8,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
@@ -62,7 +63,7 @@ func readState(ctx context.Context, c *cluster.Cluster) (state, error) {
 		return state{}, err
 	}
 	a := state{registry: registry}
-	var discovery cluster.Discovery
+	var discovery discover.Discovery
 	group, inner := errgroup.WithContext(ctx)
 	inventory.ReadInto(inner, group, c, &a.fabric, inventory.Fabric)
 	inventory.ReadInto(inner, group, c, &a.peerings, inventory.Peerings)
@@ -74,8 +75,8 @@ func readState(ctx context.Context, c *cluster.Cluster) (state, error) {
 		return err
 	})
 	group.Go(func() (err error) {
-		discovery, err = cluster.Discover(inner, c, cluster.Overrides{})
-		if _, a.assumed = errors.AsType[*cluster.MissingError](err); a.assumed {
+		discovery, err = discover.Read(inner, c, discover.Overrides{})
+		if _, a.assumed = errors.AsType[*discover.MissingError](err); a.assumed {
 			return nil
 		}
 		return err
@@ -83,7 +84,7 @@ func readState(ctx context.Context, c *cluster.Cluster) (state, error) {
 	if err := group.Wait(); err != nil {
 		return state{}, err
 	}
-	a.own = Wanted(discovery, cluster.Overrides{}, a.fabric)
+	a.own = Wanted(discovery, discover.Overrides{}, a.fabric)
 	return a, nil
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
@@ -34,7 +34,7 @@ func (u Use) Wide() bool { return u.Addresses.Bits() < records.WidestAvoided }
 
 // Outside are the addresses that are in use around a cluster: those of API servers, external ones of nodes, and those
 // that nodes report. What lies within the cluster's own ranges is no news.
-func Outside(servers []netip.Addr, nodes []cluster.Node, reported Uses, own []netip.Prefix) (all Uses) {
+func Outside(servers []netip.Addr, nodes []discover.Node, reported Uses, own []netip.Prefix) (all Uses) {
 	for _, a := range servers {
 		all = append(all, Use{Addresses: cidr.Single(a), By: "API server"})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/progress"
@@ -199,7 +200,7 @@ func releaseOthers(r *ipam.Registry, owner ipam.Owner, purpose ipam.Purpose, sta
 // Restore reserves again what the fabric and the peerings use: an older registry, as of a manifest, may have taken the
 // place of the one in which it was reserved. What others hold by now stays theirs: Check tells.
 func Restore(r *ipam.Registry, f *records.Fabric, peerings []records.Peering) {
-	own := Wanted(cluster.Discovery{}, cluster.Overrides{}, f)
+	own := Wanted(discover.Discovery{}, discover.Overrides{}, f)
 	for _, used := range (state{fabric: f, peerings: peerings, own: own}).wanted() {
 		_ = r.Reserve(used)
 	}
@@ -229,7 +230,7 @@ func UpperHalf(p netip.Prefix) netip.Prefix {
 
 // Wanted merges what was discovered with what the cluster's fabric says already: a recorded range that
 // covers everything seen stays, so that nodes which come and go change nothing. What the user told is taken as it is.
-func Wanted(d cluster.Discovery, o cluster.Overrides, fabric *records.Fabric) Own {
+func Wanted(d discover.Discovery, o discover.Overrides, fabric *records.Fabric) Own {
 	own := Own{Pods: d.PodCIDRs.Prefixes, Services: d.ServiceCIDRs.Prefixes, Nodes: d.NodeNetworks.Prefixes}
 	if fabric == nil {
 		return own

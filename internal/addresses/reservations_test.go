@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
@@ -199,20 +199,20 @@ func TestReservationsProperty(t *testing.T) {
 }
 
 func TestWantedRangesKeepWhatCoversAll(t *testing.T) {
-	discovery := cluster.Discovery{
-		PodCIDRs:     cluster.Ranges{Prefixes: ranges("10.244.1.0/24")},
-		ServiceCIDRs: cluster.Ranges{Prefixes: ranges("10.96.0.0/16")},
-		NodeNetworks: cluster.Ranges{Prefixes: ranges("172.31.1.0/24", "172.31.5.0/24")},
+	discovery := discover.Discovery{
+		PodCIDRs:     discover.Ranges{Prefixes: ranges("10.244.1.0/24")},
+		ServiceCIDRs: discover.Ranges{Prefixes: ranges("10.96.0.0/16")},
+		NodeNetworks: discover.Ranges{Prefixes: ranges("172.31.1.0/24", "172.31.5.0/24")},
 	}
 	fabric := &records.Fabric{PodCIDRs: ranges("10.244.0.0/16"), ServiceCIDRs: ranges("10.96.0.0/16"), NodeNetworks: ranges("172.31.1.0/24")}
-	got := Wanted(discovery, cluster.Overrides{}, fabric)
+	got := Wanted(discovery, discover.Overrides{}, fabric)
 	if diff := cmp.Diff(fabric.PodCIDRs, got.Pods, comparePrefixes()...); diff != "" {
 		t.Errorf("pods:\n%s", diff)
 	}
 	if diff := cmp.Diff(discovery.NodeNetworks.Prefixes, got.Nodes, comparePrefixes()...); diff != "" {
 		t.Errorf("nodes:\n%s", diff)
 	}
-	told := Wanted(discovery, cluster.Overrides{PodCIDRs: ranges("10.244.1.0/24")}, fabric)
+	told := Wanted(discovery, discover.Overrides{PodCIDRs: ranges("10.244.1.0/24")}, fabric)
 	if diff := cmp.Diff(discovery.PodCIDRs.Prefixes, told.Pods, comparePrefixes()...); diff != "" {
 		t.Errorf("what the user told is not taken:\n%s", diff)
 	}

@@ -91,7 +91,7 @@ func (c *Cluster) Complete(ctx context.Context, objects ...Object) ([]Change, er
 func inWaves(ctx context.Context, objects []Object, wave func(Object) int, handle func(context.Context, Object) (Change, error)) ([]Change, error) {
 	changes := make([]Change, len(objects))
 	for now := range waves {
-		err := each(ctx, objects, func(ctx context.Context, i int, object Object) (err error) {
+		err := Each(ctx, objects, func(ctx context.Context, i int, object Object) (err error) {
 			if wave(object) == now {
 				changes[i], err = handle(ctx, object)
 			}
@@ -104,8 +104,8 @@ func inWaves(ctx context.Context, objects []Object, wave func(Object) int, handl
 	return changes, nil
 }
 
-// each calls f for every item and its index, in parallel. It stops at the first error.
-func each[T any](ctx context.Context, items []T, f func(ctx context.Context, i int, item T) error) error {
+// Each calls f for every item and its index, in parallel. It stops at the first error.
+func Each[T any](ctx context.Context, items []T, f func(ctx context.Context, i int, item T) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
 	for i, item := range items {

@@ -61,9 +61,9 @@ type Cluster struct {
 	lock  *lock   // of the run; nil: writes need no lock
 	locks *Locks  // the locks that the first write acquires
 
-	host string // URL of the API server; "" in tests
-	// lookup resolves names; nil: the system's resolver.
-	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	Host string // URL of the API server; "" in tests
+	// Lookup resolves names; nil: the system's resolver.
+	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
 // Options describe a cluster and its clients.
@@ -128,7 +128,7 @@ func Open(config *rest.Config, o Options) (*Cluster, error) {
 	if o.Namespace == "" {
 		o.Namespace = records.DefaultNamespace
 	}
-	return &Cluster{Context: o.Context, Namespace: o.Namespace, Kube: kube, Dynamic: dyn, host: config.Host}, nil
+	return &Cluster{Context: o.Context, Namespace: o.Namespace, Kube: kube, Dynamic: dyn, Host: config.Host}, nil
 }
 
 // Reach checks that the cluster answers within ten seconds; a failure is a *ReachError. An API server that denies the
@@ -146,7 +146,7 @@ func (c *Cluster) Reach(ctx context.Context) error {
 	case is:
 		return unreached
 	}
-	return &ReachError{Context: c.Context, Host: c.host, Err: err}
+	return &ReachError{Context: c.Context, Host: c.Host, Err: err}
 }
 
 // errNoAnswer reports that an API server did not answer, or was overloaded, for reachTimeout.

@@ -72,7 +72,7 @@ func (c *Cluster) waitListed(ctx context.Context, objects []Object) error {
 			kinds[key] = append(kinds[key], o)
 		}
 	}
-	return each(ctx, slices.Sorted(maps.Keys(kinds)), func(ctx context.Context, _ int, key string) error {
+	return Each(ctx, slices.Sorted(maps.Keys(kinds)), func(ctx context.Context, _ int, key string) error {
 		gone := map[types.UID]bool{}
 		for _, o := range kinds[key] {
 			gone[o.GetUID()] = true
@@ -145,7 +145,7 @@ func propagation(o Object) *metav1.DeletionPropagation {
 func (c *Cluster) List(ctx context.Context, selector string) ([]Object, error) {
 	kinds := namespacedKinds()
 	found := make([][]Object, len(kinds))
-	err := each(ctx, kinds, func(ctx context.Context, i int, kind Object) error {
+	err := Each(ctx, kinds, func(ctx context.Context, i int, kind Object) error {
 		all, err := c.list(ctx, kind, selector)
 		found[i] = slices.DeleteFunc(all, func(o Object) bool { return !ours(o) })
 		return err

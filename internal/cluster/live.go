@@ -20,7 +20,7 @@ type Live struct {
 func (c *Cluster) ReadLive(ctx context.Context, kinds, named []Object) (Live, error) {
 	live := Live{make(map[string]Object), make(map[string]bool)}
 	var mu sync.Mutex
-	err := each(ctx, slices.Concat(kinds, named), func(ctx context.Context, _ int, like Object) error {
+	err := Each(ctx, slices.Concat(kinds, named), func(ctx context.Context, _ int, like Object) error {
 		all, err := c.readLive(ctx, like)
 		mu.Lock()
 		defer mu.Unlock()

@@ -92,7 +92,7 @@ func (e *PermissionError) Hint() string {
 // *PermissionError with all of them, in the order of the arguments.
 func (c *Cluster) CheckPermissions(ctx context.Context, permissions []Permission) error {
 	allowed := make([]bool, len(permissions))
-	err := each(ctx, permissions, func(ctx context.Context, i int, p Permission) (err error) {
+	err := Each(ctx, permissions, func(ctx context.Context, i int, p Permission) (err error) {
 		allowed[i], err = c.allowed(ctx, p)
 		return err
 	})

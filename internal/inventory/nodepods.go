@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -19,7 +20,7 @@ func HelperNodes(ctx context.Context, c *cluster.Cluster) (ready, silent []strin
 	nodes, err := cluster.All[*corev1.Node](ctx, c, "")
 	for _, n := range nodes {
 		switch {
-		case !cluster.RunsHelpers(n):
+		case !discover.RunsHelpers(n):
 		case cluster.Ready(n):
 			ready = append(ready, n.Name)
 		default:
@@ -71,7 +72,7 @@ func Reported(pod *corev1.Pod) (message string, ended bool) {
 
 // PodAddress is a pod's IPv4 address.
 func PodAddress(pod *corev1.Pod) (netip.Addr, error) {
-	if all := cluster.PodAddresses(pod); len(all) > 0 {
+	if all := discover.PodAddresses(pod); len(all) > 0 {
 		return all[0], nil
 	}
 	return netip.Addr{}, fmt.Errorf("pod %s/%s has no IPv4 address", pod.Namespace, pod.Name)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -59,7 +59,7 @@ func TestServiceEndpoints(t *testing.T) {
 		}
 		return all
 	}
-	nodes := []cluster.Node{
+	nodes := []discover.Node{
 		{Name: "n1", Ready: true, Internal: address("10.0.0.1"), External: address("192.0.2.1")},
 		{Name: "n2", Ready: true, Internal: address("10.0.0.2")},
 		{Name: "n3", Internal: address("10.0.0.3")},

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/peering/plan"
@@ -26,7 +27,7 @@ const maxEndpoints = 16
 // serviceEndpoints returns the addresses, host:port, at which a server's Service can be reached from outside for a
 // tunnel, or what is still missing. What the user has fixed counts instead of what the Service has. Nodes count for
 // Services of type NodePort: each with its external address if it has one.
-func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []cluster.Node, fixed records.Fixed) (endpoints []string, missing string) {
+func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []discover.Node, fixed records.Fixed) (endpoints []string, missing string) {
 	i := slices.IndexFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == t.PortName() })
 	if i < 0 {
 		return nil, "the Service has no port " + t.PortName()
@@ -58,7 +59,7 @@ func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []cluster.N
 }
 
 // serviceHosts returns the addresses or names of a Service, or what is missing.
-func serviceHosts(svc *corev1.Service, nodes []cluster.Node) (hosts []string, missing string) {
+func serviceHosts(svc *corev1.Service, nodes []discover.Node) (hosts []string, missing string) {
 	switch svc.Spec.Type {
 	case corev1.ServiceTypeLoadBalancer:
 		for _, in := range svc.Status.LoadBalancer.Ingress {
@@ -89,7 +90,7 @@ func serviceHosts(svc *corev1.Service, nodes []cluster.Node) (hosts []string, mi
 }
 
 // reachableAt is the address of a Ready node that others should use.
-func reachableAt(n cluster.Node) (netip.Addr, bool) {
+func reachableAt(n discover.Node) (netip.Addr, bool) {
 	for _, addresses := range [][]netip.Addr{n.External, n.Internal} {
 		if n.Ready && len(addresses) > 0 {
 			return addresses[0], true
@@ -100,14 +101,14 @@ func reachableAt(n cluster.Node) (netip.Addr, bool) {
 
 // stillGood reports whether a client can go on with the endpoints that it has of a tunnel: each is one of those that
 // the Service could have, whether or not its node is Ready at the moment.
-func stillGood(have []string, svc *corev1.Service, t records.TunnelID, nodes []cluster.Node, fixed records.Fixed) bool {
+func stillGood(have []string, svc *corev1.Service, t records.TunnelID, nodes []discover.Node, fixed records.Fixed) bool {
 	all := slices.Clone(nodes)
 	for i := range all {
 		all[i].Ready = true
 	}
 	for _, e := range have {
-		one := func(n cluster.Node) bool {
-			possible, _ := serviceEndpoints(svc, t, []cluster.Node{n}, fixed)
+		one := func(n discover.Node) bool {
+			possible, _ := serviceEndpoints(svc, t, []discover.Node{n}, fixed)
 			return slices.Contains(possible, e)
 		}
 		// A Service without regard to nodes gives the same answer for each.

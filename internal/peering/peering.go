@@ -13,6 +13,7 @@ import (
 	"net/netip"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/discover"
 )
 
 // Side is one cluster in an operation, and what the user says of it.
@@ -21,7 +22,7 @@ type Side struct {
 	// Name is what peers call the cluster. "": the name it has already, else one made from the kube context.
 	Name string
 	// Overrides replace discovery.
-	Overrides cluster.Overrides
+	Overrides discover.Overrides
 	// ExternalCIDR and InternalCIDR are used exactly as given. The zero value: those the cluster has already,
 	// else the defaults or, where these are taken, free ranges.
 	ExternalCIDR, InternalCIDR netip.Prefix

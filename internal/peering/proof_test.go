@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -34,7 +34,7 @@ func TestWitness(t *testing.T) {
 		return s
 	}
 	nodes := &roster{}
-	nodes.set([]cluster.Node{{Name: "n1", Ready: true}, {Name: "n2", Ready: true}})
+	nodes.set([]discover.Node{{Name: "n1", Ready: true}, {Name: "n2", Ready: true}})
 	t.Run("a first report needs no clock", func(t *testing.T) {
 		w := witness{nodes: nodes}
 		if w.look(nil, noon.Add(24*time.Hour)) == "" {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/discover"
 )
 
 // roster follows which nodes of a cluster have to take part in an operation: nodes join and leave while it runs, and a
@@ -27,7 +28,7 @@ type roster struct {
 }
 
 // set replaces the lists.
-func (r *roster) set(nodes []cluster.Node) {
+func (r *roster) set(nodes []discover.Node) {
 	var ready, silent []string
 	for _, n := range nodes {
 		if n.Ready {
@@ -59,10 +60,10 @@ func (r *roster) change(apply func() (differs bool)) {
 // discovered.
 func (r *roster) follow(ctx context.Context, c *cluster.Cluster) {
 	_ = cluster.Wait(ctx, c, cluster.Selection{}, "nodes", func(all []*corev1.Node) (string, error) {
-		var nodes []cluster.Node
+		var nodes []discover.Node
 		for _, n := range all {
-			if cluster.RunsHelpers(n) {
-				nodes = append(nodes, cluster.Node{Name: n.Name, Ready: cluster.Ready(n)})
+			if discover.RunsHelpers(n) {
+				nodes = append(nodes, discover.Node{Name: n.Name, Ready: cluster.Ready(n)})
 			}
 		}
 		r.set(nodes)

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/peering/plan"
@@ -141,7 +142,7 @@ func (t *rotation) connector(ctx context.Context, spare bool) (*connector, error
 			return nil, err
 		}
 		if fabric != nil { // its ranges are known
-			e.side.Overrides = cluster.Overrides{PodCIDRs: fabric.PodCIDRs, ServiceCIDRs: fabric.ServiceCIDRs, NodeNetworks: fabric.NodeNetworks}
+			e.side.Overrides = discover.Overrides{PodCIDRs: fabric.PodCIDRs, ServiceCIDRs: fabric.ServiceCIDRs, NodeNetworks: fabric.NodeNetworks}
 		}
 		e.options.SkipValidation, e.spare = true, spare
 	}

@@ -13,6 +13,7 @@ import (
 
 	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/progress"
@@ -30,7 +31,7 @@ type site struct {
 
 	id        string
 	name      string
-	discovery cluster.Discovery
+	discovery discover.Discovery
 	nodes     *roster // those that have to take part
 	// unverified are those that do not; it is known at the end.
 	unverified []UnverifiedNode
@@ -105,11 +106,11 @@ func (s *site) discover(ctx context.Context) error {
 	inventory.ReadInto(ctx, group, s.cluster, &s.found.registry, inventory.Reservations)
 	inventory.ReadInto(ctx, group, s.cluster, &leases, inventory.Leases)
 	group.Go(func() (err error) {
-		s.discovery, err = cluster.Discover(ctx, s.cluster, s.side.Overrides)
+		s.discovery, err = discover.Read(ctx, s.cluster, s.side.Overrides)
 		return err
 	})
 	group.Go(func() (err error) {
-		s.found.servers, err = cluster.APIServers(ctx, s.cluster)
+		s.found.servers, err = discover.APIServers(ctx, s.cluster)
 		if apierrors.IsForbidden(err) {
 			s.reporter.Note(fmt.Sprintf("cluster %q: not allowed to read the API server's addresses: reserve them with --%sreserve if peers could be remapped to them",
 				s.cluster.Context, s.side.Overrides.FlagPrefix))

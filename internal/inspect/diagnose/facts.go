@@ -18,6 +18,7 @@ import (
 
 	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
@@ -74,7 +75,7 @@ type facts struct {
 	problem         map[string]*cluster.PodError // why pods do not start, by label selector
 	deployments     []*appsv1.Deployment
 	services        []*corev1.Service
-	discovery       cluster.Discovery
+	discovery       discover.Discovery
 	used            addresses.Uses
 	findings        []addresses.Finding
 	policies        []networkingv1.NetworkPolicy
@@ -191,7 +192,7 @@ func recordOf[T records.Document](f *facts, name string) *T {
 
 func (f *facts) readNodes(ctx context.Context) error {
 	all, err := cluster.All[*corev1.Node](ctx, f.cluster, "")
-	f.nodes = slices.DeleteFunc(all, func(n *corev1.Node) bool { return !cluster.RunsHelpers(n) })
+	f.nodes = slices.DeleteFunc(all, func(n *corev1.Node) bool { return !discover.RunsHelpers(n) })
 	return err
 }
 
@@ -242,8 +243,8 @@ func (f *facts) readObjects(ctx context.Context) (err error) {
 }
 
 func (f *facts) readPlugin(ctx context.Context) (err error) {
-	f.discovery, err = cluster.Discover(ctx, f.cluster, cluster.Overrides{})
-	if _, ok := errors.AsType[*cluster.MissingError](err); ok {
+	f.discovery, err = discover.Read(ctx, f.cluster, discover.Overrides{})
+	if _, ok := errors.AsType[*discover.MissingError](err); ok {
 		return nil // flags can replace the missing ranges; only the warnings are needed here
 	}
 	return err
@@ -253,7 +254,7 @@ func (f *facts) readPlugin(ctx context.Context) (err error) {
 func (f *facts) readUses(ctx context.Context) error {
 	reports, _ := inventory.Reports(f.leases) // damaged ones are skipped, as by gateways
 	reported, _ := addresses.ReportedUses(reports)
-	servers, err := cluster.APIServers(ctx, f.cluster)
+	servers, err := discover.APIServers(ctx, f.cluster)
 	if f.fabric != nil {
 		f.used = addresses.Outside(servers, f.discovery.Nodes, reported, slices.Concat(f.fabric.PodCIDRs, f.fabric.ServiceCIDRs, f.fabric.NodeNetworks))
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/ipam"
@@ -62,7 +63,7 @@ func (x *exposer) checkOutside(ctx context.Context) error {
 			return notExposable(x.Host, "it is node "+node.Name+" of the cluster", "peers reach nodes at their external addresses already: liqoctl ipam translate --peer "+x.Peer)
 		}
 	}
-	servers, err := cluster.APIServers(ctx, x.Cluster)
+	servers, err := discover.APIServers(ctx, x.Cluster)
 	if err != nil {
 		return err
 	}

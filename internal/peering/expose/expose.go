@@ -13,6 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
@@ -130,7 +131,7 @@ func (x *exposer) permissions() []cluster.Permission {
 	}
 	if x.serve {
 		needed = append(needed, cluster.Permission{Verb: "list", Resource: "nodes"})
-		needed = append(needed, cluster.APIServerPermissions()...)
+		needed = append(needed, discover.APIServerPermissions()...)
 	}
 	return needed
 }

@@ -1,4 +1,4 @@
-package cluster
+package discover
 
 import (
 	"context"
@@ -13,14 +13,16 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
 )
 
 // apiServerSlice is the EndpointSlice that API servers maintain for Service default/kubernetes.
 const apiServerSlice = "kubernetes"
 
 // APIServerPermissions are the permissions that APIServers requires.
-func APIServerPermissions() []Permission {
-	return []Permission{{
+func APIServerPermissions() []cluster.Permission {
+	return []cluster.Permission{{
 		Verb: "get", Group: discoveryv1.GroupName, Resource: "endpointslices", Namespace: corev1.NamespaceDefault, Name: apiServerSlice,
 	}}
 }
@@ -32,7 +34,7 @@ const lookupTimeout = 2 * time.Second
 // APIServers returns the IPv4 addresses of the cluster's API servers: the endpoints of Service default/kubernetes, and
 // the address in the kubeconfig. A name in the kubeconfig is resolved on this machine, which may yield other addresses
 // than in the cluster. A name that does not resolve is ignored.
-func APIServers(ctx context.Context, c *Cluster) ([]netip.Addr, error) {
+func APIServers(ctx context.Context, c *cluster.Cluster) ([]netip.Addr, error) {
 	var texts []string
 	slice, err := c.Kube.DiscoveryV1().EndpointSlices(corev1.NamespaceDefault).Get(ctx, apiServerSlice, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -53,15 +55,15 @@ func APIServers(ctx context.Context, c *Cluster) ([]netip.Addr, error) {
 }
 
 // hostAddresses returns the addresses of the API server in the kubeconfig.
-func hostAddresses(ctx context.Context, c *Cluster) []netip.Addr {
-	u, err := url.Parse(c.host)
+func hostAddresses(ctx context.Context, c *cluster.Cluster) []netip.Addr {
+	u, err := url.Parse(c.Host)
 	if err != nil || u.Hostname() == "" {
 		return nil
 	}
 	if a := addresses(u.Hostname()); len(a) > 0 {
 		return a
 	}
-	lookup := c.lookup
+	lookup := c.Lookup
 	if lookup == nil {
 		lookup = net.DefaultResolver.LookupNetIP
 	}

@@ -1,4 +1,6 @@
-package cluster
+// Package discover finds out what liqonet needs to know of a cluster: its CIDRs, node networks, network plugin and the
+// addresses of its API servers, from the objects that the distribution has made. It writes nothing.
+package discover
 
 import (
 	"cmp"
@@ -9,6 +11,7 @@ import (
 	"strings"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/cluster"
 )
 
 // Overrides replace discovered ranges. A nil slice is discovered.
@@ -73,9 +76,9 @@ func (e *MissingError) Error() string {
 // Hint suggests the flag.
 func (e *MissingError) Hint() string { return "set it with " + e.Flag }
 
-// Discover reads the addresses of the cluster from the sources that distributions provide. For a value that it cannot
+// Read reads the addresses of the cluster from the sources that distributions provide. For a value that it cannot
 // find, it returns a *MissingError with the flag to use.
-func Discover(ctx context.Context, c *Cluster, o Overrides) (Discovery, error) {
+func Read(ctx context.Context, c *cluster.Cluster, o Overrides) (Discovery, error) {
 	inv, err := readInventory(ctx, c)
 	if err != nil {
 		return Discovery{}, err

@@ -1,4 +1,4 @@
-package cluster_test
+package discover_test
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/golden"
 )
@@ -62,11 +62,11 @@ func prefixes(texts ...string) []netip.Prefix {
 }
 
 // summary converts a Discovery to text for golden files.
-func summary(d cluster.Discovery) string {
+func summary(d discover.Discovery) string {
 	var b strings.Builder
 	for _, r := range []struct {
 		what   string
-		ranges cluster.Ranges
+		ranges discover.Ranges
 	}{{"pods", d.PodCIDRs}, {"services", d.ServiceCIDRs}, {"nodes", d.NodeNetworks}} {
 		fmt.Fprintf(&b, "%s %v (%s)\n", r.what, r.ranges.Prefixes, r.ranges.Source)
 	}
@@ -97,7 +97,7 @@ func TestDiscover(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(path), ".yaml")
 		t.Run(name, func(t *testing.T) {
 			c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: fixture(t, name)})
-			d, err := cluster.Discover(t.Context(), c, cluster.Overrides{})
+			d, err := discover.Read(t.Context(), c, discover.Overrides{})
 			got := summary(d)
 			var hinted interface{ Hint() string }
 			if errors.As(err, &hinted) {
@@ -144,8 +144,8 @@ func TestDiscoverSuggestsTheFlag(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cl, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: c.objects})
-			_, err := cluster.Discover(t.Context(), cl, cluster.Overrides{FlagPrefix: c.prefix})
-			var missing *cluster.MissingError
+			_, err := discover.Read(t.Context(), cl, discover.Overrides{FlagPrefix: c.prefix})
+			var missing *discover.MissingError
 			if !errors.As(err, &missing) {
 				t.Fatalf("error %v", err)
 			}
@@ -159,7 +159,7 @@ func TestDiscoverSuggestsTheFlag(t *testing.T) {
 // TestOverrides: values set by the user apply even if they contradict the cluster; then there is a note.
 func TestOverrides(t *testing.T) {
 	c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: fixture(t, "stray-pod")})
-	d, err := cluster.Discover(t.Context(), c, cluster.Overrides{
+	d, err := discover.Read(t.Context(), c, discover.Overrides{
 		PodCIDRs: prefixes("10.244.0.0/17", "10.244.128.0/17"), ServiceCIDRs: prefixes("10.97.0.0/16"), NodeNetworks: prefixes("10.1.0.0/16"),
 	})
 	if err != nil {
@@ -195,7 +195,7 @@ func TestServiceCIDRVersions(t *testing.T) {
 	}
 	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: append(fixture(t, "kubeadm-flannel"), beta)})
 	refuse(kube, "servicecidrs", "v1", notFound)
-	d, err := cluster.Discover(t.Context(), c, cluster.Overrides{})
+	d, err := discover.Read(t.Context(), c, discover.Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestServiceCIDRVersions(t *testing.T) {
 		t.Errorf("services %v, API %v", d.ServiceCIDRs, d.ServiceCIDRAPI)
 	}
 	refuse(kube, "servicecidrs", "", notFound)
-	if d, err = cluster.Discover(t.Context(), c, cluster.Overrides{}); err != nil || d.ServiceCIDRAPI || d.ServiceCIDRs.Source != "kubeadm ConfigMap" {
+	if d, err = discover.Read(t.Context(), c, discover.Overrides{}); err != nil || d.ServiceCIDRAPI || d.ServiceCIDRs.Source != "kubeadm ConfigMap" {
 		t.Errorf("services %v, API %v, %v", d.ServiceCIDRs, d.ServiceCIDRAPI, err)
 	}
 }
@@ -216,12 +216,12 @@ func TestDiscoverWithFewRights(t *testing.T) {
 	}
 	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: fixture(t, "lab")})
 	refuse(kube, "daemonsets", "", forbidden("daemonsets"))
-	d, err := cluster.Discover(t.Context(), c, cluster.Overrides{})
+	d, err := discover.Read(t.Context(), c, discover.Overrides{})
 	if err != nil || len(d.Notes) != 1 || d.Notes[0] != "not allowed to read daemonsets" {
 		t.Errorf("notes %q, %v", d.Notes, err)
 	}
 	refuse(kube, "nodes", "", forbidden("nodes"))
-	if _, err := cluster.Discover(t.Context(), c, cluster.Overrides{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `read nodes of cluster "test"`) {
+	if _, err := discover.Read(t.Context(), c, discover.Overrides{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `read nodes of cluster "test"`) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package cluster
+package discover
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"liqonet.io/liqonet/internal/cluster"
 )
 
 func TestAPIServers(t *testing.T) {
@@ -30,7 +32,7 @@ func TestAPIServers(t *testing.T) {
 		"https://api.example:6443":  {"10.12.9.9", "10.12.9.10"},
 		"https://gone.example:6443": {"10.12.9.9"},
 	} {
-		c := &Cluster{Kube: fake.NewClientset(behind), host: host, lookup: names}
+		c := &cluster.Cluster{Kube: fake.NewClientset(behind), Host: host, Lookup: names}
 		got, err := APIServers(t.Context(), c)
 		var texts []string
 		for _, a := range got {

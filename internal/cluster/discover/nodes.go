@@ -1,4 +1,4 @@
-package cluster
+package discover
 
 import (
 	"net/netip"
@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/cluster"
 )
 
 // nodeBlock is the prefix length of the ranges that are assumed around node addresses.
@@ -22,7 +23,7 @@ func (q *question) usableNodes() []Node {
 			q.note("skipping node %s: %s", object.Name, reason)
 			continue
 		}
-		node := Node{Name: object.Name, Ready: Ready(object)}
+		node := Node{Name: object.Name, Ready: cluster.Ready(object)}
 		for _, a := range object.Status.Addresses {
 			switch a.Type {
 			case corev1.NodeInternalIP:
@@ -56,13 +57,6 @@ func exclusionReason(node *corev1.Node) string {
 		return "it is a Fargate node"
 	}
 	return ""
-}
-
-// Ready reports whether a node has the condition Ready.
-func Ready(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // nodeNetworks returns ranges that contain the nodes' addresses, so that remapped ranges do not overlap them. The API

@@ -1,4 +1,4 @@
-package cluster
+package discover
 
 import (
 	"context"
@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
+
+	"liqonet.io/liqonet/internal/cluster"
 )
 
 // podPage is the number of running pods that are checked against a discovered pod CIDR.
@@ -63,7 +65,7 @@ type source struct {
 }
 
 // readInventory reads all sources in parallel.
-func readInventory(ctx context.Context, c *Cluster) (*inventory, error) {
+func readInventory(ctx context.Context, c *cluster.Cluster) (*inventory, error) {
 	inv := &inventory{configMaps: make(map[types.NamespacedName]*corev1.ConfigMap), versions: make(map[string]bool)}
 	if err := read(ctx, c, inv, sources(c, inv)); err != nil {
 		return nil, err
@@ -71,8 +73,8 @@ func readInventory(ctx context.Context, c *Cluster) (*inventory, error) {
 	return inv, read(ctx, c, inv, networkSources(c, inv))
 }
 
-func read(ctx context.Context, c *Cluster, inv *inventory, sources []source) error {
-	return each(ctx, sources, func(ctx context.Context, _ int, s source) error {
+func read(ctx context.Context, c *cluster.Cluster, inv *inventory, sources []source) error {
+	return cluster.Each(ctx, sources, func(ctx context.Context, _ int, s source) error {
 		switch err := s.read(ctx); {
 		case err != nil && s.optional && apierrors.IsForbidden(err):
 			inv.mu.Lock()
@@ -86,7 +88,7 @@ func read(ctx context.Context, c *Cluster, inv *inventory, sources []source) err
 }
 
 // sources returns the sources that every cluster may have.
-func sources(c *Cluster, inv *inventory) []source {
+func sources(c *cluster.Cluster, inv *inventory) []source {
 	core := c.Kube.CoreV1()
 	every := metav1.ListOptions{}
 	running := metav1.ListOptions{FieldSelector: "status.phase=Running", Limit: podPage}
@@ -133,7 +135,7 @@ func readObject[T any](into *T, get func(context.Context, string, metav1.GetOpti
 }
 
 // readServiceCIDRs reads the objects in the stable version (Kubernetes 1.33) or in the beta version (1.31).
-func readServiceCIDRs(ctx context.Context, c *Cluster, inv *inventory) error {
+func readServiceCIDRs(ctx context.Context, c *cluster.Cluster, inv *inventory) error {
 	err := readList(&inv.serviceCIDRs, c.Kube.NetworkingV1().ServiceCIDRs().List, metav1.ListOptions{})(ctx)
 	if apierrors.IsNotFound(err) {
 		var beta networkingv1beta1.ServiceCIDRList
@@ -147,7 +149,7 @@ func readServiceCIDRs(ctx context.Context, c *Cluster, inv *inventory) error {
 	return err
 }
 
-func readVersions(ctx context.Context, c *Cluster, inv *inventory) error {
+func readVersions(ctx context.Context, c *cluster.Cluster, inv *inventory) error {
 	client := discovery.ToServerGroupsInterfaceWithContext(c.Kube.Discovery())
 	groups, err := client.ServerGroupsWithContext(ctx)
 	if err != nil {
@@ -163,7 +165,7 @@ func readVersions(ctx context.Context, c *Cluster, inv *inventory) error {
 
 // readPolicies checks whether the API has the stable version of admission policies (Kubernetes 1.30). Every user may
 // list the resources of an API.
-func readPolicies(ctx context.Context, c *Cluster, inv *inventory) error {
+func readPolicies(ctx context.Context, c *cluster.Cluster, inv *inventory) error {
 	client := discovery.ToServerResourcesInterfaceWithContext(c.Kube.Discovery())
 	list, err := client.ServerResourcesForGroupVersionWithContext(ctx, admissionv1.SchemeGroupVersion.String())
 	if err != nil {
@@ -176,7 +178,7 @@ func readPolicies(ctx context.Context, c *Cluster, inv *inventory) error {
 }
 
 // networkSources returns the custom resources of CNIs, in the first version of each that the API serves.
-func networkSources(c *Cluster, inv *inventory) (all []source) {
+func networkSources(c *cluster.Cluster, inv *inventory) (all []source) {
 	for _, kind := range []struct {
 		into     *unstructured.UnstructuredList
 		plural   string
