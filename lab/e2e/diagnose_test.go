@@ -73,7 +73,7 @@ func (c liqoctl) awaitDiagnosis(ctx context.Context, t *testing.T, want string, 
 // TestDiagnose connects two clusters, of which diagnose finds nothing wrong, and injects faults in turn: each fails its
 // own check, and whatever else fails follows from it. The short form has three of them.
 func TestDiagnose(t *testing.T) {
-	t.Parallel()
+	inTurn(t, 2)
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
 	l := startLab(ctx, t, "e2e-diagnose", spec.Default())

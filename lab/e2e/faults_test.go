@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/lab"
 	"liqonet.io/liqonet/lab/faults"
 )
 
@@ -19,7 +18,7 @@ var elsewhere = []string{"power-server", "drain-server", "upgrade", "keys", "rep
 // some of them, and two gateways alone. No stream may break, the peering must come back, and what should lose no packet
 // loses none, but what may be the machine's; how long that takes is measured there.
 func TestFaults(t *testing.T) {
-	t.Parallel()
+	inTurn(t, 7)
 	for _, gateways := range []int{2, 1} {
 		if gateways == 1 && testing.Short() {
 			break
@@ -27,15 +26,7 @@ func TestFaults(t *testing.T) {
 		t.Run(fmt.Sprintf("gateways=%d", gateways), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 			defer cancel()
-			name := fmt.Sprintf("e2e-faults%d", gateways)
-			if err := lab.Remove(ctx, name); err != nil {
-				t.Fatal(err)
-			}
-			l, err := lab.Start(ctx, lab.Options{Name: name, Log: t.Output(), Spec: faults.Spec()})
-			endLab(ctx, t, name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := startEmpty(ctx, t, fmt.Sprintf("e2e-faults%d", gateways), faults.Spec())
 			bed, err := faults.NewBed(ctx, l, liqoctlProgram(t), gateways)
 			if err != nil {
 				t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"os"
 	"testing"
 
-	"liqonet.io/liqonet/lab"
 	"liqonet.io/liqonet/lab/spec"
 )
 
@@ -13,25 +12,10 @@ import (
 // planes with simulated nodes and helpers. It tests the objects that liqoctl writes and removes, hundreds of times, not
 // packets.
 func TestInterruption(t *testing.T) {
-	t.Parallel()
+	inTurn(t, 4)
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
-	const name = "e2e-interruption"
-	if err := lab.Remove(ctx, name); err != nil {
-		t.Fatal(err)
-	}
-	l, err := lab.Start(ctx, lab.Options{
-		Name: name, Log: t.Output(),
-		Spec: spec.Spec{Clusters: []spec.Cluster{{Name: "a", ControlPlaneOnly: true}, {Name: "b", ControlPlaneOnly: true}}},
-	})
-	t.Cleanup(func() {
-		if err := lab.Remove(context.WithoutCancel(ctx), name); err != nil {
-			t.Error(err)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := startEmpty(ctx, t, "e2e-interruption", spec.Spec{Clusters: []spec.Cluster{{Name: "a", ControlPlaneOnly: true}, {Name: "b", ControlPlaneOnly: true}}})
 	tests := []string{
 		"TestLabRefused", "TestLabNoNodeReady", "TestLabKilled", "TestLabInterrupted", "TestLabKeep", "TestLabLostAndBack",
 		"TestLabRemovalKilled", "TestLabConnectedTwice", "TestLabOvertaken", "TestLabSwap",

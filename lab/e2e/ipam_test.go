@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/lab"
 	"liqonet.io/liqonet/lab/spec"
 )
 
@@ -20,20 +19,10 @@ const processes = 64
 
 // TestIPAM runs many concurrent writers of reservations against one real API server.
 func TestIPAM(t *testing.T) {
-	t.Parallel()
+	inTurn(t, 2)
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
-	const name = "e2e-ipam"
-	if err := lab.Remove(ctx, name); err != nil {
-		t.Fatal(err)
-	}
-	l, err := lab.Start(ctx, lab.Options{
-		Name: name, Log: t.Output(), Spec: spec.Spec{Clusters: []spec.Cluster{{Name: "a", ControlPlaneOnly: true}}},
-	})
-	endLab(ctx, t, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := startEmpty(ctx, t, "e2e-ipam", spec.Spec{Clusters: []spec.Cluster{{Name: "a", ControlPlaneOnly: true}}})
 	c := liqoctl{path: liqoctlProgram(t), lab: l}
 	kubectl(ctx, t, l, "a", "create", "namespace", "liqonet")
 	// Of an installation that is incomplete: nothing else is needed here.

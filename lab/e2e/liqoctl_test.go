@@ -131,8 +131,8 @@ func (c liqoctl) connect(ctx context.Context, t *testing.T, args ...string) conn
 	return got
 }
 
-// startLab starts a lab for one test, with a pod on every node, and ends it with the test.
-func startLab(ctx context.Context, t *testing.T, name string, s spec.Spec) *lab.Lab {
+// startEmpty starts a lab for one test, and ends it with the test.
+func startEmpty(ctx context.Context, t *testing.T, name string, s spec.Spec) *lab.Lab {
 	t.Helper()
 	if err := lab.Remove(ctx, name); err != nil {
 		t.Fatal(err)
@@ -142,6 +142,13 @@ func startLab(ctx context.Context, t *testing.T, name string, s spec.Spec) *lab.
 	if err != nil {
 		t.Fatal(err)
 	}
+	return l
+}
+
+// startLab starts a lab for one test, with a pod on every node, and ends it with the test.
+func startLab(ctx context.Context, t *testing.T, name string, s spec.Spec) *lab.Lab {
+	t.Helper()
+	l := startEmpty(ctx, t, name, s)
 	clusters := s.Complete().Clusters
 	for _, cluster := range clusters {
 		kubectl(ctx, t, l, cluster.Name, "apply", "-f", "testdata/echo.yaml")

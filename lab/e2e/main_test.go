@@ -14,6 +14,10 @@ import (
 // rights_test.go. After a run of some of the tests nothing can be said of rights that nobody needs; -v shows them.
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil { // inTurn limits it
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
 	code := m.Run()
 	if err := removePrograms(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

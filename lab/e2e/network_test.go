@@ -28,7 +28,7 @@ func sides(c connection) []side {
 // TestNetwork connects two clusters that use the same pod CIDR, from the installation to its
 // removal, as three users of the levels view, operate and administer with only the printed roles.
 func TestNetwork(t *testing.T) {
-	t.Parallel()
+	inTurn(t, 5)
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
 	declared := spec.Default()
@@ -165,7 +165,7 @@ func checkFirst(t *testing.T, conn connection) {
 // between them is smaller than that of the nodes' links. Snapshots from before and after are compared, for each way in
 // which a peering is removed.
 func TestNetworkDisjoint(t *testing.T) {
-	t.Parallel()
+	inTurn(t, 4)
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
 	declared := spec.Spec{Clusters: []spec.Cluster{

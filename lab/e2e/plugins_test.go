@@ -63,7 +63,7 @@ func pluginPairs() []pluginPair {
 
 // TestPlugins connects clusters that run real network plugins.
 func TestPlugins(t *testing.T) {
-	t.Parallel()
+	inTurn(t, 4)
 	pairs := pluginPairs()
 	everything := os.Getenv(pluginsVariable) != ""
 	if !everything {

@@ -20,7 +20,7 @@ const exposedToB = "192.0.2.17"
 // TestReflection connects three clusters that use the same pod CIDR, each with each, and compares the
 // addresses of `ipam translate` with those of packets.
 func TestReflection(t *testing.T) {
-	t.Parallel()
+	inTurn(t, 2)
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
 	l := startLab(ctx, t, "e2e-reflection", spec.Spec{Clusters: []spec.Cluster{{Name: "a", Nodes: 2}, {Name: "b", Nodes: 1}, {Name: "c", Nodes: 1}}})

@@ -22,7 +22,7 @@ const matrixVariable = "LIQONET_TEST_MATRIX"
 // TestStyles connects clusters whose network plugins and kube-proxies handle packets in different ways; the short form
 // one pair.
 func TestStyles(t *testing.T) {
-	t.Parallel()
+	inTurn(t, 4)
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
 	styles := spec.Pairwise()

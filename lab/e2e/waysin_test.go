@@ -13,7 +13,7 @@ import (
 // TestWaysIn connects two clusters by each type of Service of a server's gateway except NodePort, which the other
 // tests use. Load balancers of cluster a have names, those of cluster b addresses.
 func TestWaysIn(t *testing.T) {
-	t.Parallel()
+	inTurn(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
 	declared := spec.Spec{Clusters: []spec.Cluster{
