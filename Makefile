@@ -142,8 +142,8 @@ weather: deps lab ## Compare the path with WireGuard alone on lossy links, in a 
 .PHONY: scale
 scale: deps ## Measure gateways, connect and API servers of clusters of 10, 100 and 1,000 nodes: 20 minutes; needs root
 	cd bench && $(GO_BUILD) -o ../bin/bench .
-	$(ALONE) bin/bench scale
-	cd lab && LIQONET_CROWDS=10,100,1000 $(ALONE) go test -timeout 60m -run TestInterruption/TestLabCrowd -v ./e2e
+	bin/bench scale
+	cd lab && LIQONET_CROWDS=10,100,1000 go test -timeout 60m -run TestControlPlanes/TestLabCrowd -v ./e2e
 
 .PHONY: floods
 floods: deps ## Flood gateways by one pod, and measure their memory and what is left for others: 11 minutes; needs root
@@ -159,7 +159,7 @@ faults: deps build ## Measure what faults do to a peering of GATEWAYS (2) a side
 
 .PHONY: test-matrix
 test-matrix: deps build ## Connect clusters of every style, disturb connect and disconnect at every point; needs root
-	cd lab && LIQONET_TEST_MATRIX=yes go test -timeout 60m -run 'TestStyles|TestInterruption' -v ./e2e
+	cd lab && LIQONET_TEST_MATRIX=yes go test -timeout 60m -run 'TestStyles|TestControlPlanes' -v ./e2e
 
 .PHONY: test-plugins
 test-plugins: deps build ## Connect clusters that run flannel and Cilium, in every mode, and upgrade these: compiles two releases of Cilium once; needs root

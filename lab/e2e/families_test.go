@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -40,10 +41,8 @@ func familiesOf(addresses []string) (families []spec.Family) {
 	return families
 }
 
-// testFamilies checks that connected clusters have two families, a with IPv6 as the primary one and b with IPv4, and
-// that a cluster of IPv6 alone is refused.
-func testFamilies(ctx context.Context, t *testing.T, c liqoctl) {
-	l := c.lab
+// testFamilies checks that connected clusters have two families, a with IPv6 as the primary one and b with IPv4.
+func testFamilies(ctx context.Context, t *testing.T, l *lab.Lab) {
 	for cluster, want := range map[string][]spec.Family{"a": {spec.IPv6, spec.IPv4}, "b": {spec.IPv4, spec.IPv6}} {
 		for _, c := range []struct {
 			object string
@@ -60,15 +59,23 @@ func testFamilies(ctx context.Context, t *testing.T, c liqoctl) {
 			}
 		}
 	}
-	file := filepath.Join(t.TempDir(), "node.yaml")
-	if err := os.WriteFile(file, []byte(nodeOfIPv6), 0o600); err != nil {
-		t.Fatal(err)
+}
+
+// testIPv6Alone has a cluster of IPv6 alone refused.
+func testIPv6Alone(ctx context.Context, t *testing.T, c liqoctl) {
+	for cluster, node := range map[string]string{
+		"six": fmt.Sprintf(readyNode, "fd00:244:0:1::/64", "fd00:172::11"), ipamCluster: fmt.Sprintf(readyNode, "10.244.0.0/24", "172.31.3.11"),
+	} {
+		file := filepath.Join(t.TempDir(), "node.yaml")
+		if err := os.WriteFile(file, []byte(node), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		kubectl(ctx, t, c.lab, cluster, "apply", "-f", file)
+		kubectl(ctx, t, c.lab, cluster, "apply", "--server-side", "--subresource=status", "-f", file)
 	}
-	kubectl(ctx, t, l, "six", "apply", "-f", file)
-	kubectl(ctx, t, l, "six", "apply", "--server-side", "--subresource=status", "-f", file)
 	for _, args := range [][]string{
 		{"network", "init", "--context", "six"},
-		{"network", "connect", "--context", "a", "--remote-context", "six"},
+		{"network", "connect", "--context", ipamCluster, "--remote-context", "six"},
 	} {
 		out, said, code := c.run(ctx, t, args...)
 		if code != 1 || !strings.Contains(said, `cluster "six": its nodes have no IPv4 addresses`) || !strings.Contains(said, "IPv6 is not supported") {
@@ -77,12 +84,12 @@ func testFamilies(ctx context.Context, t *testing.T, c liqoctl) {
 	}
 }
 
-// nodeOfIPv6 is a node without a kubelet.
-const nodeOfIPv6 = `apiVersion: v1
+// readyNode is a node without a kubelet; its format has a podCIDR and an address.
+const readyNode = `apiVersion: v1
 kind: Node
-metadata: {name: six-1}
-spec: {podCIDR: "fd00:244:0:1::/64", podCIDRs: ["fd00:244:0:1::/64"]}
+metadata: {name: ready}
+spec: {podCIDR: "%[1]s", podCIDRs: ["%[1]s"]}
 status:
-  addresses: [{type: InternalIP, address: "fd00:172::11"}]
+  addresses: [{type: InternalIP, address: "%[2]s"}]
   conditions: [{type: Ready, status: "True", reason: Test, message: "", lastHeartbeatTime: "2026-01-01T00:00:00Z", lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `

@@ -5,40 +5,45 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"liqonet.io/liqonet/lab/spec"
 )
 
 // processes is the number of concurrent programs that acquire addresses. It takes some seconds on two idle cores;
 // writers that block each other give up, which is an error.
 const processes = 64
 
-// TestIPAM runs many concurrent writers of reservations against one real API server.
-func TestIPAM(t *testing.T) {
-	inTurn(t, 2)
-	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
-	defer cancel()
-	l := startEmpty(ctx, t, "e2e-ipam", spec.Spec{Clusters: []spec.Cluster{{Name: "a", ControlPlaneOnly: true}}})
-	c := liqoctl{path: liqoctlProgram(t), lab: l}
-	kubectl(ctx, t, l, "a", "create", "namespace", "liqonet")
+// ipamCluster is the cluster of testIPAM: it has a thousand nodes that do not exist.
+const ipamCluster = "ipam"
+
+// testIPAM runs many concurrent writers of reservations against one real API server.
+func testIPAM(ctx context.Context, t *testing.T, c liqoctl) {
+	l := c.lab
+	c.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	own := kubectl(ctx, t, l, ipamCluster, "config", "view", "--raw", "--minify")
+	if err := os.WriteFile(c.kubeconfig, []byte(own), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(t *testing.T, pkg, name string) { runLabTest(ctx, t, l, pkg, name, "KUBECONFIG="+c.kubeconfig) }
+	kubectl(ctx, t, l, ipamCluster, "create", "namespace", "liqonet")
 	// Of an installation that is incomplete: nothing else is needed here.
 	const none = `{"version": 1, "pools": ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"], "reservations": []}`
-	kubectl(ctx, t, l, "a", "-n", "liqonet", "create", "configmap", "ipam", "--from-literal=record="+none)
-	kubectl(ctx, t, l, "a", "-n", "liqonet", "label", "configmap", "ipam", "liqonet.io/component=ipam")
+	kubectl(ctx, t, l, ipamCluster, "-n", "liqonet", "create", "configmap", "ipam", "--from-literal=record="+none)
+	kubectl(ctx, t, l, ipamCluster, "-n", "liqonet", "label", "configmap", "ipam", "liqonet.io/component=ipam")
 	t.Run("processes acquire ranges", func(t *testing.T) { testProcesses(ctx, t, c) })
 	t.Run("none is free", func(t *testing.T) { testNoneFree(ctx, t, c) })
 	t.Run("damage is left as it is", func(t *testing.T) { testDamage(ctx, t, c) })
-	long(t, "connects reserve for their peers", func(t *testing.T) { runLabTest(ctx, t, l, "./internal/peering", "TestLabWriters") })
+	long(t, "connects reserve for their peers", func(t *testing.T) { run(t, "./internal/peering", "TestLabWriters") })
 	for _, test := range []struct{ what, pkg, name string }{
 		{"nodes claim their addresses", "./internal/helper", "TestLabNodes"},
 		{"what others do to helpers' objects is undone", "./internal/helper", "TestLabHealing"},
 		{"what tokens write is bounded", "./templates", "TestLabPolicies"},
 	} {
-		t.Run(test.what, func(t *testing.T) { runLabTest(ctx, t, l, test.pkg, test.name) })
+		t.Run(test.what, func(t *testing.T) { run(t, test.pkg, test.name) })
 	}
 }
 
@@ -65,7 +70,7 @@ func testProcesses(ctx context.Context, t *testing.T, c liqoctl) {
 			Owner string
 		}
 	}
-	if err := json.Unmarshal([]byte(c.must(ctx, t, "ipam", "list", "--context", "a", "-o", "json")), &list); err != nil {
+	if err := json.Unmarshal([]byte(c.must(ctx, t, "ipam", "list", "--context", ipamCluster, "-o", "json")), &list); err != nil {
 		t.Fatal(err)
 	}
 	if len(list.Reservations) != processes {
@@ -86,7 +91,7 @@ func acquireAll(ctx context.Context, t *testing.T, c liqoctl) []netip.Prefix {
 	var all sync.WaitGroup
 	for i := range ranges {
 		all.Go(func() {
-			out, said, code := c.run(ctx, t, "ipam", "acquire", "/24", "--owner", fmt.Sprintf("ci-%d", i), "--context", "a")
+			out, said, code := c.run(ctx, t, "ipam", "acquire", "/24", "--owner", fmt.Sprintf("ci-%d", i), "--context", ipamCluster)
 			p, err := netip.ParsePrefix(strings.TrimSuffix(out, "\n"))
 			if code != 0 || err != nil || p.Bits() != 24 {
 				t.Errorf("process %d: exit code %d, stdout %q, stderr %q", i, code, out, said)
@@ -100,7 +105,7 @@ func acquireAll(ctx context.Context, t *testing.T, c liqoctl) []netip.Prefix {
 }
 
 func testNoneFree(ctx context.Context, t *testing.T, c liqoctl) {
-	out, said, code := c.run(ctx, t, "ipam", "acquire", "/8", "--owner", "big", "--context", "a")
+	out, said, code := c.run(ctx, t, "ipam", "acquire", "/8", "--owner", "big", "--context", ipamCluster)
 	if code != 4 || out != "" || !strings.Contains(said, "no free addresses") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, said)
 	}
@@ -109,7 +114,7 @@ func testNoneFree(ctx context.Context, t *testing.T, c liqoctl) {
 // testDamage writes damaged documents, which must be refused and not overwritten.
 func testDamage(ctx context.Context, t *testing.T, c liqoctl) {
 	kept := func() string {
-		return kubectl(ctx, t, c.lab, "a", "-n", "liqonet", "get", "configmap", "ipam", "-o", "jsonpath={.data.record}")
+		return kubectl(ctx, t, c.lab, ipamCluster, "-n", "liqonet", "get", "configmap", "ipam", "-o", "jsonpath={.data.record}")
 	}
 	good := kept()
 	put := func(text string) {
@@ -117,7 +122,7 @@ func testDamage(ctx context.Context, t *testing.T, c liqoctl) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		kubectl(ctx, t, c.lab, "a", "-n", "liqonet", "patch", "configmap", "ipam", "--type", "merge", "-p", string(patch))
+		kubectl(ctx, t, c.lab, ipamCluster, "-n", "liqonet", "patch", "configmap", "ipam", "--type", "merge", "-p", string(patch))
 	}
 	defer put(good)
 	for reason, text := range map[string]string{
@@ -128,7 +133,7 @@ func testDamage(ctx context.Context, t *testing.T, c liqoctl) {
 		for _, args := range [][]string{
 			{"ipam", "acquire", "/24", "--owner", "late"}, {"ipam", "release", "--owner", "ci-1"},
 		} {
-			_, said, code := c.run(ctx, t, append(args, "--context", "a")...)
+			_, said, code := c.run(ctx, t, append(args, "--context", ipamCluster)...)
 			if code != 1 || !strings.Contains(said, reason) {
 				t.Errorf("%v: exit code %d, %q; want %q", args, code, said, reason)
 			}

@@ -41,14 +41,13 @@ func TestStyles(t *testing.T) {
 			if i == 0 {
 				declared.Clusters[0].IPFamilies = []spec.Family{spec.IPv6, spec.IPv4}
 				declared.Clusters[1].IPFamilies = []spec.Family{spec.IPv4, spec.IPv6}
-				declared.Clusters = append(declared.Clusters, spec.Cluster{Name: "six", ControlPlaneOnly: true, IPFamilies: []spec.Family{spec.IPv6}})
 			}
 			if i%2 == 1 {
 				declared.Clusters[1].PodCIDR = netip.MustParsePrefix("10.245.0.0/16")
 			}
 			c := testStyles(ctx, t, declared.Complete())
 			if i == 0 {
-				t.Run("families", func(t *testing.T) { testFamilies(ctx, t, c) })
+				t.Run("families", func(t *testing.T) { testFamilies(ctx, t, c.lab) })
 				t.Run("memory limits", func(t *testing.T) { testMemoryLimits(ctx, t, c) })
 				t.Run("firewalls on nodes", func(t *testing.T) { testFirewall(ctx, t, c) })
 			}
