@@ -108,14 +108,14 @@ func (c liqoctl) users(ctx context.Context, t *testing.T, clusters ...string) us
 	return u
 }
 
-// install installs liqonet in several clusters at once, with all optional components.
-func (c liqoctl) install(ctx context.Context, t *testing.T, clusters ...string) {
+// atOnce runs a command that installs or removes liqonet in several clusters at once.
+func (c liqoctl) atOnce(ctx context.Context, t *testing.T, command string, clusters ...string) {
 	t.Helper()
 	var all sync.WaitGroup
 	for _, cluster := range clusters {
 		all.Go(func() {
-			if out, said, code := c.run(ctx, t, "network", "init", "--context", cluster); code != 0 {
-				t.Errorf("init in %s: exit code %d\n%s%s", cluster, code, out, said)
+			if out, said, code := c.run(ctx, t, "network", command, "--context", cluster); code != 0 {
+				t.Errorf("%s in %s: exit code %d\n%s%s", command, cluster, code, out, said)
 			}
 		})
 	}

@@ -79,7 +79,7 @@ func TestDiagnose(t *testing.T) {
 	l := startLab(ctx, t, "e2e-diagnose", spec.Default())
 	admin := newLiqoctl(ctx, t, l)
 	u := admin.users(ctx, t, "a", "b")
-	u.installer.install(ctx, t, "a", "b")
+	u.installer.atOnce(ctx, t, "init", "a", "b")
 	u.connector.connect(ctx, t)
 	u.looker.awaitCauses(ctx, t) // level view is enough
 	u.installer.awaitDiagnosis(ctx, t, "none", func(causes []string) bool { return len(causes) == 0 }, "--probe")
@@ -144,7 +144,7 @@ func TestDiagnose(t *testing.T) {
 	})
 	// A chain that drops by default may have rules for what pods send, and nodes, which verify the path, do not pass
 	// it.
-	fault("LQ-NODES-FORWARD?", node("a-1", strictFirewall), node("a-1", "iptables -P FORWARD ACCEPT; iptables -F FORWARD"))
+	fault("LQ-NODES-FORWARD?", node("a-1", strictFirewall), node("a-1", noFirewall))
 
 	// A program that masquerades packets to the peer: only packets show it.
 	node("a-1", "nft 'add table ip fault; add chain ip fault post { type nat hook postrouting priority 0; }; add rule ip fault post ip saddr 10.244.0.0/16 oifname \"lqn-*\" masquerade'")()

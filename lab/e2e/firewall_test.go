@@ -14,6 +14,9 @@ iptables -A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
 iptables -A FORWARD -s 10.244.0.0/16 -d 10.244.0.0/16,172.31.0.0/16 -j ACCEPT
 iptables -A FORWARD -s 172.31.0.0/16 -d 10.244.0.0/16 -j ACCEPT`
 
+// noFirewall admits all, but makes the table of a firewall.
+const noFirewall = "iptables -P FORWARD ACCEPT; iptables -F FORWARD"
+
 // testFirewall adds firewalls to cluster a's nodes, after a disconnect: connect refuses, and with --allow-forward keeps
 // its rules in them while there is a peering.
 func testFirewall(ctx context.Context, t *testing.T, c liqoctl) {
@@ -54,6 +57,7 @@ func testFirewall(ctx context.Context, t *testing.T, c liqoctl) {
 		if got := forwardRules(ctx, t, c, node); got != want {
 			t.Errorf("node %s after disconnect:\n%s\nwant:\n%s", node, got, want)
 		}
+		inNode(ctx, t, c, node, noFirewall)
 	}
 }
 

@@ -45,7 +45,7 @@ func TestNetwork(t *testing.T) {
 	}
 
 	u := admin.users(ctx, t, "a", "b")
-	u.installer.install(ctx, t, "a", "b")
+	u.installer.atOnce(ctx, t, "init", "a", "b")
 	c := u.connector
 	crossing.enter(joined)
 	conn := c.connect(ctx, t)
@@ -159,43 +159,6 @@ func checkFirst(t *testing.T, conn connection) {
 			}
 		}
 	}
-}
-
-// TestNetworkDisjoint connects clusters whose ranges do not overlap: addresses are not remapped. The MTU of the network
-// between them is smaller than that of the nodes' links. Snapshots from before and after are compared, for each way in
-// which a peering is removed.
-func TestNetworkDisjoint(t *testing.T) {
-	inTurn(t, 4)
-	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
-	defer cancel()
-	declared := spec.Spec{Clusters: []spec.Cluster{
-		{Name: "a", Nodes: 1},
-		{Name: "b", Nodes: 1, PodCIDR: netip.MustParsePrefix("10.245.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.97.0.0/16")},
-	}}.Complete()
-	l := startLab(ctx, t, "e2e-disjoint", declared)
-	c := newLiqoctl(ctx, t, l)
-	c.narrow(ctx, t, declared, 1460)
-	r := newRemnants(ctx, t, c)
-	long(t, "an image that cannot be pulled leaves all as it was", func(t *testing.T) { r.testImage(ctx, t) })
-	t.Run("a first connect is planned", func(t *testing.T) { testPlans(ctx, t, c, "fresh") })
-	conn := c.connect(ctx, t)
-	t.Run("what stands is planned", func(t *testing.T) { testPlans(ctx, t, c, "connected") })
-	t.Run("the MTU fits the narrowest hop", func(t *testing.T) { testMTU(ctx, t, c, conn, 1460-80) })
-	for _, s := range sides(conn) {
-		for _, m := range s.self.Mappings {
-			if m.What == "pods" && (!m.Identity || m.Real != m.Seen) {
-				t.Errorf("%s sees pods of %s, %s, as %s without need", s.cluster, s.other, m.Real, m.Seen)
-			}
-		}
-	}
-	testEveryPod(ctx, t, l, conn)
-	long(t, "the tunnel is measured", func(t *testing.T) { testPerformance(ctx, t, c) })
-	t.Run("the peering is a tree", func(t *testing.T) { testTree(ctx, t, c) })
-	t.Run("disconnect and reset leave all as it was", func(t *testing.T) { r.testDisconnect(ctx, t) })
-	t.Run("manifests that kubectl applies are a peering", func(t *testing.T) { testEveryPod(ctx, t, l, testRendered(ctx, t, c)) })
-	long(t, "a namespace is deleted with kubectl", func(t *testing.T) { r.testDeletedNamespace(ctx, t) })
-	long(t, "the only node is lost", func(t *testing.T) { r.testLostNode(ctx, t) })
-	long(t, "a peer vanishes", func(t *testing.T) { r.testVanishedPeer(ctx, t) })
 }
 
 // testEveryPod sends TCP, UDP and ICMP between every two pods of different clusters and checks which source

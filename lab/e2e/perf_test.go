@@ -42,7 +42,8 @@ func testPerformance(ctx context.Context, t *testing.T, c liqoctl) {
 func testTree(ctx context.Context, t *testing.T, c liqoctl) {
 	var drawn string
 	wants := []string{
-		"cluster a\n", "peering with b: healthy\n", "cluster b\n", "peering with a: healthy\n", "gateway 1: healthy, pod gateway-b-", "tunnel to gateway 1: healthy, ", "nodes: 1 of 1 verified\n",
+		"cluster a\n", "peering with b: healthy\n", "cluster b\n", "peering with a: healthy\n", "gateway 1: healthy, pod gateway-b-", "tunnel to gateway 1: healthy, ",
+		"nodes: 1 of 1 verified\n", "nodes: 2 of 2 verified\n",
 	}
 	await(ctx, t, func() bool { // a measurement may have delayed echoes
 		drawn, _, _ = c.run(ctx, t, "network", "status", "--context", "a", "--remote-context", "b", "-o", "tree")

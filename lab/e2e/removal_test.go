@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -60,15 +59,7 @@ func (r remnants) testImage(ctx context.Context, t *testing.T) {
 // testDisconnect checks that disconnect and reset remove everything.
 func (r remnants) testDisconnect(ctx context.Context, t *testing.T) {
 	r.must(ctx, t, "network", "disconnect", "--context", "a", "--remote-context", "b")
-	var resets sync.WaitGroup // a namespace takes some seconds to go
-	for cluster := range r.before {
-		resets.Go(func() {
-			if out, said, code := r.run(ctx, t, "network", "reset", "--context", cluster); code != 0 {
-				t.Errorf("reset of %s: exit code %d\n%s%s", cluster, code, out, said)
-			}
-		})
-	}
-	resets.Wait()
+	r.atOnce(ctx, t, "reset", "a", "b")
 	for cluster := range r.before {
 		r.awaitNone(ctx, t, cluster)
 	}

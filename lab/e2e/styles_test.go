@@ -19,21 +19,16 @@ import (
 // matrixVariable, when set, has TestStyles go through every style instead of a few in which any two values meet.
 const matrixVariable = "LIQONET_TEST_MATRIX"
 
-// TestStyles connects clusters whose network plugins and kube-proxies handle packets in different ways; the short form
-// one pair.
+// TestStyles connects clusters whose network plugins and kube-proxies handle packets in different ways.
 func TestStyles(t *testing.T) {
-	inTurn(t, 4)
+	inTurn(t, 6)
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
 	styles := spec.Pairwise()
 	if os.Getenv(matrixVariable) != "" {
 		styles = spec.Styles()
 	}
-	pairs := len(styles) / 2
-	if testing.Short() {
-		pairs = 1
-	}
-	for i := range pairs {
+	for i := range len(styles) / 2 {
 		// The first with the last: neighbours in the list are much alike.
 		a, b := styles[i], styles[len(styles)-1-i]
 		t.Run(a.String()+" with "+b.String(), func(t *testing.T) {
@@ -45,19 +40,14 @@ func TestStyles(t *testing.T) {
 			if i%2 == 1 {
 				declared.Clusters[1].PodCIDR = netip.MustParsePrefix("10.245.0.0/16")
 			}
-			c := testStyles(ctx, t, declared.Complete())
-			if i == 0 {
-				t.Run("families", func(t *testing.T) { testFamilies(ctx, t, c.lab) })
-				t.Run("memory limits", func(t *testing.T) { testMemoryLimits(ctx, t, c) })
-				t.Run("firewalls on nodes", func(t *testing.T) { testFirewall(ctx, t, c) })
-			}
+			testStyles(ctx, t, declared.Complete())
 		})
 	}
 }
 
 // testStyles connects clusters a and b, and sends packets of every kind between them. Their nodes filter reverse paths
 // strictly.
-func testStyles(ctx context.Context, t *testing.T, declared spec.Spec) liqoctl {
+func testStyles(ctx context.Context, t *testing.T, declared spec.Spec) {
 	t.Helper()
 	l := startLab(ctx, t, "e2e-styles", declared)
 	c := newLiqoctl(ctx, t, l)
@@ -79,7 +69,6 @@ func testStyles(ctx context.Context, t *testing.T, declared spec.Spec) liqoctl {
 		t.Run("a Service in "+s.cluster, func(t *testing.T) { testFarService(ctx, t, l, s, askers{outside: true, podByNode: byNode}) })
 	}
 	t.Run("nodes", func(t *testing.T) { testNodesReachPods(ctx, t, l, conn) })
-	return c
 }
 
 // testMemoryLimits checks that helpers have a memory limit of Go's beside that of their containers.

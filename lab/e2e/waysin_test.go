@@ -10,21 +10,15 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
-// TestWaysIn connects two clusters by each type of Service of a server's gateway except NodePort, which the other
-// tests use. Load balancers of cluster a have names, those of cluster b addresses.
-func TestWaysIn(t *testing.T) {
-	inTurn(t, 3)
-	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
-	defer cancel()
-	declared := spec.Spec{Clusters: []spec.Cluster{
-		{Name: "a", Nodes: 1, LoadBalancer: spec.NameBalancer},
-		{Name: "b", Nodes: 2, ServiceCIDR: netip.MustParsePrefix("10.97.0.0/16"), LoadBalancer: spec.AddressBalancer, LimitCriticalPods: true},
-	}}.Complete()
-	l := startLab(ctx, t, "e2e-waysin", declared)
-	admin := newLiqoctl(ctx, t, l)
+// testWaysIn connects two clusters by each type of Service of a server's gateway except NodePort, which the other
+// tests use, and removes liqonet. Load balancers of cluster a have names, those of cluster b addresses.
+func testWaysIn(ctx context.Context, t *testing.T, admin liqoctl, declared spec.Spec) {
+	t.Helper()
+	l := admin.lab
+	admin.atOnce(ctx, t, "reset", "a", "b")
 	u := admin.users(ctx, t, "a", "b")
 	long(t, "namespaces that refuse pods", func(t *testing.T) { testRefused(ctx, t, admin) })
-	u.installer.install(ctx, t, "a", "b")
+	u.installer.atOnce(ctx, t, "init", "a", "b")
 	c := u.connector
 	pool := spec.BalancerPool(1)
 	balancer := []string{"--gw-server-service-type", "LoadBalancer"}
@@ -112,9 +106,10 @@ func TestWaysIn(t *testing.T) {
 		disconnect(t)
 	})
 	t.Run("nothing is left, as seen by pods that no quota admits", func(t *testing.T) {
+		admin.atOnce(ctx, t, "reset", "a", "b")
 		for _, cluster := range []string{"a", "b"} {
-			admin.must(ctx, t, "network", "reset", "--context", cluster)
 			admin.must(ctx, t, "network", "reset", "--verify-only", "--context", cluster)
+			kubectl(ctx, t, l, cluster, "delete", "--ignore-not-found", "-f", u.roles)
 		}
 	})
 }
