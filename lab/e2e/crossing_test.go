@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +25,7 @@ type stage int
 const (
 	apart   stage = iota // there is no liqonet state: allowed
 	joined               // not allowed
+	asked                // allowed only between nodes and hosts outside: these ask for NodePorts, or b exposes one
 	leaving              // allowed only from nodes without liqonet state
 )
 
@@ -31,6 +34,7 @@ const (
 type crossing struct {
 	lab     *lab.Lab
 	rules   []crossingRule
+	nodes   []netip.Prefix // networks of nodes
 	capture *capture.Capture
 	bare    map[[6]byte]bool // nodes, by hardware address, on which nothing stands any more
 
@@ -48,12 +52,12 @@ func startCrossing(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.
 	if err != nil {
 		t.Fatal(err)
 	}
-	links := []string{outsideLink}
-	for _, c := range declared.Clusters {
-		links = append(links, linkOf(c))
-	}
 	x := &crossing{
 		lab: l, rules: crossingRules(declared), bare: map[[6]byte]bool{}, ruled: map[string]int{}, free: map[string]int{},
+	}
+	links := []string{outsideLink}
+	for _, c := range declared.Clusters {
+		links, x.nodes = append(links, linkOf(c)), append(x.nodes, c.NodeNetwork)
 	}
 	x.capture, err = capture.Start(status.Places["router"].Net, links, func(p capture.Packet) { x.look(ctx, p) })
 	if err != nil {
@@ -81,7 +85,7 @@ func (x *crossing) look(ctx context.Context, p capture.Packet) {
 	x.mu.Unlock()
 	why := ""
 	switch {
-	case stage == joined:
+	case stage == joined, stage == asked && !x.withOutside(p):
 		why = "while the clusters are connected"
 	case stage == leaving && !x.bare[p.Sender]:
 		why = x.standingAt(ctx, p.Sender)
@@ -95,6 +99,15 @@ func (x *crossing) look(ctx context.Context, p capture.Packet) {
 	case bytes.Contains(p.Frame, []byte(told)):
 		x.free[p.Link]++
 	}
+}
+
+// withOutside reports whether a packet goes between a node and a host outside.
+func (x *crossing) withOutside(p capture.Packet) bool {
+	return x.ofNode(p.Source) && slices.Contains(spec.OutsideHosts(), p.Target) || slices.Contains(spec.OutsideHosts(), p.Source) && x.ofNode(p.Target)
+}
+
+func (x *crossing) ofNode(a netip.Addr) bool {
+	return slices.ContainsFunc(x.nodes, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
 // standingAt returns the liqonet state of a node that prevents unencrypted packets; "": none.

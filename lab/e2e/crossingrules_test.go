@@ -10,7 +10,7 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
-// crossingRule describes packets that are allowed at the lab's router while clusters a and b are connected.
+// crossingRule describes packets that are allowed at the lab's router while clusters are connected.
 type crossingRule struct {
 	name  string
 	obeys func(capture.Packet) bool
@@ -27,9 +27,9 @@ func linkOf(c spec.Cluster) string { return "br-" + c.Name }
 // crossingRules names all that may be seen. Packets of pods may not, whatever addresses they bear and whatever carries
 // them: the rules go by the nodes' addresses and by what is in the packets.
 func crossingRules(declared spec.Spec) []crossingRule {
-	networks := map[string]netip.Prefix{outsideLink: spec.OutsideNetwork}
+	networks, services := map[string]netip.Prefix{outsideLink: spec.OutsideNetwork}, map[string]netip.Prefix{}
 	for _, c := range declared.Clusters {
-		networks[linkOf(c)] = c.NodeNetwork
+		networks[linkOf(c)], services[linkOf(c)] = c.NodeNetwork, c.ServiceCIDR
 	}
 	// between reports whether a packet goes from nodes of one cluster to nodes of another.
 	between := func(p capture.Packet) bool {
@@ -56,6 +56,11 @@ func crossingRules(declared spec.Spec) []crossingRule {
 			return p.Link == "br-a" && nodes.Contains(p.Source) && slices.Contains(spec.OutsideHosts(), p.Target) ||
 				p.Link == outsideLink && slices.Contains(spec.OutsideHosts(), p.Source) && nodes.Contains(p.Target)
 		}},
+		// kube-proxy no longer translates what a client sends to close its connection.
+		{"ends of connections to deleted Services of the cluster", func(p capture.Packet) bool {
+			return p.Type == capture.IPv4 && p.Protocol == capture.TCP && !p.Fragment && len(p.Payload) == 0 &&
+				networks[p.Link].Contains(p.Source) && services[p.Link].Contains(p.Target)
+		}},
 		{"neighbours of a link", func(p capture.Packet) bool {
 			return p.Type == capture.ARP && networks[p.Link].Contains(p.Source) && networks[p.Link].Contains(p.Target)
 		}},
@@ -78,7 +83,7 @@ func obeyed(rules []crossingRule, p capture.Packet) string {
 
 // talk reports whether a frame contains the payload of pods, requests or answers.
 func talk(p capture.Packet) bool {
-	for _, text := range []string{told, " node=a-", " node=b-"} {
+	for _, text := range []string{told, " node=a-", " node=b-", " node=c-"} {
 		if bytes.Contains(p.Frame, []byte(text)) {
 			return true
 		}
@@ -131,6 +136,9 @@ func TestCrossingRules(t *testing.T) {
 			Link: "br-a", Type: kind, Protocol: protocol, Source: netip.MustParseAddr(from), Target: netip.MustParseAddr(to),
 		}
 	}
+	closing := ofType(capture.IPv4, capture.TCP, a.String(), "10.96.101.90")
+	unsent, fromPod := closing, closing
+	unsent.Payload, fromPod.Source = []byte("hello"), pod
 	fragment := udp("br-a", a, b, data)
 	fragment.Fragment = true
 	probe := append([]byte("LQNE\x01\x01"), make([]byte, 500)...)
@@ -163,6 +171,9 @@ func TestCrossingRules(t *testing.T) {
 		"a node of b to a host outside":      {udp("br-b", b, host, []byte("hello")), false},
 		"a host outside to a node of b":      {udp("outside", host, b, []byte("hello")), false},
 		"a host outside to a pod":            {udp("outside", host, pod, []byte("hello")), false},
+		"closing, to a Service":              {closing, true},
+		"data to a Service":                  {unsent, false},
+		"closing, from a pod to a Service":   {fromPod, false},
 		"who has a node's address":           {ofType(capture.ARP, 0, a.String(), "172.31.1.254"), true},
 		"who has a pod's address":            {ofType(capture.ARP, 0, a.String(), seen.String()), false},
 		"routers of IPv6":                    {ofType(capture.IPv6, capture.ICMPv6, "fe80::1", "ff02::2"), true},

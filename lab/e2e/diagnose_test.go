@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"liqonet.io/liqonet/lab/spec"
 )
 
 // diagnosis has the fields of `network diagnose -o json` that tests use.
@@ -70,28 +68,24 @@ func (c liqoctl) awaitDiagnosis(ctx context.Context, t *testing.T, want string, 
 	}
 }
 
-// TestDiagnose connects two clusters, of which diagnose finds nothing wrong, and injects faults in turn: each fails its
-// own check, and whatever else fails follows from it. The short form has three of them.
-func TestDiagnose(t *testing.T) {
-	inTurn(t, 2)
-	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
-	defer cancel()
-	l := startLab(ctx, t, "e2e-diagnose", spec.Default())
-	admin := newLiqoctl(ctx, t, l)
-	u := admin.users(ctx, t, "a", "b")
-	u.installer.atOnce(ctx, t, "init", "a", "b")
-	u.connector.connect(ctx, t)
+// tunnelFault begins a rule of the router about packets of the tunnel between a and b: between nodes, only it is UDP.
+// The router's hooks may see what its bridges forward, such as flannel's VXLAN.
+const tunnelFault = "add table ip fault; add chain ip fault forward { type filter hook forward priority 0; }; add rule ip fault forward " +
+	"ip saddr . ip daddr { 172.31.1.0/24 . 172.31.2.0/24, 172.31.2.0/24 . 172.31.1.0/24 } meta l4proto udp "
+
+// testDiagnose diagnoses a peering, of which it finds nothing wrong, and injects faults in turn: each fails its own
+// check, and whatever else fails follows from it. The short form has three of them.
+func testDiagnose(ctx context.Context, t *testing.T, u users) {
+	admin, l := u.admin, u.admin.lab
 	u.looker.awaitCauses(ctx, t) // level view is enough
 	u.installer.awaitDiagnosis(ctx, t, "none", func(causes []string) bool { return len(causes) == 0 }, "--probe")
 	node := func(name, script string) func() {
 		return func() { t.Helper(); inNode(ctx, t, admin, name, script) }
 	}
-	// Between nodes only the tunnel is UDP: the overlay leads to the gateway's pod.
 	router := func(rule string) (inject, heal func()) {
 		return func() {
 			t.Helper()
-			chain := "add table ip fault; add chain ip fault forward { type filter hook forward priority 0; }; add rule ip fault forward ip saddr 172.31.0.0/16 ip daddr 172.31.0.0/16 meta l4proto udp "
-			if _, err := l.NodeExec(ctx, "router", "nft", chain+rule); err != nil {
+			if _, err := l.NodeExec(ctx, "router", "nft", tunnelFault+rule); err != nil {
 				t.Fatal(err)
 			}
 		}, func() { node("router", "nft delete table ip fault")() }

@@ -25,30 +25,29 @@ func sides(c connection) []side {
 	return []side{{"a", "b", c.Local, c.Remote}, {"b", "a", c.Remote, c.Local}}
 }
 
-// TestNetwork connects two clusters that use the same pod CIDR, from the installation to its
-// removal, as three users of the levels view, operate and administer with only the printed roles.
+// TestNetwork connects clusters that use the same pod CIDR, from the installation to its removal, as three users of the
+// levels view, operate and administer with only the printed roles. Clusters a and b run flannel, with VXLAN and
+// iptables, and with host-gw and nftables. Cluster c is a third one for some of the tests.
 func TestNetwork(t *testing.T) {
-	inTurn(t, 5)
+	inTurn(t, 6)
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
-	declared := spec.Default()
+	pair := pluginPairs()[0].declared()
+	declared := spec.Spec{Clusters: append(pair.Clusters, spec.Cluster{Name: "c", Nodes: 1})}.Complete()
 	l := startLab(ctx, t, "e2e-network", declared)
 	admin := newLiqoctl(ctx, t, l)
 	crossing := startCrossing(ctx, t, l, declared)
 	tellNobody(ctx, t, l, declared)
 	crossing.awaitFree(ctx, t, declared)
-	before := before{kernels: map[string]string{}}
-	for _, cluster := range []string{"a", "b"} {
-		for _, node := range nodesOf(ctx, t, l, cluster) {
-			before.kernels[node] = kernelOf(ctx, t, l, node)
-		}
-	}
+	before := nodesBefore(ctx, t, l, declared)
 
-	u := admin.users(ctx, t, "a", "b")
-	u.installer.atOnce(ctx, t, "init", "a", "b")
+	u := admin.users(ctx, t, "a", "b", "c")
+	u.installer.atOnce(ctx, t, "init", "a", "b", "c")
 	c := u.connector
 	crossing.enter(joined)
 	conn := c.connect(ctx, t)
+	// Before pods have others to answer: they may send few ICMP errors a second.
+	t.Run("a closed port", func(t *testing.T) { testClosedPort(ctx, t, l, conn) })
 	keepTelling(ctx, t, l, conn)
 	checkFirst(t, conn)
 	t.Run("every pod reaches every pod", func(t *testing.T) { testEveryPod(ctx, t, l, conn) })
@@ -74,12 +73,27 @@ func TestNetwork(t *testing.T) {
 			t.Errorf("in %d of two clusters:\n%s", passed, text)
 		}
 	})
+	t.Run("10 MB of TCP", func(t *testing.T) { testBulk(ctx, t, l, conn) })
+	t.Run("a byte more than the MTU", func(t *testing.T) { testTooLong(ctx, t, l, conn) })
 	for _, host := range spec.OutsideHosts() {
 		serveOutside(ctx, t, l, host)
 	}
 	t.Run("hosts outside are reached when exposed", func(t *testing.T) { before.outside = testExposed(ctx, t, u) })
+	crossing.enter(asked)
+	for _, s := range sides(conn) {
+		t.Run("a Service in "+s.cluster, func(t *testing.T) { testFarService(ctx, t, l, s, askers{outside: true, podByNode: true}) })
+	}
+	t.Run("a host outside exposed by b", func(t *testing.T) { testExposedHost(ctx, t, c, sides(conn)[1], declared.Clusters[1].NodeNetwork) })
+	crossing.enter(joined)
+	t.Run("nodes keep their MTUs", func(t *testing.T) { before.testMTUs(ctx, t, l) })
+	t.Run("plugins are restarted", func(t *testing.T) {
+		restartPlugins(ctx, t, l, declared)
+		testEveryPod(ctx, t, l, conn)
+		before.testMTUs(ctx, t, l)
+	})
 	t.Run("paths are tested on demand", func(t *testing.T) { testPaths(ctx, t, u) })
 	t.Run("packets are followed", func(t *testing.T) { testTrace(ctx, t, u) })
+	t.Run("faults are diagnosed", func(t *testing.T) { testDiagnose(ctx, t, u) })
 	t.Run("a report has no secrets", func(t *testing.T) { testReport(ctx, t, u) })
 	t.Run("users do no more than their level", func(t *testing.T) { testLevels(ctx, t, u) })
 	t.Run("there is no second installation", func(t *testing.T) { testSecondInstallation(ctx, t, u) })
@@ -97,9 +111,10 @@ func TestNetwork(t *testing.T) {
 	})
 	long(t, "a node that takes no part is named", func(t *testing.T) { testUnverified(ctx, t, c, u.looker) })
 	t.Run("two gateways on each side", func(t *testing.T) { testGateways(ctx, t, l, u, conn) })
+	t.Run("three clusters", func(t *testing.T) { testReflection(ctx, t, u) })
 	crossing.enter(leaving)
 	t.Run("disconnect and reset leave nothing", func(t *testing.T) { testRemoval(ctx, t, u, before) })
-	crossing.awaitFree(ctx, t, declared)
+	crossing.awaitFree(ctx, t, pair)
 	t.Run("nothing crossed in the clear", crossing.judge)
 }
 
@@ -297,8 +312,31 @@ func awaitHealthy(ctx context.Context, t *testing.T, c liqoctl, nodes int) {
 
 // before is what a removal is to end, and what it is to leave.
 type before struct {
-	kernels map[string]string // of nodes, as they were
-	outside netip.Addr        // by which b reaches an exposed host
+	kernels, sizes map[string]string // of nodes: their kernels' state, and MTUs
+	outside        netip.Addr        // by which b reaches an exposed host
+}
+
+// nodesBefore looks at all nodes, which have nothing of liqonet's yet.
+func nodesBefore(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.Spec) before {
+	t.Helper()
+	b := before{kernels: map[string]string{}, sizes: map[string]string{}}
+	for _, cluster := range declared.Clusters {
+		for _, node := range nodesOf(ctx, t, l, cluster.Name) {
+			b.kernels[node], b.sizes[node] = kernelOf(ctx, t, l, node), mtusOf(ctx, t, l, node)
+		}
+	}
+	return b
+}
+
+// testNodes checks that the nodes are as they were.
+func (b before) testNodes(ctx context.Context, t *testing.T, l *lab.Lab) {
+	t.Helper()
+	for node, want := range b.kernels {
+		if diff := cmp.Diff(want, kernelOf(ctx, t, l, node)); diff != "" {
+			t.Errorf("node %s before and after disconnect:\n%s", node, diff)
+		}
+	}
+	b.testMTUs(ctx, t, l)
 }
 
 // testRemoval disconnects and resets, and checks that nothing remains in kernels and API servers.
@@ -312,19 +350,17 @@ func testRemoval(ctx context.Context, t *testing.T, users users, before before) 
 	if out := users.looker.must(ctx, t, "ipam", "list", "--context", "a", "-o", "wide"); strings.Contains(out, spec.OutsideHosts()[0].String()) {
 		t.Errorf("addresses of hosts outside after disconnect:\n%s", out)
 	}
-	for node, want := range before.kernels {
-		if diff := cmp.Diff(want, kernelOf(ctx, t, l, node)); diff != "" {
-			t.Errorf("node %s before and after disconnect:\n%s", node, diff)
-		}
-	}
+	before.testNodes(ctx, t, l)
 	if out, said, code := users.installer.run(ctx, t, "network", "reset", "--verify-only", "--context", "a"); code != 3 || !strings.Contains(out, "remains: ConfigMap liqonet/fabric") {
 		t.Errorf("reset --verify-only of an installation: exit code %d\n%s%s", code, out, said)
 	}
-	for _, cluster := range []string{"a", "b"} {
+	for _, cluster := range []string{"a", "b", "c"} {
 		if out := kubectl(ctx, t, l, cluster, "-n", "liqonet", "get", "all,configmaps,secrets,leases,poddisruptionbudgets", "-l", "liqonet.io/peering", "-o", "name"); out != "" {
 			t.Errorf("objects of the peering in %s after disconnect:\n%s", cluster, out)
 		}
-		users.installer.must(ctx, t, "network", "reset", "--context", cluster)
+	}
+	users.installer.atOnce(ctx, t, "reset", "a", "b", "c")
+	for _, cluster := range []string{"a", "b", "c"} {
 		kubectl(ctx, t, l, cluster, "delete", "--ignore-not-found", "-f", users.roles)
 		if out := kubectl(ctx, t, l, cluster, "get", "namespaces,clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings", "-o", "name"); strings.Contains(out, "liqonet") {
 			t.Errorf("objects in %s after reset:\n%s", cluster, out)
@@ -336,10 +372,11 @@ func testRemoval(ctx context.Context, t *testing.T, users users, before before) 
 }
 
 // kernelOf is the state of a node's kernel that liqonet could change: links, addresses, rules, routes of every
-// table, nexthops, neighbours and tables of nftables that are not the cluster's own.
+// table, nexthops, neighbours and tables of nftables that are not the cluster's own. flannel has neighbours on its
+// VXLAN, one for each other node.
 func kernelOf(ctx context.Context, t *testing.T, l *lab.Lab, node string) string {
 	t.Helper()
-	const script = `ip -br link | grep -vE 'veth|lxc'; ip -4 -br addr | grep -vE 'veth|lxc'; ip rule; ip nexthop; ip neigh show nud permanent
+	const script = `ip -br link | grep -vE 'veth|lxc'; ip -4 -br addr | grep -vE 'veth|lxc'; ip rule; ip nexthop; ip neigh show nud permanent | grep -v 'dev flannel'
 ip route show table all proto 76; nft list tables`
 	out, err := l.NodeExec(ctx, node, "sh", "-c", script)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"liqonet.io/liqonet/lab"
@@ -28,6 +29,12 @@ type pluginPair struct {
 	// eBPF says that one of them routes by eBPF: what pods send in fragments that do not fit liqonet's link is lost.
 	// See docs/network-plugins.md.
 	eBPF bool
+}
+
+// declared is the declaration of a lab of the two.
+func (p pluginPair) declared() spec.Spec {
+	p.a.Name, p.b.Name = "a", "b"
+	return spec.Spec{Clusters: []spec.Cluster{p.a, p.b}}.Complete()
 }
 
 // pluginPairs are tried by TestPlugins, the first always.
@@ -63,14 +70,13 @@ func pluginPairs() []pluginPair {
 
 // TestPlugins connects clusters that run real network plugins.
 func TestPlugins(t *testing.T) {
-	inTurn(t, 4)
+	inTurn(t, 8)
 	pairs := pluginPairs()
 	everything := os.Getenv(pluginsVariable) != ""
 	if !everything {
 		pairs = pairs[:1]
 	}
 	for _, p := range pairs {
-		p.a.Name, p.b.Name = "a", "b"
 		if everything {
 			p.a.NetworkPlugin, p.b.NetworkPlugin = earlierRelease(p.a.NetworkPlugin), earlierRelease(p.b.NetworkPlugin)
 		}
@@ -86,15 +92,10 @@ func TestPlugins(t *testing.T) {
 // packets of every kind between them, replaces the plugins' pods, and disconnects.
 func testPlugins(ctx context.Context, t *testing.T, p pluginPair) {
 	t.Helper()
-	declared := spec.Spec{Clusters: []spec.Cluster{p.a, p.b}}.Complete()
+	declared := p.declared()
 	l := startLab(ctx, t, "e2e-plugins", declared)
 	c := newLiqoctl(ctx, t, l)
-	kernels, sizes := map[string]string{}, map[string]string{}
-	for _, cluster := range declared.Clusters {
-		for _, node := range nodesOf(ctx, t, l, cluster.Name) {
-			kernels[node], sizes[node] = kernelOf(ctx, t, l, node), mtusOf(ctx, t, l, node)
-		}
-	}
+	before := nodesBefore(ctx, t, l, declared)
 	everyPod := testEveryPod
 	if p.eBPF {
 		everyPod = testEveryPodWhole
@@ -105,7 +106,7 @@ func testPlugins(ctx context.Context, t *testing.T, p pluginPair) {
 	if upgradable(declared) {
 		t.Run("plugins are upgraded", func(t *testing.T) {
 			testUpgradedPlugins(ctx, t, l, declared, conn)
-			testMTUsKept(ctx, t, l, sizes)
+			before.testMTUs(ctx, t, l)
 		})
 		t.Run("memory and processor time", func(t *testing.T) { testUsage(ctx, t, l, conn) })
 		t.Run("without links nothing leaves a node", func(t *testing.T) { testFailsClosed(ctx, t, l, declared, conn) })
@@ -125,24 +126,19 @@ func testPlugins(ctx context.Context, t *testing.T, p pluginPair) {
 			t.Run("network policies in "+s.cluster, func(t *testing.T) { testPolicies(ctx, t, l, s) })
 		}
 	}
-	t.Run("nodes keep their MTUs", func(t *testing.T) { testMTUsKept(ctx, t, l, sizes) })
+	t.Run("nodes keep their MTUs", func(t *testing.T) { before.testMTUs(ctx, t, l) })
 	t.Run("status is healthy", func(t *testing.T) { testStatus(ctx, t, c) })
 	t.Run("plugins are restarted", func(t *testing.T) {
 		restartPlugins(ctx, t, l, declared)
 		everyPod(ctx, t, l, conn)
-		testMTUsKept(ctx, t, l, sizes)
+		before.testMTUs(ctx, t, l)
 	})
 	t.Run("disconnect and reset leave nothing", func(t *testing.T) {
 		c.must(ctx, t, "network", "disconnect", "--context", "a", "--remote-context", "b")
 		for _, cluster := range declared.Clusters {
 			c.must(ctx, t, "network", "reset", "--context", cluster.Name)
 		}
-		for node, want := range kernels {
-			if got := kernelOf(ctx, t, l, node); got != want {
-				t.Errorf("node %s after disconnect:\n%s\nwant:\n%s", node, got, want)
-			}
-		}
-		testMTUsKept(ctx, t, l, sizes)
+		before.testNodes(ctx, t, l)
 	})
 }
 
@@ -157,11 +153,17 @@ func testEveryPodWhole(ctx context.Context, t *testing.T, l *lab.Lab, conn conne
 // restartPlugins deletes the pods of all plugins and waits for the next ones.
 func restartPlugins(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.Spec) {
 	t.Helper()
+	var all sync.WaitGroup // they take half a minute to end
 	for _, cluster := range declared.Clusters {
 		if p, ok := pluginPods[cluster.NetworkPlugin.Current()]; ok {
-			kubectl(ctx, t, l, cluster.Name, "-n", p.namespace, "delete", "pod", "-l", p.label)
+			all.Go(func() {
+				if _, err := l.Kubectl(ctx, cluster.Name, "-n", p.namespace, "delete", "pod", "-l", p.label); err != nil {
+					t.Error(err)
+				}
+			})
 		}
 	}
+	all.Wait()
 	awaitPlugins(ctx, t, l, declared)
 }
 
@@ -187,10 +189,10 @@ ip route show table all | grep mtu | grep -vE 'lqn-|veth|lxc' || true`
 	return string(out)
 }
 
-// testMTUsKept checks that the MTUs of every node are unchanged.
-func testMTUsKept(ctx context.Context, t *testing.T, l *lab.Lab, before map[string]string) {
+// testMTUs checks that the MTUs of every node are unchanged.
+func (b before) testMTUs(ctx context.Context, t *testing.T, l *lab.Lab) {
 	t.Helper()
-	for node, want := range before {
+	for node, want := range b.sizes {
 		if !strings.Contains(want, "mtu") {
 			t.Fatalf("node %s has no MTU: %q", node, want)
 		}

@@ -10,23 +10,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"liqonet.io/liqonet/lab/spec"
 )
 
-// exposedToB is a host outside that cluster a exposes to b. What matters is its address.
-const exposedToB = "192.0.2.17"
-
-// TestReflection connects three clusters that use the same pod CIDR, each with each, and compares the
-// addresses of `ipam translate` with those of packets.
-func TestReflection(t *testing.T) {
-	inTurn(t, 2)
-	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
-	defer cancel()
-	l := startLab(ctx, t, "e2e-reflection", spec.Spec{Clusters: []spec.Cluster{{Name: "a", Nodes: 2}, {Name: "b", Nodes: 1}, {Name: "c", Nodes: 1}}})
-	c := newLiqoctl(ctx, t, l)
-	for _, pair := range [][2]string{{"a", "b"}, {"a", "c"}, {"b", "c"}} {
-		c.must(ctx, t, "network", "connect", "--context", pair[0], "--remote-context", pair[1], "--gw-server-service-type", "NodePort")
+// testReflection connects clusters a and b, which are connected already, with c, and compares the addresses of `ipam
+// translate` with those of packets. a exposes a host to b.
+func testReflection(ctx context.Context, t *testing.T, u users) {
+	c := u.connector
+	for _, cluster := range []string{"a", "b"} {
+		c.must(ctx, t, "network", "connect", "--context", cluster, "--remote-context", "c", "--gw-server-service-type", "NodePort")
 	}
 	for _, from := range []string{"a", "b", "c"} {
 		for _, to := range []string{"a", "b", "c"} {
@@ -35,16 +26,18 @@ func TestReflection(t *testing.T) {
 			}
 		}
 	}
-	c.must(ctx, t, "network", "expose", exposedToB, "--context", "a", "--peer", "b")
 	t.Run("an address that belongs nowhere is refused", func(t *testing.T) {
 		out, said, code := c.run(ctx, t, "ipam", "translate", "--context", "a", "--peer", "b", "192.0.2.1")
 		if code != 1 || out != "" || !strings.Contains(said, "192.0.2.1") || !strings.Contains(said, "hint:") {
 			t.Errorf("exit code %d, %q\n%s", code, out, said)
 		}
 	})
-	kubectl(ctx, t, l, "a", "apply", "-f", "testdata/web.yaml")
+	kubectl(ctx, t, c.lab, "a", "apply", "-f", "testdata/web.yaml")
 	for _, peer := range []string{"b", "c"} {
 		t.Run("a Service of a works in "+peer, func(t *testing.T) { c.testReflected(ctx, t, "a", peer) })
+	}
+	for _, cluster := range []string{"a", "b"} {
+		c.must(ctx, t, "network", "disconnect", "--context", cluster, "--remote-context", "c")
 	}
 }
 
