@@ -142,8 +142,8 @@ weather: deps lab ## Compare the path with WireGuard alone on lossy links, in a 
 .PHONY: scale
 scale: deps ## Measure gateways, connect and API servers of clusters of 10, 100 and 1,000 nodes: 20 minutes; needs root
 	cd bench && $(GO_BUILD) -o ../bin/bench .
-	bin/bench scale
-	cd lab && LIQONET_CROWDS=10,100,1000 go test -timeout 60m -run TestControlPlanes/TestLabCrowd -v ./e2e
+	$(ALONE) bin/bench scale
+	cd lab && LIQONET_CROWDS=10,100,1000 $(ALONE) go test -timeout 60m -run TestControlPlanes/TestLabCrowd -v ./e2e
 
 .PHONY: floods
 floods: deps ## Flood gateways by one pod, and measure their memory and what is left for others: 11 minutes; needs root

@@ -9,8 +9,8 @@ import (
 )
 
 // TestControlPlanes tests objects, not packets, against real control planes without nodes. It kills and interrupts
-// liqoctl at its writes and has it refuse inputs, with simulated nodes and helpers, hundreds of times. Then it runs many
-// concurrent writers of reservations.
+// liqoctl at its writes and has it refuse inputs, with simulated nodes and helpers, hundreds of times. Then it runs
+// many concurrent writers of reservations.
 func TestControlPlanes(t *testing.T) {
 	inTurn(t, 5)
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
