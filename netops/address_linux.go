@@ -43,7 +43,7 @@ func (s *routeSocket) changeAddress(op Op, a Address, link int) error {
 }
 
 // fields returns the attributes of a neighbour.
-func (n *Neighbour) fields() []field {
+func neighbourFields(n *Neighbour) []field {
 	return []field{optional(unix.NDA_DST, &n.IP), optional(unix.NDA_LLADDR, (*[]byte)(&n.MAC))}
 }
 
@@ -54,7 +54,7 @@ func (s *routeSocket) neighbours(links map[int]Link) ([]Neighbour, error) {
 		return collect(s, request, func(data []byte) (Neighbour, bool, error) {
 			var header unix.NdMsg
 			n := Neighbour{Link: l.Name}
-			err := unpack(data, &header, n.fields()...)
+			err := unpack(data, &header, neighbourFields(&n)...)
 			return n, header.State == unix.NUD_PERMANENT, err
 		})
 	})
@@ -62,5 +62,5 @@ func (s *routeSocket) neighbours(links map[int]Link) ([]Neighbour, error) {
 
 func (s *routeSocket) changeNeighbour(op Op, n Neighbour, link int) error {
 	header := unix.NdMsg{Family: unix.AF_INET, Ifindex: int32(link), State: unix.NUD_PERMANENT}
-	return s.execute(changing(op, unix.RTM_NEWNEIGH, raw.Replace, header, n.fields()...))
+	return s.execute(changing(op, unix.RTM_NEWNEIGH, raw.Replace, header, neighbourFields(&n)...))
 }

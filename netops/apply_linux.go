@@ -25,12 +25,12 @@ func (k *Kernel) Apply(p Plan) error {
 	var errs []error
 	unfiltered, skipped := false, 0
 	for _, s := range p.Steps {
-		if unfiltered && s.opens() {
+		if unfiltered && opens(s) {
 			skipped++
 			continue
 		}
 		if err := r.step(s); err != nil && !alreadyDone(s, err) {
-			errs = append(errs, fmt.Errorf("%s %s: %w", s.Op, s.title(), err))
+			errs = append(errs, fmt.Errorf("%s %s: %w", s.Op, title(s), err))
 			switch o := s.Object.(type) {
 			case Firewall:
 				unfiltered = unfiltered || o.Unfiltered && s.Op != Remove
@@ -50,7 +50,7 @@ func (k *Kernel) Apply(p Plan) error {
 
 // opens reports whether the step, or one that depends on it, lets packets pass. The steps of the guard do not: they
 // only block packets.
-func (s Step) opens() bool {
+func opens(s Step) bool {
 	switch o := s.Object.(type) {
 	case Firewall, Rule, KernelRule:
 		return false
@@ -61,7 +61,7 @@ func (s Step) opens() bool {
 }
 
 // title returns the object in one line.
-func (s Step) title() string {
+func title(s Step) string {
 	title, _, _ := strings.Cut(s.Object.String(), "\n")
 	return title
 }
@@ -90,9 +90,9 @@ func (r *run) step(s Step) error {
 		}
 	}
 	index := 0
-	if o, ok := s.Object.(interface{ device() string }); ok && o.device() != "" {
+	if device := deviceOf(s.Object); device != "" {
 		var err error
-		if index, err = r.index(o.device()); err != nil {
+		if index, err = r.index(device); err != nil {
 			return err
 		}
 	}
@@ -136,13 +136,24 @@ func (r *run) change(s Step, index int) error {
 	return fmt.Errorf("no such kind of object: %T", s.Object)
 }
 
-// device returns the name of the link that a change of the object requires.
-func (l Link) device() string          { return l.Name }
-func (m ForeignMember) device() string { return m.Link }
-func (a Address) device() string       { return a.Link }
-func (n Neighbour) device() string     { return n.Link }
-func (n Nexthop) device() string       { return n.Link }
-func (r Route) device() string         { return r.Link }
+// deviceOf returns the name of the link that an object belongs to; "" for objects without a link.
+func deviceOf(object any) string {
+	switch o := object.(type) {
+	case Link:
+		return o.Name
+	case ForeignMember:
+		return o.Link
+	case Address:
+		return o.Link
+	case Neighbour:
+		return o.Link
+	case Nexthop:
+		return o.Link
+	case Route:
+		return o.Link
+	}
+	return ""
+}
 
 // index returns the index of a link, or ENODEV.
 func (r *run) index(name string) (int, error) {

@@ -23,7 +23,7 @@ const (
 const rpFilterLoose = 2
 
 // fields returns the attributes that all links have.
-func (l *Link) fields() []field {
+func linkFields(l *Link) []field {
 	return []field{
 		optional(unix.IFLA_IFNAME, &l.Name),
 		optional(unix.IFLA_MTU, &l.MTU),
@@ -126,7 +126,7 @@ func decodeLink(data []byte) (l indexedLink, err error) {
 	var header unix.IfInfomsg
 	var overlay, settings []byte
 	mode := uint8(nl.IN6_ADDR_GEN_MODE_NONE) // if the link has no IPv6
-	err = unpack(data, &header, append(l.fields(),
+	err = unpack(data, &header, append(linkFields(&l.Link),
 		optional(unix.IFLA_LINKINFO, []field{optional(unix.IFLA_INFO_KIND, (*string)(&l.Kind)), optional(unix.IFLA_INFO_DATA, &overlay)}),
 		optional(unix.IFLA_AF_SPEC, []field{
 			optional(unix.AF_INET, []field{optional(unix.IFLA_INET_CONF, &settings)}),
@@ -140,7 +140,7 @@ func decodeLink(data []byte) (l indexedLink, err error) {
 	l.Forwarding, l.MarkedPath = devconf(settings, devconfForwarding) != 0, devconf(settings, devconfSrcValidMark) != 0
 	l.LoosePath = devconf(settings, devconfRPFilter) == rpFilterLoose
 	l.LinkLocal = mode != nl.IN6_ADDR_GEN_MODE_NONE
-	return l, l.decodeOverlay(overlay)
+	return l, decodeOverlay(&l.Link, overlay)
 }
 
 // devconf returns one setting of the array that the kernel reports. Settings are numbered from 1.

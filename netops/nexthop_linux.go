@@ -27,7 +27,7 @@ type encapsulation struct {
 }
 
 // fields returns the attributes of a nexthop. link is the index of its link.
-func (n *Nexthop) fields(link *int, encap *encapsulation) []field {
+func nexthopFields(n *Nexthop, link *int, encap *encapsulation) []field {
 	return []field{
 		optional(unix.NHA_ID, &n.ID),
 		optional(unix.NHA_OIF, link),
@@ -52,7 +52,7 @@ func (s *routeSocket) changeNexthop(op Op, n Nexthop, link int) error {
 		encap.kind = binary.NativeEndian.AppendUint16(nil, lwtunnelEncapIP)
 		encap.vni, encap.ttl = binary.BigEndian.AppendUint64(nil, uint64(n.VNI)), outerTTL
 	}
-	return s.execute(changing(op, unix.RTM_NEWNEXTHOP, raw.Replace, header, n.fields(&link, &encap)...))
+	return s.execute(changing(op, unix.RTM_NEWNEXTHOP, raw.Replace, header, nexthopFields(&n, &link, &encap)...))
 }
 
 // nexthops reads the nexthop objects of our band on our links. (An object that another program moved to another link is
@@ -80,11 +80,11 @@ func (s *routeSocket) changeNexthopGroup(op Op, g NexthopGroup) error {
 		members = binary.NativeEndian.AppendUint32(members, id)
 		members = append(members, 0, 0, 0, 0)
 	}
-	return s.execute(changing(op, unix.RTM_NEWNEXTHOP, raw.Replace, header, g.fields(&members)...))
+	return s.execute(changing(op, unix.RTM_NEWNEXTHOP, raw.Replace, header, groupFields(&g, &members)...))
 }
 
 // fields returns the attributes of a group.
-func (g *NexthopGroup) fields(members *[]byte) []field {
+func groupFields(g *NexthopGroup, members *[]byte) []field {
 	return []field{optional(unix.NHA_ID, &g.ID), optional(unix.NHA_GROUP, members)}
 }
 
@@ -94,7 +94,7 @@ func (s *routeSocket) nexthopGroups() ([]NexthopGroup, error) {
 	return collect(s, request, func(data []byte) (g NexthopGroup, of bool, err error) {
 		var header unix.Nhmsg
 		var members []byte
-		err = unpack(data, &header, g.fields(&members)...)
+		err = unpack(data, &header, groupFields(&g, &members)...)
 		for ; len(members) >= 8; members = members[8:] {
 			g.Members = append(g.Members, binary.NativeEndian.Uint32(members))
 			g.Uneven = g.Uneven || binary.NativeEndian.Uint32(members[4:]) != 0
@@ -111,7 +111,7 @@ func decodeNexthop(data []byte) (n Nexthop, err error) {
 	var header unix.Nhmsg
 	var link int
 	var encap encapsulation
-	err = unpack(data, &header, n.fields(&link, &encap)...)
+	err = unpack(data, &header, nexthopFields(&n, &link, &encap)...)
 	if len(encap.vni) == 8 {
 		n.VNI = uint32(binary.BigEndian.Uint64(encap.vni))
 	}

@@ -17,7 +17,7 @@ var overlayAttrs = map[LinkKind]struct{ id, remote, port, metadata uint16 }{
 
 // overlay returns the fields of IFLA_INFO_DATA. metadata is the attribute of collect-metadata mode: a byte for VXLAN,
 // for Geneve an attribute without content.
-func (l *Link) overlay(metadata *[]byte) []field {
+func overlayFields(l *Link, metadata *[]byte) []field {
 	attrs := overlayAttrs[l.Kind]
 	all := []field{
 		optional(attrs.port, &l.Port), optional(attrs.id, &l.VNI), optional(attrs.remote, &l.Remote), optional(attrs.metadata, metadata),
@@ -32,7 +32,7 @@ func (l *Link) overlay(metadata *[]byte) []field {
 }
 
 // info returns IFLA_LINKINFO of an overlay.
-func (l *Link) info(data ...field) field {
+func linkInfo(l *Link, data ...field) field {
 	return optional(unix.IFLA_LINKINFO, []field{optional(unix.IFLA_INFO_KIND, (*string)(&l.Kind)), optional(unix.IFLA_INFO_DATA, data)})
 }
 
@@ -48,18 +48,18 @@ func (s *routeSocket) createOverlay(l Link) error {
 	case l.VNI == 0:
 		metadata = []byte{1}
 	}
-	fields := append(l.fields(), l.info(l.overlay(&metadata)...))
+	fields := append(linkFields(&l), linkInfo(&l, overlayFields(&l, &metadata)...))
 	return s.execute(changing(Add, unix.RTM_NEWLINK, raw.Excl, unix.IfInfomsg{}, fields...))
 }
 
 // setRemote changes the underlay address of the remote end of an overlay link, without interruption.
 func (s *routeSocket) setRemote(l Link, linkIndex int) error {
-	remote := l.info(optional(overlayAttrs[l.Kind].remote, &l.Remote))
+	remote := linkInfo(&l, optional(overlayAttrs[l.Kind].remote, &l.Remote))
 	return s.execute(message{kind: unix.RTM_NEWLINK, header: unix.IfInfomsg{Index: int32(linkIndex)}, fields: []field{remote}})
 }
 
 // decodeOverlay reads IFLA_INFO_DATA of a link with known kind. Links that are not our overlays are devices.
-func (l *Link) decodeOverlay(data []byte) error {
+func decodeOverlay(l *Link, data []byte) error {
 	if _, ok := overlayAttrs[l.Kind]; !ok || !l.ours() {
 		l.Kind = KindDevice
 		return nil
@@ -69,7 +69,7 @@ func (l *Link) decodeOverlay(data []byte) error {
 		return err
 	}
 	var metadata []byte
-	err = decode(ad, l.overlay(&metadata))
+	err = decode(ad, overlayFields(l, &metadata))
 	if metadata != nil && (len(metadata) == 0 || metadata[0] != 0) {
 		l.VNI, l.Remote = 0, netip.Addr{}
 	}

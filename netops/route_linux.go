@@ -21,7 +21,7 @@ var routeTypes = map[RouteType]uint8{
 }
 
 // fields returns the attributes of a route. dst is the address of its destination, link the index of its link.
-func (r *Route) fields(dst *netip.Addr, link *int) []field {
+func routeFields(r *Route, dst *netip.Addr, link *int) []field {
 	return []field{
 		optional(unix.RTA_TABLE, &r.Table),
 		optional(unix.RTA_DST, dst),
@@ -59,7 +59,7 @@ func (s *routeSocket) changeRoute(op Op, r Route, link int) error {
 		r.Nexthop, r.MTU, r.Source = 0, 0, netip.Addr{}
 	}
 	dst := r.Dst.Addr()
-	return s.execute(changing(op, unix.RTM_NEWROUTE, how, header, r.fields(&dst, &link)...))
+	return s.execute(changing(op, unix.RTM_NEWROUTE, how, header, routeFields(&r, &dst, &link)...))
 }
 
 // routes reads our routes of all tables, sorted, because they are compared twice. The kernel filters by protocol, so
@@ -84,7 +84,7 @@ func (s *routeSocket) readRoutes(links map[int]Link, like unix.RtMsg, table int)
 // decodeRoute returns a route and its header. The type of a route is "" if it is none of routeTypes.
 func decodeRoute(data []byte, links map[int]Link) (r Route, header unix.RtMsg, err error) {
 	dst, link := netip.IPv4Unspecified(), 0 // the default route has no destination attribute
-	err = unpack(data, &header, r.fields(&dst, &link)...)
+	err = unpack(data, &header, routeFields(&r, &dst, &link)...)
 	r.Dst = netip.PrefixFrom(dst, int(header.Dst_len))
 	r.Link = links[link].Name
 	for name, number := range routeTypes {
