@@ -21,14 +21,14 @@ func TestKernelStateIsLogged(t *testing.T) {
 	fabric.Overlay.Kind = records.VXLAN
 	v := nodeView{fabric: &fabric, peerings: []records.Peering{testPeering()}, gateways: map[records.GatewayID]records.Gateway{firstGateway("b"): testGateway()}}
 	ns := netns.New(t)
-	var kernel *netops.Kernel
-	if err := ns.Do(func() (err error) { kernel, err = netops.Open(); return err }); err != nil {
+	var k *netops.Kernel
+	if err := ns.Do(func() (err error) { k, err = netops.Open(); return err }); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = kernel.Close() }()
+	defer func() { _ = k.Close() }()
 	var log bytes.Buffer
 	level := &slog.LevelVar{}
-	r := newReconciler(kernel, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level})), newMetrics())
+	r := newReconciler(k, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level})), newMetrics())
 	for range 5 {
 		if err := r.pass(v.state(netip.MustParseAddr("10.80.0.7"))); err != nil {
 			t.Fatal(err)

@@ -26,13 +26,13 @@ func TestDrift(t *testing.T) {
 	two := state()
 
 	ns := netns.New(t)
-	var kernel *netops.Kernel
-	if err := ns.Do(func() (err error) { kernel, err = netops.Open(); return err }); err != nil {
+	var k *netops.Kernel
+	if err := ns.Do(func() (err error) { k, err = netops.Open(); return err }); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = kernel.Close() }()
+	defer func() { _ = k.Close() }()
 	m := newMetrics()
-	r := newReconciler(kernel, slog.New(slog.DiscardHandler), m)
+	r := newReconciler(k, slog.New(slog.DiscardHandler), m)
 	for _, step := range []struct {
 		name, others string // an external command before the pass
 		want         netops.State
@@ -48,7 +48,7 @@ func TestDrift(t *testing.T) {
 			ns.Run("sh", "-ec", step.others)
 		}
 		var found []driftObject
-		if have, err := kernel.Observe(); err != nil {
+		if have, err := k.Observe(); err != nil {
 			t.Fatal(err)
 		} else if r.reached != nil {
 			found = drifted(have, r.reached())

@@ -15,17 +15,17 @@ import (
 // there are none. With remove it removes them first, together with the connections of the ranges that routes lead to,
 // and returns those that could not be removed.
 func Verify(remove bool) (left []string, err error) {
-	kernel, err := netops.Open()
+	k, err := netops.Open()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, kernel.Close()) }()
+	defer func() { err = errors.Join(err, k.Close()) }()
 	if remove {
-		if err := empty(kernel); err != nil {
+		if err := empty(k); err != nil {
 			return nil, err
 		}
 	}
-	have, err := kernel.Observe()
+	have, err := k.Observe()
 	if err != nil {
 		return nil, fmt.Errorf("observe kernel: %w", err)
 	}
@@ -36,7 +36,7 @@ func Verify(remove bool) (left []string, err error) {
 		}
 		left = append(left, strings.Map(printable, step.Object.String()))
 	}
-	boot, err := kernel.HasBootGuard()
+	boot, err := k.HasBootGuard()
 	if boot {
 		left = append(left, "nftables table "+netops.BootTable)
 	}
@@ -44,8 +44,8 @@ func Verify(remove bool) (left []string, err error) {
 }
 
 // empty removes all objects of liqonet.
-func empty(kernel *netops.Kernel) error {
-	have, err := kernel.Observe()
+func empty(k *netops.Kernel) error {
+	have, err := k.Observe()
 	if err != nil {
 		return fmt.Errorf("observe kernel: %w", err)
 	}
@@ -53,5 +53,5 @@ func empty(kernel *netops.Kernel) error {
 	for _, r := range have.Routes {
 		ranges = append(ranges, r.Dst)
 	}
-	return errors.Join(kernel.Cleanup(), kernel.FlushConntrack(ranges))
+	return errors.Join(k.Cleanup(), k.FlushConntrack(ranges))
 }
