@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// object is a kind of which a state has several objects. compare orders objects by their identity in the kernel;
+// object is a kind of which a state has several objects. Compare orders objects by their identity in the kernel;
 // matches reports whether an observed object equals the desired one.
 type object[T any] interface {
-	compare(T) int
+	Compare(T) int
 	matches(want T) bool
 }
 
@@ -27,10 +27,10 @@ func difference[T object[T]](have, want []T) delta[T] {
 	var d delta[T]
 	for len(have) > 0 || len(want) > 0 {
 		switch {
-		case len(want) == 0 || len(have) > 0 && have[0].compare(want[0]) < 0:
+		case len(want) == 0 || len(have) > 0 && have[0].Compare(want[0]) < 0:
 			d.remove = append(d.remove, have[0])
 			have = have[1:]
-		case len(have) == 0 || have[0].compare(want[0]) > 0:
+		case len(have) == 0 || have[0].Compare(want[0]) > 0:
 			d.add = append(d.add, want[0])
 			want = want[1:]
 		default:
@@ -45,15 +45,15 @@ func difference[T object[T]](have, want []T) delta[T] {
 
 // inOrder returns the objects sorted and without duplicates.
 func inOrder[T object[T]](objects []T) []T {
-	if slices.IsSortedFunc(objects, func(b, a T) int { return cmp.Or(b.compare(a), -1) }) { // strictly ascending
+	if slices.IsSortedFunc(objects, func(b, a T) int { return cmp.Or(b.Compare(a), -1) }) { // strictly ascending
 		return objects
 	}
 	sorted := slices.Clone(objects)
-	slices.SortStableFunc(sorted, T.compare)
-	return slices.CompactFunc(sorted, func(a, b T) bool { return a.compare(b) == 0 })
+	slices.SortStableFunc(sorted, T.Compare)
+	return slices.CompactFunc(sorted, func(a, b T) bool { return a.Compare(b) == 0 })
 }
 
-func (l Link) compare(o Link) int { return strings.Compare(l.Name, o.Name) }
+func (l Link) Compare(o Link) int { return strings.Compare(l.Name, o.Name) }
 
 func (l Link) matches(want Link) bool {
 	return l.sameFixed(want) && l.Remote == want.Remote && !l.Down && (!l.LinkLocal || !l.ours()) &&
@@ -82,36 +82,36 @@ func (l Link) excludes(o Link) bool {
 // ours reports whether the link's name has our prefix.
 func (l Link) ours() bool { return strings.HasPrefix(l.Name, Prefix) }
 
-func (a Address) compare(o Address) int {
+func (a Address) Compare(o Address) int {
 	return cmp.Or(strings.Compare(a.Link, o.Link), a.Prefix.Compare(o.Prefix))
 }
 
 func (a Address) matches(Address) bool { return true }
 
-func (n Neighbour) compare(o Neighbour) int {
+func (n Neighbour) Compare(o Neighbour) int {
 	return cmp.Or(strings.Compare(n.Link, o.Link), n.IP.Compare(o.IP))
 }
 
 func (n Neighbour) matches(want Neighbour) bool { return bytes.Equal(n.MAC, want.MAC) }
 
-func (n Nexthop) compare(o Nexthop) int     { return cmp.Compare(n.ID, o.ID) }
+func (n Nexthop) Compare(o Nexthop) int     { return cmp.Compare(n.ID, o.ID) }
 func (n Nexthop) matches(want Nexthop) bool { return n == want }
 
-func (g NexthopGroup) compare(o NexthopGroup) int { return cmp.Compare(g.ID, o.ID) }
+func (g NexthopGroup) Compare(o NexthopGroup) int { return cmp.Compare(g.ID, o.ID) }
 
 func (g NexthopGroup) matches(want NexthopGroup) bool {
 	return slices.Equal(g.Members, want.Members) && !g.Uneven
 }
 
-func (r Route) compare(o Route) int {
+func (r Route) Compare(o Route) int {
 	return cmp.Or(cmp.Compare(r.Table, o.Table), r.Dst.Compare(o.Dst), cmp.Compare(r.Metric, o.Metric))
 }
 
 func (r Route) matches(want Route) bool { return r == want }
 
-// compare orders rules of one priority from specific to general: the kernel evaluates them in the order in which they
+// Compare orders rules of one priority from specific to general: the kernel evaluates them in the order in which they
 // were added, and deletes the first rule with the given selectors.
-func (r Rule) compare(o Rule) int {
+func (r Rule) Compare(o Rule) int {
 	return cmp.Or(cmp.Compare(r.Priority, o.Priority), cmp.Compare(o.selectors(), r.selectors()),
 		r.From.Compare(o.From), r.To.Compare(o.To), strings.Compare(r.IIf, o.IIf),
 		cmp.Compare(r.Mark, o.Mark), cmp.Compare(r.Table, o.Table))
