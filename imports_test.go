@@ -49,6 +49,8 @@ var rules = []rule{
 		"kernel state has nothing to do with Kubernetes"},
 	{"netops/...", slices.Concat(terminal, []string{module + "ipam", module + "templates", module + "internal", module + "commands"}),
 		"they import it, as any program with a desired state can"},
+	{"netops", []string{module + "netops/kernel"},
+		"states are values, without a kernel"},
 	{"netops/nft", []string{module + "netops"},
 		"a table is a value, independent of its use"},
 	{"ipam", []string{"k8s.io", "sigs.k8s.io", module},

@@ -16,8 +16,8 @@ import (
 // specific unreachable route would override the unicast route. If the table has a guard chain, the chain has the rules
 // for the existing routes, and only its set is extended.
 func Additions(have State, ranges []netip.Prefix) Plan {
-	paths := only(have.Routes, func(r Route) bool { return r.Table == RoutingTable && r.leads() })
-	ranges = only(ranges, func(p netip.Prefix) bool {
+	paths := Only(have.Routes, func(r Route) bool { return r.Table == RoutingTable && r.Leads() })
+	ranges = Only(ranges, func(p netip.Prefix) bool {
 		return !slices.ContainsFunc(paths, func(r Route) bool { return r.Dst.Bits() < p.Bits() && cidr.Covers(r.Dst, p) })
 	})
 	if len(ranges) == 0 {
@@ -39,10 +39,10 @@ func Additions(have State, ranges []netip.Prefix) Plan {
 // guardOf returns the guard in an observed table before and after the other guard is added.
 func guardOf(have, add nft.Table) (before, after nft.Table) {
 	before, after = have, add
-	before.Sets = only(have.Sets, func(s nft.Set) bool { return s.Name == setPeers })
-	before.Chains = only(have.Chains, func(c nft.Chain) bool { return c.Name == guardChain })
+	before.Sets = Only(have.Sets, func(s nft.Set) bool { return s.Name == SetPeers })
+	before.Chains = Only(have.Chains, func(c nft.Chain) bool { return c.Name == guardChain })
 	for _, s := range before.Sets {
-		after.Sets = []nft.Set{nft.NewSet(setPeers, slices.Concat(s.Elements, add.Sets[0].Elements)...)}
+		after.Sets = []nft.Set{nft.NewSet(SetPeers, slices.Concat(s.Elements, add.Sets[0].Elements)...)}
 	}
 	if len(before.Chains) > 0 && len(before.Chains[0].Rules) > 0 {
 		before.Chains, after.Chains = nil, nil

@@ -1,4 +1,4 @@
-package netops
+package netops_test
 
 import (
 	"net/netip"
@@ -9,21 +9,23 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/topology"
+	"liqonet.io/liqonet/netops"
 )
 
 // TestDesired compares the plans for the states of nodes and gateways, from an empty state, with golden files.
 func TestDesired(t *testing.T) {
-	for name, state := range desired() {
+	for name, state := range topology.Desired() {
 		t.Run(name, func(t *testing.T) {
-			golden.Check(t, name+".golden", Diff(State{}, state).String())
+			golden.Check(t, name+".golden", netops.Diff(netops.State{}, state).String())
 		})
 	}
 }
 
 // TestRangesIsASet: nftables rejects overlapping ranges in a set.
 func TestRangesIsASet(t *testing.T) {
-	got := cidr.Outermost(prefixes("10.2.0.0/16", "10.1.2.0/24", "10.1.0.0/16", "10.2.0.0/16", "10.1.0.0/32"))
-	want := prefixes("10.1.0.0/16", "10.2.0.0/16")
+	got := cidr.Outermost(topology.Prefixes("10.2.0.0/16", "10.1.2.0/24", "10.1.0.0/16", "10.2.0.0/16", "10.1.0.0/32"))
+	want := topology.Prefixes("10.1.0.0/16", "10.2.0.0/16")
 	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("ranges %v, want %v", got, want)
 	}
@@ -32,7 +34,7 @@ func TestRangesIsASet(t *testing.T) {
 func TestNexthopIDStaysInItsBand(t *testing.T) {
 	cidr := netip.MustParsePrefix("10.80.0.0/16")
 	for address, want := range map[string]uint32{"10.80.0.0": 0x4c000000, "10.80.0.7": 0x4c000007, "10.80.255.255": 0x4c00ffff} {
-		if got := NexthopID(cidr, netip.MustParseAddr(address)); got != want || got&NexthopMask != NexthopBase {
+		if got := netops.NexthopID(cidr, netip.MustParseAddr(address)); got != want || got&netops.NexthopMask != netops.NexthopBase {
 			t.Errorf("id of %s: %#x, want %#x", address, got, want)
 		}
 	}
@@ -40,9 +42,9 @@ func TestNexthopIDStaysInItsBand(t *testing.T) {
 
 // TestReachable: exactly the objects that depend on a missing device are left out.
 func TestReachable(t *testing.T) {
-	want := GatewayState(gatewayOfEqualClusters())
-	without := want.Reachable(State{})
-	got := Diff(without, want).String()
+	want := netops.GatewayState(topology.GatewayOfEqualClusters())
+	without := want.Reachable(netops.State{})
+	got := netops.Diff(without, want).String()
 	if diff := cmp.Diff(`~ link lqn-tunnel mtu 1370 group 19458 forwarding
 + address 169.254.18.1/30 dev lqn-tunnel
 + nexthop 0x4dfe1201 dev lqn-tunnel
@@ -54,8 +56,8 @@ func TestReachable(t *testing.T) {
 `, got); diff != "" {
 		t.Errorf("what is left out:\n%s", diff)
 	}
-	whole := want.Reachable(State{Links: []Link{{Name: Tunnel, Kind: KindDevice}}})
-	if p := Diff(whole, want); !p.Empty() {
+	whole := want.Reachable(netops.State{Links: []netops.Link{{Name: netops.Tunnel, Kind: netops.KindDevice}}})
+	if p := netops.Diff(whole, want); !p.Empty() {
 		t.Errorf("with the link there is still left out:\n%s", p)
 	}
 	if len(want.Links) != 2 {
@@ -65,8 +67,8 @@ func TestReachable(t *testing.T) {
 
 // TestReachableGroup: a group keeps the tunnels that exist.
 func TestReachableGroup(t *testing.T) {
-	want := GatewayState(gatewayOfTwoTunnels())
-	got := want.Reachable(State{Links: []Link{{Name: Tunnel + "1", Kind: KindDevice}}})
+	want := netops.GatewayState(topology.GatewayOfTwoTunnels())
+	got := want.Reachable(netops.State{Links: []netops.Link{{Name: netops.Tunnel + "1", Kind: netops.KindDevice}}})
 	if len(got.Groups) != 1 || !slices.Equal(got.Groups[0].Members, []uint32{0x4dfe1205}) {
 		t.Errorf("groups %v, want one of the tunnel that is there", got.Groups)
 	}
@@ -90,7 +92,7 @@ func TestLastMember(t *testing.T) {
 		{[3]bool{false, false, true}, [3]bool{true, true, false}, []uint32{first, second}},
 		{[3]bool{true, true, true}, [3]bool{false, false, true}, []uint32{third}},
 	} {
-		c := nodeOfThreeGateways()
+		c := topology.NodeOfThreeGateways()
 		for i := range c.Peers[0].Gateways {
 			g := &c.Peers[0].Gateways[i]
 			g.Used = test.used[i]
@@ -98,18 +100,18 @@ func TestLastMember(t *testing.T) {
 				g.Pod = netip.Addr{}
 			}
 		}
-		s := NodeState(c)
+		s := netops.NodeState(c)
 		if got := s.Groups[0]; got.ID != 0x4e008001 || !slices.Equal(got.Members, test.want) {
 			t.Errorf("used %v, known %v: %s, want %x", test.used, test.known, got, test.want)
 		}
 	}
-	g := gatewayOfTwoTunnels()
+	g := topology.GatewayOfTwoTunnels()
 	g.Tunnels[1].Used = false
-	if got := GatewayState(g).Groups[0].Members; !slices.Equal(got, []uint32{0x4dfe1201}) {
+	if got := netops.GatewayState(g).Groups[0].Members; !slices.Equal(got, []uint32{0x4dfe1201}) {
 		t.Errorf("one tunnel used: %x", got)
 	}
 	g.Tunnels[0].Used = false
-	if got := GatewayState(g).Groups[0].Members; !slices.Equal(got, []uint32{0x4dfe1201, 0x4dfe1205}) {
+	if got := netops.GatewayState(g).Groups[0].Members; !slices.Equal(got, []uint32{0x4dfe1201, 0x4dfe1205}) {
 		t.Errorf("no tunnel used: %x", got)
 	}
 }
@@ -117,16 +119,16 @@ func TestLastMember(t *testing.T) {
 // TestGroupChangeIsOneStep: a change of members does not change routes, rules or links.
 func TestGroupChangeIsOneStep(t *testing.T) {
 	t.Parallel()
-	c := nodeOfThreeGateways()
-	before := NodeState(c)
+	c := topology.NodeOfThreeGateways()
+	before := netops.NodeState(c)
 	c.Peers[0].Gateways[1].Used = false
-	if got, want := Diff(before, NodeState(c)).String(), "~ nexthop-group 0x4e008001 0x4c008001 0x4c008003\n"; got != want {
+	if got, want := netops.Diff(before, netops.NodeState(c)).String(), "~ nexthop-group 0x4e008001 0x4c008001 0x4c008003\n"; got != want {
 		t.Errorf("a gateway that leaves:\n%swant:\n%s", got, want)
 	}
-	g := gatewayOfTwoTunnels()
-	before = GatewayState(g)
+	g := topology.GatewayOfTwoTunnels()
+	before = netops.GatewayState(g)
 	g.Tunnels[0].Used = false
-	if got, want := Diff(before, GatewayState(g)).String(), "~ nexthop-group 0x4e008001 0x4dfe1205\n"; got != want {
+	if got, want := netops.Diff(before, netops.GatewayState(g)).String(), "~ nexthop-group 0x4e008001 0x4dfe1205\n"; got != want {
 		t.Errorf("a tunnel that leaves:\n%swant:\n%s", got, want)
 	}
 }

@@ -44,7 +44,7 @@ type changes struct {
 func compare(have, want State) changes {
 	c := changes{
 		links:     compareLinks(have.Links, want.Links),
-		refusals:  difference(have.Routes, only(want.Routes, Route.refuses)),
+		refusals:  difference(have.Routes, Only(want.Routes, Route.Refuses)),
 		rules:     difference(have.Rules, want.Rules),
 		firewalls: compareFirewalls(have, want),
 		passes:    comparePasses(have.ForwardChains, want.PassForward),
@@ -94,21 +94,21 @@ func (c changes) create(p *Plan) {
 	put(p, Add, c.groups.add)
 	put(p, Replace, c.groups.change)
 	put(p, Add, c.passes.add)
-	put(p, Add, only(c.routes.add, Route.leads))
-	put(p, Replace, only(c.routes.change, Route.leads))
+	put(p, Add, Only(c.routes.add, Route.Leads))
+	put(p, Replace, Only(c.routes.change, Route.Leads))
 }
 
 // remove appends the steps that remove objects which no desired object uses.
 func (c changes) remove(p *Plan) {
 	put(p, Remove, c.passes.remove)
-	put(p, Remove, only(c.routes.remove, Route.leads))
+	put(p, Remove, Only(c.routes.remove, Route.Leads))
 	put(p, Remove, c.groups.remove)
 	put(p, Remove, c.nexthops.remove)
 	put(p, Remove, c.neighbours.remove)
 	put(p, Remove, c.links.remove)
 	put(p, Add, c.kernels.add)
 	put(p, Remove, c.rules.remove)
-	put(p, Remove, only(c.routes.remove, Route.refuses))
+	put(p, Remove, Only(c.routes.remove, Route.Refuses))
 	put(p, Remove, c.firewalls.remove)
 }
 
@@ -148,8 +148,8 @@ func put[T fmt.Stringer](p *Plan, op Op, objects []T) {
 	}
 }
 
-// only returns the objects that satisfy the condition.
-func only[T any](objects []T, holds func(T) bool) []T {
+// Only returns the objects that satisfy the condition.
+func Only[T any](objects []T, holds func(T) bool) []T {
 	var kept []T
 	for _, o := range objects {
 		if holds(o) {
@@ -159,9 +159,9 @@ func only[T any](objects []T, holds func(T) bool) []T {
 	return kept
 }
 
-// leads reports whether packets pass by the route. Others reject them.
-func (r Route) leads() bool   { return r.Type == Unicast }
-func (r Route) refuses() bool { return r.Type != Unicast }
+// Leads reports whether packets pass by the route. Others reject them.
+func (r Route) Leads() bool   { return r.Type == Unicast }
+func (r Route) Refuses() bool { return r.Type != Unicast }
 
 // withoutDependants returns the state after the deletion of a link: without its addresses, neighbours, nexthops and
 // routes, these nexthops in groups, groups without members, and routes with such a nexthop or group.
@@ -171,21 +171,21 @@ func withoutDependants(s State, link string) State {
 	for _, n := range s.Nexthops {
 		lost[n.ID] = n.Link == link
 	}
-	s.Nexthops = only(s.Nexthops, func(n Nexthop) bool { return !lost[n.ID] })
+	s.Nexthops = Only(s.Nexthops, func(n Nexthop) bool { return !lost[n.ID] })
 	s.Groups = slices.Clone(s.Groups)
 	for i, g := range s.Groups {
-		s.Groups[i].Members = only(g.Members, func(id uint32) bool { return !lost[id] })
+		s.Groups[i].Members = Only(g.Members, func(id uint32) bool { return !lost[id] })
 		lost[g.ID] = len(s.Groups[i].Members) == 0
 	}
-	s.Groups = only(s.Groups, func(g NexthopGroup) bool { return !lost[g.ID] })
-	s.Routes = only(s.Routes, func(r Route) bool { return r.Link != link && !lost[r.Nexthop] })
+	s.Groups = Only(s.Groups, func(g NexthopGroup) bool { return !lost[g.ID] })
+	s.Routes = Only(s.Routes, func(r Route) bool { return r.Link != link && !lost[r.Nexthop] })
 	return s
 }
 
 // withoutAddresses returns the state without a link's addresses and neighbours.
 func withoutAddresses(s State, link string) State {
-	s.Addresses = only(s.Addresses, func(a Address) bool { return a.Link != link })
-	s.Neighbours = only(s.Neighbours, func(n Neighbour) bool { return n.Link != link })
+	s.Addresses = Only(s.Addresses, func(a Address) bool { return a.Link != link })
+	s.Neighbours = Only(s.Neighbours, func(n Neighbour) bool { return n.Link != link })
 	return s
 }
 
@@ -193,6 +193,6 @@ func withoutAddresses(s State, link string) State {
 // link are removed as well (fib_disable_ip in net/ipv4/fib_frontend.c).
 func withoutFlushed(s State, link string) State {
 	s = withoutAddresses(s, link)
-	s.Routes = only(s.Routes, func(r Route) bool { return r.Link != link })
+	s.Routes = Only(s.Routes, func(r Route) bool { return r.Link != link })
 	return s
 }

@@ -23,7 +23,7 @@ type delta[T any] struct {
 
 // difference merges two lists by identity.
 func difference[T object[T]](have, want []T) delta[T] {
-	have, want = inOrder(have), inOrder(want)
+	have, want = InOrder(have), InOrder(want)
 	var d delta[T]
 	for len(have) > 0 || len(want) > 0 {
 		switch {
@@ -43,8 +43,8 @@ func difference[T object[T]](have, want []T) delta[T] {
 	return d
 }
 
-// inOrder returns the objects sorted and without duplicates.
-func inOrder[T object[T]](objects []T) []T {
+// InOrder returns the objects sorted and without duplicates.
+func InOrder[T object[T]](objects []T) []T {
 	if slices.IsSortedFunc(objects, func(b, a T) int { return cmp.Or(b.Compare(a), -1) }) { // strictly ascending
 		return objects
 	}
@@ -56,7 +56,7 @@ func inOrder[T object[T]](objects []T) []T {
 func (l Link) Compare(o Link) int { return strings.Compare(l.Name, o.Name) }
 
 func (l Link) matches(want Link) bool {
-	return l.sameFixed(want) && l.Remote == want.Remote && !l.Down && (!l.LinkLocal || !l.ours()) &&
+	return l.sameFixed(want) && l.Remote == want.Remote && !l.Down && (!l.LinkLocal || !l.Ours()) &&
 		(!l.ARP || want.Kind == KindDevice) && (want.MTU == 0 || l.MTU == want.MTU) && (want.Group == 0 || l.Group == want.Group) &&
 		l.hasSettings(want)
 }
@@ -79,8 +79,8 @@ func (l Link) excludes(o Link) bool {
 	return l.Kind == o.Kind && l.Port == o.Port && (l.VNI == 0 || o.VNI == 0 || l.VNI == o.VNI)
 }
 
-// ours reports whether the link's name has our prefix.
-func (l Link) ours() bool { return strings.HasPrefix(l.Name, Prefix) }
+// Ours reports whether the link's name has our prefix.
+func (l Link) Ours() bool { return strings.HasPrefix(l.Name, Prefix) }
 
 func (a Address) Compare(o Address) int {
 	return cmp.Or(strings.Compare(a.Link, o.Link), a.Prefix.Compare(o.Prefix))
@@ -173,17 +173,17 @@ func compareLinks(have, want []Link) linkDelta {
 // foreignMembers returns the links in our groups that are not desired there, without links that are deleted.
 func foreignMembers(have, want []Link) []ForeignMember {
 	var found []ForeignMember
-	for _, h := range inOrder(have) {
+	for _, h := range InOrder(have) {
 		i := slices.IndexFunc(want, func(w Link) bool { return w.Name == h.Name })
 		belongs, goes := i >= 0 && want[i].Group != 0, i < 0 && h.Kind != KindDevice
-		if isOurGroup(h.Group) && !belongs && !goes {
+		if IsOurGroup(h.Group) && !belongs && !goes {
 			found = append(found, ForeignMember{Link: h.Name, Group: h.Group})
 		}
 	}
 	return found
 }
 
-func isOurGroup(group uint32) bool { return group == GroupOverlay || group == GroupTunnel }
+func IsOurGroup(group uint32) bool { return group == GroupOverlay || group == GroupTunnel }
 
 // canonical returns the state in the form in which the kernel reports it: prefixes without host bits, no prefix for
 // "any", all rules listed.
@@ -192,10 +192,10 @@ func canonical(s State) State {
 	for i := range s.Routes {
 		s.Routes[i].Dst = s.Routes[i].Dst.Masked()
 	}
-	s.Routes = inOrder(s.Routes) // there can be one for each pod, and they are compared twice
+	s.Routes = InOrder(s.Routes) // there can be one for each pod, and they are compared twice
 	s.Rules = slices.Clone(s.Rules)
 	if s.LocalRuleMoved {
-		s.Rules = append(s.Rules, movedLocalRule)
+		s.Rules = append(s.Rules, MovedLocalRule)
 	}
 	for i := range s.Rules {
 		s.Rules[i].From, s.Rules[i].To = selector(s.Rules[i].From), selector(s.Rules[i].To)
@@ -203,8 +203,8 @@ func canonical(s State) State {
 	return s
 }
 
-// movedLocalRule is the rule for the local table after it was moved.
-var movedLocalRule = Rule{Priority: LocalPriority, Table: localTable}
+// MovedLocalRule is the rule for the local table after it was moved.
+var MovedLocalRule = Rule{Priority: LocalPriority, Table: LocalTable}
 
 // selector returns a rule's prefix in the form in which the kernel reports it: invalid for all addresses.
 func selector(p netip.Prefix) netip.Prefix {

@@ -15,8 +15,8 @@ import (
 // the peer.
 type Exposed = cidr.Exposed
 
-// podLink is the name of a pod's link in container runtimes (the CNI's variable CNI_IFNAME).
-const podLink = "eth0"
+// PodLink is the name of a pod's link in container runtimes (the CNI's variable CNI_IFNAME).
+const PodLink = "eth0"
 
 // Names of the sets for exposed hosts.
 const (
@@ -59,13 +59,13 @@ func (c GatewayConfig) exposure() exposure {
 	// Routes in both directions are looked up by mark; by incoming link or address they would lead to this cluster's
 	// pods. One mark for both directions makes each the reverse path of the other, as a strict reverse path filter
 	// requires.
-	rules := []Rule{{Priority: priorityExposed, Mark: markExposed, IIf: podLink, Table: ToPeer}}
+	rules := []Rule{{Priority: priorityExposed, Mark: markExposed, IIf: PodLink, Table: ToPeer}}
 	for _, t := range c.Tunnels {
-		rules = append(rules, Rule{Priority: priorityExposed, Mark: markExposed, IIf: t.Link, Table: mainTable})
+		rules = append(rules, Rule{Priority: priorityExposed, Mark: markExposed, IIf: t.Link, Table: MainTable})
 	}
 	flow, reply, related := nft.CTMark(toHost), nft.CTDirection(nft.Reply), nft.CTState(nft.Related)
 	return exposure{
-		links: []Link{{Name: podLink, Kind: KindDevice, Forwarding: true, MarkedPath: true}},
+		links: []Link{{Name: PodLink, Kind: KindDevice, Forwarding: true, MarkedPath: true}},
 		rules: rules,
 		sets: []nft.Set{
 			nft.NewSet(setReal, real...),
@@ -74,9 +74,9 @@ func (c GatewayConfig) exposure() exposure {
 		},
 		fromTunnel: []nft.Rule{{nft.DAddrIn(setExposed), nft.Accept()}},
 		forward: []nft.Rule{
-			{nft.IIfGroup(GroupTunnel), nft.OIf(podLink), flow, nft.DAddrIn(setHosts), nft.Accept()},
-			{nft.IIf(podLink), nft.OIfGroup(GroupTunnel), flow, reply, nft.SAddrIn(setHosts), nft.Accept()},
-			{nft.IIf(podLink), nft.OIfGroup(GroupTunnel), flow, reply, related, nft.Accept()}, // ICMP errors of routers
+			{nft.IIfGroup(GroupTunnel), nft.OIf(PodLink), flow, nft.DAddrIn(setHosts), nft.Accept()},
+			{nft.IIf(PodLink), nft.OIfGroup(GroupTunnel), flow, reply, nft.SAddrIn(setHosts), nft.Accept()},
+			{nft.IIf(PodLink), nft.OIfGroup(GroupTunnel), flow, reply, related, nft.Accept()}, // ICMP errors of routers
 		},
 		dnat: dnat,
 		errors: []nft.Rule{
@@ -97,13 +97,13 @@ func (c GatewayConfig) exposedFlows() []nft.Chain {
 		{Name: "exposed", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityConnections}, Rules: []nft.Rule{
 			first, later,
 			{nft.IIfGroup(GroupTunnel), nft.DAddrIn(setExposed), nft.Counter(), nft.Drop()},
-			{nft.IIf(podLink), flow, nft.CTDirection(nft.Reply), nft.SetMark(markExposed)},
+			{nft.IIf(PodLink), flow, nft.CTDirection(nft.Reply), nft.SetMark(markExposed)},
 		}},
 		{Name: "source", Hook: &nft.Hook{Type: "nat", Point: "postrouting", Priority: prioritySNAT}, Rules: []nft.Rule{
-			{nft.OIf(podLink), flow, nft.SNAT(c.Pod)},
+			{nft.OIf(PodLink), flow, nft.SNAT(c.Pod)},
 		}},
 		{Name: "egress", Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityAfterSNAT}, Rules: []nft.Rule{
-			{nft.OIf(podLink), flow, nft.SAddrNot(cidr.Single(c.Pod)), nft.Counter(), nft.Drop()},
+			{nft.OIf(PodLink), flow, nft.SAddrNot(cidr.Single(c.Pod)), nft.Counter(), nft.Drop()},
 		}},
 	}
 }

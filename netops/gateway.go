@@ -24,8 +24,8 @@ const (
 	priorityErrors    = 55
 )
 
-// loopback is the incoming link, in rules and chains, of packets that the namespace itself sends.
-const loopback = "lo"
+// Loopback is the incoming link, in rules and chains, of packets that the namespace itself sends.
+const Loopback = "lo"
 
 // Packet marks in a gateway's namespace. They never leave it.
 const (
@@ -135,17 +135,17 @@ func GatewayState(c GatewayConfig) State {
 		Links:     []Link{c.Overlay.link(Overlay, c.Internal)},
 		Addresses: []Address{{Link: Overlay, Prefix: cidr.Single(c.Internal)}},
 		Routes: []Route{
-			guardRoute(ToPeer, everything),
-			guardRoute(FromPeer, everything),
+			GuardRoute(ToPeer, everything),
+			GuardRoute(FromPeer, everything),
 			// Reverse route for rp_filter only; no packet takes it. These are the source addresses of nodes in packets
 			// to the peer.
 			{Table: FromPeer, Dst: cidr.Lower(c.ExternalCIDR), Type: Unicast, Link: Overlay},
 		},
 		Rules: []Rule{
-			{Priority: priorityMarkLocal, Mark: markLocal, Table: localTable},
+			{Priority: priorityMarkLocal, Mark: markLocal, Table: LocalTable},
 			{Priority: priorityToPeer, IIf: Overlay, Table: ToPeer},
 			{Priority: priorityErrors, Mark: markError, Table: ToPeer},
-			movedLocalRule,
+			MovedLocalRule,
 		},
 		LocalRuleMoved: true,
 		Firewall:       c.firewall(),
@@ -170,11 +170,11 @@ func (c GatewayConfig) addPeer(s *State) {
 		s.Nexthops = append(s.Nexthops, Nexthop{ID: t.nexthop(), Link: t.Link})
 		s.Rules = append(s.Rules, Rule{Priority: priorityFromPeer, IIf: t.Link, Table: FromPeer})
 	}
-	tunnels := newGroup(ofKind(nexthopGroup, NexthopID(c.InternalCIDR, c.Internal)), c.Tunnels,
+	tunnels := newGroup(ofKind(NexthopGroupBase, NexthopID(c.InternalCIDR, c.Internal)), c.Tunnels,
 		GatewayTunnel.nexthop, func(t GatewayTunnel) bool { return t.Used })
 	s.Groups = append(s.Groups, tunnels)
 	for _, m := range c.Peer {
-		s.Rules = append(s.Rules, Rule{Priority: priorityErrors, From: m.Seen, IIf: loopback, Table: FromPeer})
+		s.Rules = append(s.Rules, Rule{Priority: priorityErrors, From: m.Seen, IIf: Loopback, Table: FromPeer})
 		// Packets to the peer have its real addresses as destination. The addresses by which this cluster reaches it
 		// are sources of its packets.
 		for _, p := range []netip.Prefix{m.Real, m.Seen} {
@@ -188,9 +188,9 @@ func (c GatewayConfig) addNodes(s *State) {
 	taken := map[netip.Prefix]bool{}
 	for _, n := range c.Nodes {
 		id := NexthopID(c.InternalCIDR, n.Internal)
-		s.Neighbours = append(s.Neighbours, Neighbour{Link: Overlay, IP: n.Internal, MAC: overlayMAC(n.Internal)})
+		s.Neighbours = append(s.Neighbours, Neighbour{Link: Overlay, IP: n.Internal, MAC: OverlayMAC(n.Internal)})
 		s.Nexthops = append(s.Nexthops, Nexthop{ID: id, Link: Overlay, Via: n.Internal, VNI: c.VNI, Dst: n.Source})
-		s.Routes = append(s.Routes, Route{Table: mainTable, Dst: cidr.Single(n.Internal), Type: Unicast, Nexthop: id})
+		s.Routes = append(s.Routes, Route{Table: MainTable, Dst: cidr.Single(n.Internal), Type: Unicast, Nexthop: id})
 		for _, p := range append([]netip.Prefix{cidr.Single(n.Internal)}, n.Pods...) {
 			if taken[p] {
 				continue // both nodes report a moved pod for a moment, a dead node for longer
@@ -312,7 +312,7 @@ func (c GatewayConfig) input() []nft.Chain {
 			{nft.Mark(markLocal), nft.UDPDPort(EchoPort), nft.Jump("echo")},
 			{nft.UDPDPort(EchoPort), nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.Jump("sizes")},
 			{nft.CTState(nft.Established, nft.Related), nft.Accept()},
-			{nft.IIf(loopback), nft.Accept()},
+			{nft.IIf(Loopback), nft.Accept()},
 			{nft.Mark(markLocal), nft.ICMPType(icmpRequest), nft.Accept()},
 			{nft.IIfGroup(GroupOverlay), nft.Counter(), nft.Drop()},
 			{nft.IIfGroup(GroupTunnel), nft.Counter(), nft.Drop()},
@@ -330,7 +330,7 @@ func (c GatewayConfig) input() []nft.Chain {
 // First bytes of WireGuard messages: both handshake messages, and data. The fourth kind is the cookie reply, which is
 // sent to any address.
 const (
-	initiation = "\x01\x00\x00\x00"
+	Initiation = "\x01\x00\x00\x00"
 	response   = "\x02\x00\x00\x00"
 	data       = "\x04\x00\x00\x00"
 )
@@ -347,7 +347,7 @@ func (c GatewayConfig) strangers() []nft.Chain {
 		{Name: "sent", Rules: []nft.Rule{
 			{nft.UDPBegins(data), nft.UpdateDFlow(setKnown), nft.Accept()},
 			{nft.UDPBegins(response), nft.UpdateDAddr(setPeer), nft.UpdateDFlow(setKnown)},
-			{nft.UDPBegins(initiation), nft.UpdateDAddr(setPeer), nft.UpdateDFlow(setKnown)},
+			{nft.UDPBegins(Initiation), nft.UpdateDAddr(setPeer), nft.UpdateDFlow(setKnown)},
 		}},
 		{Name: "listen", Rules: []nft.Rule{
 			{nft.FlowIn(setKnown), nft.Accept()},

@@ -13,18 +13,18 @@ func GuardState(ranges []netip.Prefix) State {
 		return State{}
 	}
 	s := State{
-		Rules: []Rule{{Priority: priorityNode, Table: RoutingTable}},
+		Rules: []Rule{{Priority: PriorityNode, Table: RoutingTable}},
 		Firewall: nft.Table{
 			Name: Table,
-			Sets: []nft.Set{nft.NewSet(setPeers, ranges...)},
+			Sets: []nft.Set{nft.NewSet(SetPeers, ranges...)},
 			Chains: []nft.Chain{{
 				Name: guardChain, Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityGuard},
-				Rules: []nft.Rule{{nft.DAddrIn(setPeers), nft.Counter(), nft.Drop()}},
+				Rules: []nft.Rule{{nft.DAddrIn(SetPeers), nft.Counter(), nft.Drop()}},
 			}},
 		},
 	}
 	for _, p := range ranges {
-		s.Routes = append(s.Routes, guardRoute(RoutingTable, p))
+		s.Routes = append(s.Routes, GuardRoute(RoutingTable, p))
 	}
 	return s
 }

@@ -16,23 +16,23 @@ type Packet struct {
 // none, and foreign rules and routes apply.
 func (s State) Lookup(p Packet) (rule Rule, route Route, ok bool) {
 	for _, r := range s.Rules {
-		if ok && r.Priority >= rule.Priority || !r.selects(p) {
+		if ok && r.Priority >= rule.Priority || !r.Selects(p) {
 			continue
 		}
-		if found, is := s.longest(r.Table, p.To); is {
+		if found, is := s.Longest(r.Table, p.To); is {
 			rule, route, ok = r, found, true
 		}
 	}
 	return rule, route, ok
 }
 
-func (r Rule) selects(p Packet) bool {
+func (r Rule) Selects(p Packet) bool {
 	in := func(within netip.Prefix, a netip.Addr) bool { return !within.IsValid() || within.Contains(a) }
-	return in(r.From, p.From) && in(r.To, p.To) && (r.IIf == "" || r.IIf == cmp.Or(p.IIf, loopback)) && (r.Mark == 0 || r.Mark == p.Mark)
+	return in(r.From, p.From) && in(r.To, p.To) && (r.IIf == "" || r.IIf == cmp.Or(p.IIf, Loopback)) && (r.Mark == 0 || r.Mark == p.Mark)
 }
 
-// longest returns the route that the kernel selects for an address in a table.
-func (s State) longest(table int, to netip.Addr) (best Route, ok bool) {
+// Longest returns the route that the kernel selects for an address in a table.
+func (s State) Longest(table int, to netip.Addr) (best Route, ok bool) {
 	for _, r := range s.Routes {
 		longer, same := r.Dst.Bits() > best.Dst.Bits(), r.Dst.Bits() == best.Dst.Bits()
 		if r.Table == table && r.Dst.Contains(to) && (!ok || longer || same && r.Metric < best.Metric) {

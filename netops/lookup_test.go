@@ -1,16 +1,19 @@
-package netops
+package netops_test
 
 import (
 	"net/netip"
 	"testing"
+
+	"liqonet.io/liqonet/internal/testbed/topology"
+	"liqonet.io/liqonet/netops"
 )
 
 // TestLookup: the first rule with a route is used, and in its table the longest prefix with the lowest metric.
 func TestLookup(t *testing.T) {
-	node, gateway := NodeState(nodeOfThreeGateways()), GatewayState(gatewayOfEqualClusters())
+	node, gateway := netops.NodeState(topology.NodeOfThreeGateways()), netops.GatewayState(topology.GatewayOfEqualClusters())
 	for _, test := range []struct {
 		name, from, to, iif string
-		state               State
+		state               netops.State
 		rule                int
 		route               string
 	}{
@@ -22,7 +25,7 @@ func TestLookup(t *testing.T) {
 		{"into the tunnel", "10.244.1.7", "10.244.1.9", "lqn-overlay", gateway, 53, ""},
 		{"out of the tunnel, to no pod", "10.71.1.7", "10.244.77.9", "lqn-tunnel", gateway, 54, "route 0.0.0.0/0 unreachable table 7602 metric 1073741824"},
 	} {
-		rule, route, ok := test.state.Lookup(Packet{From: netip.MustParseAddr(test.from), To: netip.MustParseAddr(test.to), IIf: test.iif})
+		rule, route, ok := test.state.Lookup(netops.Packet{From: netip.MustParseAddr(test.from), To: netip.MustParseAddr(test.to), IIf: test.iif})
 		if ok != (test.rule != 0) || rule.Priority != test.rule || test.route != "" && route.String() != test.route {
 			t.Errorf("%s: %s, %s", test.name, rule, route)
 		}

@@ -20,18 +20,18 @@ const guardMetric = 1 << 30
 const (
 	priorityExempt  = 103
 	priorityReverse = 103
-	priorityNode    = 104
+	PriorityNode    = 104
 )
 
-// markArrival marks packets from gateways until they are routed, if a peer has several gateways, and packets with which
+// MarkArrival marks packets from gateways until they are routed, if a peer has several gateways, and packets with which
 // a node verifies its path by each gateway. Only the reverse path filter and the routes of these packets depend on it.
 // kube-proxy and network plugins do not use its bits.
-const markArrival = 0x4c
+const MarkArrival = 0x4c
 
 // Table numbers of the kernel.
 const (
-	mainTable  = 254
-	localTable = 255
+	MainTable  = 254
+	LocalTable = 255
 )
 
 // OverlayConfig has the common settings of the overlay links of nodes and gateways.
@@ -76,7 +76,7 @@ type NodeGateway struct {
 
 // reachable returns the gateways whose pod is known. Nodes exchange packets with all of them, used or not.
 func (p NodePeer) reachable() []NodeGateway {
-	return only(p.Gateways, func(g NodeGateway) bool { return g.Pod.IsValid() })
+	return Only(p.Gateways, func(g NodeGateway) bool { return g.Pod.IsValid() })
 }
 
 // NodeState returns the desired state of the host namespace of a node. It has an overlay link for each gateway, so that
@@ -85,31 +85,31 @@ func (p NodePeer) reachable() []NodeGateway {
 // network card of the node and lowers the node's MTU to its MTU. The node's internal address is on the loopback device.
 func NodeState(c NodeConfig) State {
 	s := State{
-		Addresses: []Address{{Link: loopback, Prefix: cidr.Single(c.Internal)}},
-		Routes:    []Route{guardRoute(RoutingTable, c.InternalCIDR)},
-		Rules:     []Rule{{Priority: priorityNode, Table: RoutingTable}},
+		Addresses: []Address{{Link: Loopback, Prefix: cidr.Single(c.Internal)}},
+		Routes:    []Route{GuardRoute(RoutingTable, c.InternalCIDR)},
+		Rules:     []Rule{{Priority: PriorityNode, Table: RoutingTable}},
 		Firewall:  c.firewall(),
 		Firewall6: firewall6(c.Overlay.Port),
 
 		PassForward: c.PassForward,
 	}
 	for _, held := range c.HeldBack {
-		s.Routes = append(s.Routes, guardRoute(RoutingTable, held))
+		s.Routes = append(s.Routes, GuardRoute(RoutingTable, held))
 	}
-	taken := c.peerCIDRs()
+	taken := c.PeerCIDRs()
 	for _, p := range c.Peers {
 		for _, seen := range p.CIDRs {
-			s.Routes = append(s.Routes, guardRoute(RoutingTable, seen))
+			s.Routes = append(s.Routes, GuardRoute(RoutingTable, seen))
 		}
 		c.addPeer(&s, p)
 		for _, g := range p.reachable() {
 			for _, endpoint := range p.captured(taken) {
-				s.Rules = append(s.Rules, Rule{Priority: priorityExempt, From: cidr.Single(g.Pod), To: endpoint, Table: mainTable})
+				s.Rules = append(s.Rules, Rule{Priority: priorityExempt, From: cidr.Single(g.Pod), To: endpoint, Table: MainTable})
 			}
 		}
 	}
 	if c.several() {
-		s.Rules = append(s.Rules, Rule{Priority: priorityReverse, Mark: markArrival, Table: ReverseTable})
+		s.Rules = append(s.Rules, Rule{Priority: priorityReverse, Mark: MarkArrival, Table: ReverseTable})
 	}
 	return s
 }
@@ -134,12 +134,12 @@ func (c NodeConfig) addPeer(s *State, p NodePeer) {
 		link := c.Overlay.link(NodeLink(g.VNI), c.Internal)
 		link.VNI, link.Remote, link.MarkedPath = g.VNI, g.Pod, several
 		s.Links = append(s.Links, link)
-		s.Neighbours = append(s.Neighbours, Neighbour{Link: link.Name, IP: g.Internal, MAC: overlayMAC(g.Internal)})
+		s.Neighbours = append(s.Neighbours, Neighbour{Link: link.Name, IP: g.Internal, MAC: OverlayMAC(g.Internal)})
 		s.Nexthops = append(s.Nexthops, Nexthop{ID: nexthop(g), Link: link.Name, Via: g.Internal})
 		addRoute(RoutingTable, cidr.Single(g.Internal), nexthop(g))
 	}
 	first := nexthop(p.Gateways[0])
-	used := newGroup(ofKind(nexthopGroup, first), gateways, nexthop, func(g NodeGateway) bool { return g.Used })
+	used := newGroup(ofKind(NexthopGroupBase, first), gateways, nexthop, func(g NodeGateway) bool { return g.Used })
 	all := newGroup(ofKind(nexthopArrival, first), gateways, nexthop, func(NodeGateway) bool { return true })
 	s.Groups = append(s.Groups, used)
 	if several {
@@ -172,7 +172,7 @@ func (p NodePeer) captured(taken []netip.Prefix) []netip.Prefix {
 	return cidr.Outermost(all)
 }
 
-func (c NodeConfig) peerCIDRs() []netip.Prefix {
+func (c NodeConfig) PeerCIDRs() []netip.Prefix {
 	all := slices.Clone(c.HeldBack)
 	for _, p := range c.Peers {
 		all = append(all, p.CIDRs...)
@@ -184,16 +184,16 @@ func (c NodeConfig) peerCIDRs() []netip.Prefix {
 func NodeLink(vni uint32) string { return fmt.Sprintf("%sgw%d", Prefix, vni) }
 
 func (o OverlayConfig) link(name string, internal netip.Addr) Link {
-	return Link{Name: name, Kind: o.Kind, MAC: overlayMAC(internal), MTU: o.MTU, Port: o.Port, Group: GroupOverlay, Forwarding: true}
+	return Link{Name: name, Kind: o.Kind, MAC: OverlayMAC(internal), MTU: o.MTU, Port: o.Port, Group: GroupOverlay, Forwarding: true}
 }
 
-// overlayMAC returns the MAC address of an overlay end: locally administered, from its internal address. Addresses must
+// OverlayMAC returns the MAC address of an overlay end: locally administered, from its internal address. Addresses must
 // be unique, because the drivers drop frames with their own address.
-func overlayMAC(internal netip.Addr) net.HardwareAddr {
+func OverlayMAC(internal netip.Addr) net.HardwareAddr {
 	a := internal.As4()
 	return net.HardwareAddr{0x02, 0x4c, a[0], a[1], a[2], a[3]}
 }
 
-func guardRoute(table int, dst netip.Prefix) Route {
+func GuardRoute(table int, dst netip.Prefix) Route {
 	return Route{Table: table, Dst: dst, Type: Unreachable, Metric: guardMetric}
 }

@@ -24,7 +24,7 @@ const (
 
 // Names of the sets of a node's table.
 const (
-	setPeers     = "peers"     // ranges of all peers, as this cluster reaches them
+	SetPeers     = "peers"     // ranges of all peers, as this cluster reaches them
 	setPods      = "pods"      // of this node
 	setGateways  = "gateways"  // gateway pods: the remote ends of the overlay
 	setLocal     = "local"     // gateway pods on this node
@@ -34,7 +34,7 @@ const (
 // firewall returns a node's nftables table.
 func (c NodeConfig) firewall() nft.Table {
 	var gateways, local, captured []netip.Prefix
-	taken := c.peerCIDRs()
+	taken := c.PeerCIDRs()
 	for _, p := range c.Peers {
 		for _, g := range p.reachable() {
 			gateways = append(gateways, cidr.Single(g.Pod))
@@ -43,7 +43,7 @@ func (c NodeConfig) firewall() nft.Table {
 		}
 	}
 	sets := []nft.Set{
-		nft.NewSet(setPeers, taken...),
+		nft.NewSet(SetPeers, taken...),
 		nft.NewSet(setPods, c.Pods...),
 		{Name: setGateways, Hosts: true, Elements: cidr.Outermost(gateways)},
 		{Name: setLocal, Hosts: true, Elements: cidr.Outermost(local)},
@@ -83,7 +83,7 @@ func (c NodeConfig) arrivals() []nft.Chain {
 	// gateway pod.
 	mark := uint32(0)
 	if c.several() {
-		mark = markArrival
+		mark = MarkArrival
 	}
 	inner = append(inner, nft.Rule{nft.SetMark(mark)})
 	var chains []nft.Chain
@@ -109,7 +109,7 @@ func (c NodeConfig) arrivals() []nft.Chain {
 		{Name: "pieces", Rules: append(pieces, []nft.Rule{
 			{nft.IIfPrefix(Prefix), nft.Counter(), nft.Drop()},
 			{nft.SAddrIn(setEndpoints), nft.Accept()}, // of the tunnel
-			{nft.SAddrIn(setPeers), nft.Counter(), nft.Drop()},
+			{nft.SAddrIn(SetPeers), nft.Counter(), nft.Drop()},
 		}...)},
 		{Name: "fragments", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityPieces}, Rules: []nft.Rule{
 			{nft.Fragment(), nft.Goto("pieces")},
@@ -125,7 +125,7 @@ func (c NodeConfig) arrivals() []nft.Chain {
 			{overlay, nft.Goto("outer")},
 			{nft.IIfPrefix(Prefix), nft.Goto("into-node")},
 			// Only gateways may send to the node's overlay address, which answers echoes.
-			{self, nft.IIfNot(loopback), nft.Counter(), nft.Drop()},
+			{self, nft.IIfNot(Loopback), nft.Counter(), nft.Drop()},
 		}},
 		{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Priority: priorityFilter}, Rules: []nft.Rule{
 			{nft.OIfGroup(GroupOverlay), nft.Goto("into-overlay")},
@@ -136,7 +136,7 @@ func (c NodeConfig) arrivals() []nft.Chain {
 
 // destinations returns the chains for packets from a peer to pods and to the node itself.
 func (c NodeConfig) destinations(self nft.Expr) []nft.Chain {
-	routed := onlyIf(c.several(), nft.Rule{nft.Mark(markArrival), nft.SetMark(0)})
+	routed := onlyIf(c.several(), nft.Rule{nft.Mark(MarkArrival), nft.SetMark(0)})
 	return []nft.Chain{
 		{Name: "to-pods", Rules: []nft.Rule{
 			// Peers do not reach gateway pods. This set has the gateways of this node only: reports of other nodes are
@@ -224,7 +224,7 @@ func (p NodePeer) arrivals(self nft.Expr) []nft.Chain {
 
 // tunnels accept packets of a gateway to the captured endpoints of its own peering.
 func (c NodeConfig) tunnels() (rules []nft.Rule) {
-	taken := c.peerCIDRs()
+	taken := c.PeerCIDRs()
 	for _, p := range c.Peers {
 		for _, g := range p.reachable() {
 			for _, endpoint := range p.captured(taken) {
@@ -255,7 +255,7 @@ func (c NodeConfig) departures() []nft.Chain {
 		// endpoint may be in the peer's ranges.
 		{Name: guardChain, Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityGuard}, Rules: []nft.Rule{
 			{nft.OIfGroup(GroupOverlay), nft.SetMark(0), nft.Accept()},
-			{nft.DAddrIn(setPeers), nft.Jump("past-overlay")},
+			{nft.DAddrIn(SetPeers), nft.Jump("past-overlay")},
 		}},
 		{Name: "past-overlay", Rules: append(c.tunnels(), refusal)},
 		{Name: "source", Hook: &nft.Hook{Type: "nat", Point: "postrouting", Priority: priorityKeep}, Rules: []nft.Rule{

@@ -33,7 +33,7 @@ const (
 type KernelRule struct{}
 
 // String returns the rule for plans and errors.
-func (KernelRule) String() string { return Rule{Table: localTable}.String() }
+func (KernelRule) String() string { return Rule{Table: LocalTable}.String() }
 
 // Firewall is a change of one of our nftables tables, in one transaction.
 type Firewall struct {

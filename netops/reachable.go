@@ -9,7 +9,7 @@ func (s State) Reachable(have State) State {
 			continue
 		}
 		s = withoutDependants(s, l.Name)
-		s.Links = only(s.Links, func(o Link) bool { return o.Name != l.Name })
+		s.Links = Only(s.Links, func(o Link) bool { return o.Name != l.Name })
 	}
 	return s
 }

@@ -36,7 +36,7 @@ func (c GatewayConfig) ingress() []nft.Chain {
 	tunnels := c.eachListenPort(func(port uint16) nft.Rule { return nft.Rule{nft.UDPDPort(port), nft.NoTrack()} })
 	return []nft.Chain{
 		{Name: "uplink", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityPieces}, Rules: []nft.Rule{
-			{nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.DAddrNot(cidr.Single(c.Pod)), nft.IIfNot(loopback), nft.Counter(), nft.Drop()},
+			{nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.DAddrNot(cidr.Single(c.Pod)), nft.IIfNot(Loopback), nft.Counter(), nft.Drop()},
 		}},
 		{Name: "ingress", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityRaw}, Rules: slices.Concat([]nft.Rule{
 			{nft.IIfGroup(GroupOverlay), nft.Goto("from-overlay")},

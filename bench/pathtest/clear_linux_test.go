@@ -10,7 +10,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/wait"
-	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/kernel"
 )
 
 // someRounds is the minimum duration of a fault, in rounds of all senders.
@@ -280,7 +280,7 @@ func (c *conversation) rebootNode(i int) {
 	c.a.startNode(i)
 	awaitFirewall(c.t, n)
 	wait.Succeeds(c.t, joining, func() error {
-		if tables := n.Run("nft", "list", "tables", "ip"); strings.Contains(tables, netops.BootTable) {
+		if tables := n.Run("nft", "list", "tables", "ip"); strings.Contains(tables, kernel.BootTable) {
 			return fmt.Errorf("the boot guard is not lifted: %s", tables)
 		}
 		return nil

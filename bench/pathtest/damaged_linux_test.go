@@ -15,6 +15,7 @@ import (
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/kernel"
 )
 
 // TestDamagedRecords damages a record while packets cross, restarts a node and removes the gateway's pod. Existing
@@ -123,7 +124,7 @@ func (c *testCluster) put(cm *corev1.ConfigMap) {
 // resetNode removes all liqonet state from a node's kernel, as a restart does.
 func (c *testCluster) resetNode(i int) {
 	c.t.Helper()
-	kernel, err := netops.OpenAt(c.nodes[i].FD())
+	kernel, err := kernel.OpenAt(c.nodes[i].FD())
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/kernel"
 )
 
 // largeObjects is the number of objects of 1 MB in TestGuardFirst.
@@ -217,7 +218,7 @@ func TestBootGuardStays(t *testing.T) {
 			return nil
 		})
 		expectAll(a, b)
-		if tables := n.Run("nft", "list", "tables", "ip"); !strings.Contains(tables, netops.BootTable) {
+		if tables := n.Run("nft", "list", "tables", "ip"); !strings.Contains(tables, kernel.BootTable) {
 			t.Errorf("%s: the boot guard is lifted: %s", what, tables)
 		}
 		if what == "missing" {
@@ -229,7 +230,7 @@ func TestBootGuardStays(t *testing.T) {
 			a.put(good)
 		}
 		wait.Succeeds(t, joining, func() error {
-			if tables := n.Run("nft", "list", "tables", "ip"); strings.Contains(tables, netops.BootTable) {
+			if tables := n.Run("nft", "list", "tables", "ip"); strings.Contains(tables, kernel.BootTable) {
 				return fmt.Errorf("%s: the boot guard is not lifted: %s", what, tables)
 			}
 			return nil

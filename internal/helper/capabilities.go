@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/kernel"
 )
 
 // capabilities returns the features of this node's kernel.
@@ -21,8 +21,8 @@ func capabilities() (records.Capabilities, error) {
 	}
 	c.Release = unix.ByteSliceToString(u.Release[:])
 	var errs [3]error
-	c.WireGuard, errs[0] = netops.Supports("wireguard")
-	c.Geneve, errs[1] = netops.Supports("geneve")
-	c.VXLAN, errs[2] = netops.Supports("vxlan")
+	c.WireGuard, errs[0] = kernel.Supports("wireguard")
+	c.Geneve, errs[1] = kernel.Supports("geneve")
+	c.VXLAN, errs[2] = kernel.Supports("vxlan")
 	return c, errors.Join(errs[:]...)
 }

@@ -12,6 +12,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/kernel"
 )
 
 // TestKernelStateIsLogged checks that the log has the whole kernel state in the desired state, once a day and not at
@@ -21,8 +22,8 @@ func TestKernelStateIsLogged(t *testing.T) {
 	fabric.Overlay.Kind = records.VXLAN
 	v := nodeView{fabric: &fabric, peerings: []records.Peering{testPeering()}, gateways: map[records.GatewayID]records.Gateway{firstGateway("b"): testGateway()}}
 	ns := netns.New(t)
-	var k *netops.Kernel
-	if err := ns.Do(func() (err error) { k, err = netops.Open(); return err }); err != nil {
+	var k *kernel.Kernel
+	if err := ns.Do(func() (err error) { k, err = kernel.Open(); return err }); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = k.Close() }()

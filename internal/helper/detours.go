@@ -13,6 +13,7 @@ import (
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/kernel"
 )
 
 // detours adds to the refused peerings those whose packets foreign rules or routes divert. Packets that verify the path
@@ -20,10 +21,10 @@ import (
 // triggers a pass.
 func (l *nodeLoop) detours(v nodeView, applied []string) (map[string]string, error) {
 	var names []string
-	var crossings []netops.PeerTraffic
+	var crossings []kernel.PeerTraffic
 	pods := l.podAddresses()
 	for _, p := range v.peerings {
-		c := netops.PeerTraffic{Peer: p.Seen(), Pods: pods}
+		c := kernel.PeerTraffic{Peer: p.Seen(), Pods: pods}
 		for i, g := range p.Gateways {
 			if v.located(records.GatewayID{Peering: p.Name, Number: i + 1}) {
 				c.Links = append(c.Links, netops.NodeLink(g.OverlayID))

@@ -13,6 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/kernel"
 )
 
 // TestDrift checks that differences from the state of the last pass are drift, and changes by a new record are not.
@@ -26,8 +27,8 @@ func TestDrift(t *testing.T) {
 	two := state()
 
 	ns := netns.New(t)
-	var k *netops.Kernel
-	if err := ns.Do(func() (err error) { k, err = netops.Open(); return err }); err != nil {
+	var k *kernel.Kernel
+	if err := ns.Do(func() (err error) { k, err = kernel.Open(); return err }); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = k.Close() }()

@@ -19,7 +19,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/kernel"
 )
 
 // Gateway is the helper of a gateway, in the network namespace of its pod.
@@ -66,7 +66,7 @@ func (g Gateway) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kernel, err := netops.Open()
+	kernel, err := kernel.Open()
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/kernel"
 )
 
 // guardLoop returns a node's helper before its first pass. listing answers its lists of ConfigMaps; nil: the fake API
@@ -130,7 +131,7 @@ func TestFirstPass(t *testing.T) {
 			ns.IP("addr add " + test.address + " dev v0")
 			l := guardLoop(t, nil, test.objects...)
 			var err error
-			if l.kernel, err = netops.OpenAt(ns.FD()); err != nil {
+			if l.kernel, err = kernel.OpenAt(ns.FD()); err != nil {
 				t.Fatal(err)
 			}
 			defer func() { _ = l.kernel.Close() }()

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/kernel"
 	"liqonet.io/liqonet/netops/nft"
 )
 
@@ -44,7 +45,7 @@ const describeEvery = 24 * time.Hour
 
 // reconciler reconciles the kernel with a desired state. One goroutine uses it.
 type reconciler struct {
-	kernel  *netops.Kernel
+	kernel  *kernel.Kernel
 	log     *slog.Logger
 	metrics *metrics
 	drift   *drift
@@ -61,7 +62,7 @@ type reconciler struct {
 	forward []nft.ForwardChain
 }
 
-func newReconciler(k *netops.Kernel, log *slog.Logger, m *metrics) reconciler {
+func newReconciler(k *kernel.Kernel, log *slog.Logger, m *metrics) reconciler {
 	return reconciler{kernel: k, log: log, metrics: m, drift: newDrift(log, m)}
 }
 
@@ -125,7 +126,7 @@ type service struct {
 	health  *liveness
 	mirror  *mirror
 	metrics *metrics
-	kernel  *netops.Kernel
+	kernel  *kernel.Kernel
 	first   func(context.Context) error // first pass, before the objects of others are read; nil: none
 	step    func(context.Context) error // one pass of the loop
 	tasks   []func(context.Context)     // run beside the loop

@@ -21,6 +21,7 @@ import (
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/kernel"
 )
 
 // Node is the helper of one node, in the node's own network namespace.
@@ -60,7 +61,7 @@ func (n Node) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("ask kernel for its capabilities: %w", err)
 	}
-	kernel, err := netops.Open()
+	kernel, err := kernel.Open()
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/echo"
+	"liqonet.io/liqonet/netops/kernel"
 )
 
 // nodeProbes measure a node's paths: to each gateway through the overlay and, to verify the whole path, to a node of
@@ -133,7 +133,7 @@ func (n *nodeProbes) probe(socket *echo.Socket, key gatewayKey, p records.Peerin
 	var err error
 	if len(p.Gateways) > 1 {
 		probes.setUse(unused, n.wake)
-		way, err = netops.RouteBy(p.Gateways[key.id.Number-1].OverlayID)
+		way, err = kernel.RouteBy(p.Gateways[key.id.Number-1].OverlayID)
 	} else {
 		probes.setUse(false, nil)
 	}

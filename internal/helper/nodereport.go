@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/kernel"
 )
 
 // nodeReport is the content that is written to a Lease.
@@ -81,7 +81,7 @@ func (l *nodeLoop) measure(v nodeView, r *records.Node) error {
 			r.MTU = mtu
 		}
 	}
-	if p, err := netops.PathTo(anywhere); err == nil {
+	if p, err := kernel.PathTo(anywhere); err == nil {
 		smallest(p.MTU)
 	}
 	var errs []error
@@ -92,7 +92,7 @@ func (l *nodeLoop) measure(v nodeView, r *records.Node) error {
 		smallest(mtu)
 	}
 	for id, g := range v.gateways {
-		path, err := netops.PathTo(g.PodIP)
+		path, err := kernel.PathTo(g.PodIP)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("path to gateway %s: %w", id, err))
 			continue

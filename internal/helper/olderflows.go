@@ -8,13 +8,14 @@ import (
 	"slices"
 
 	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/kernel"
 )
 
 // olderFlows deletes the conntrack entries of a node for addresses that become a peer's, or no longer are: nat chains
 // see a flow's first packet only, so older flows would keep their old path. Later flows continue, whichever process of
 // the helper made the routes.
 type olderFlows struct {
-	kernel *netops.Kernel
+	kernel *kernel.Kernel
 	begun  bool           // done is known
 	done   []netip.Prefix // ranges whose older connections were forgotten
 }

@@ -12,6 +12,7 @@ import (
 
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/echo"
+	"liqonet.io/liqonet/netops/kernel"
 )
 
 // Intervals of measuring a path MTU, with some packets each time.
@@ -128,7 +129,7 @@ func (p *pathSize) run(ctx context.Context, measure func(known int) (size, link 
 
 // measureSize measures once, up to the size of the link to the target.
 func measureSize(ctx context.Context, socket *echo.Socket, target netip.AddrPort, known int) (size, link int, err error) {
-	way, err := netops.PathTo(target.Addr())
+	way, err := kernel.PathTo(target.Addr())
 	if err != nil {
 		return 0, 0, err
 	}
@@ -159,7 +160,7 @@ type sizeSocket struct {
 
 // measurePath measures the path to a gateway's pod.
 func (s *sizeSocket) measurePath(pod netip.Addr) error {
-	way, err := netops.PathTo(pod)
+	way, err := kernel.PathTo(pod)
 	if err != nil {
 		return err
 	}

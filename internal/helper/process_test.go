@@ -26,6 +26,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/kernel"
 	"liqonet.io/liqonet/netops/nft"
 )
 
@@ -34,7 +35,7 @@ type process struct {
 	t       *testing.T
 	netns   netns.Namespace
 	command *exec.Cmd
-	kernel  *netops.Kernel
+	kernel  *kernel.Kernel
 	orders  io.WriteCloser
 	out     io.Reader
 	ended   chan struct{} // out is
@@ -64,7 +65,7 @@ func start(t *testing.T, ns netns.Namespace, c childConfig) *process {
 		},
 	}
 	var err error
-	if p.kernel, err = netops.OpenAt(ns.FD()); err != nil {
+	if p.kernel, err = kernel.OpenAt(ns.FD()); err != nil {
 		t.Fatal(err)
 	}
 	self, err := os.Executable()

@@ -5,8 +5,8 @@ package helper
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/echo"
+	"liqonet.io/liqonet/netops/kernel"
 )
 
 // refused exports, at each scrape, the packets that liqonet's rules dropped and the messages that echo sockets ignored:
@@ -34,7 +34,7 @@ func (r *refused) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (r *refused) Collect(out chan<- prometheus.Metric) {
-	packets, err := netops.Dropped()
+	packets, err := kernel.Dropped()
 	if err != nil {
 		out <- prometheus.NewInvalidMetric(r.dropped, err)
 	}

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/internal/testbed/netns"
-	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/kernel"
 )
 
 // TestBrokenWatch: a helper that the kernel tells nothing any more ends with an error, so that the kubelet starts
@@ -25,7 +25,7 @@ func TestBrokenWatch(t *testing.T) {
 	}{{"routes", unix.NETLINK_ROUTE}, {"firewall", unix.NETLINK_NETFILTER}} {
 		t.Run(family.name, func(t *testing.T) {
 			ns := netns.New(t)
-			kernel, err := netops.OpenAt(ns.FD())
+			kernel, err := kernel.OpenAt(ns.FD())
 			if err != nil {
 				t.Fatal(err)
 			}

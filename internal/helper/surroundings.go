@@ -11,7 +11,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/kernel"
 )
 
 // surroundings determines the addresses that the node uses besides those of pods, Services and peers. The zero value is
@@ -22,7 +22,7 @@ type surroundings struct {
 }
 
 // record returns the ranges in use for the node's report. If the kernel cannot be read, it returns the last ones.
-func (s *surroundings) record(v nodeView, internal netip.Addr, kernel *netops.Kernel) (records.Surroundings, error) {
+func (s *surroundings) record(v nodeView, internal netip.Addr, kernel *kernel.Kernel) (records.Surroundings, error) {
 	found, err := s.found.get(ownRanges(v, internal), func(own []netip.Prefix) (records.Surroundings, error) {
 		found, err := kernel.Surroundings()
 		if err != nil {
@@ -60,7 +60,7 @@ var reservedRanges = []netip.Prefix{
 
 // surroundingsOf returns the report of the found ranges, without those within a cluster's own. The number of ranges of
 // each use is bounded: beyond it, ranges are merged to wider ones.
-func surroundingsOf(found netops.Surroundings, own []netip.Prefix) (s records.Surroundings) {
+func surroundingsOf(found kernel.Surroundings, own []netip.Prefix) (s records.Surroundings) {
 	own = slices.Concat(own, reservedRanges)
 	add := func(use records.Use, ranges []netip.Prefix, widest int) {
 		ranges = slices.DeleteFunc(ranges, func(p netip.Prefix) bool { return cidr.Within(p, own) })

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/kernel"
 )
 
 func addresses(texts ...string) []netip.Addr {
@@ -29,7 +29,7 @@ func TestSurroundingsOf(t *testing.T) {
 			InternalCIDR: netip.MustParsePrefix("10.80.0.0/16"), ExternalCIDR: netip.MustParsePrefix("10.70.0.0/16"),
 		},
 	}
-	found := netops.Surroundings{
+	found := kernel.Surroundings{
 		Routes:    prefixes("10.9.0.0/24", "10.244.3.0/24", "10.0.0.0/8", "10.80.5.0/24", "10.71.0.0/16", "169.254.0.0/16", "203.0.113.0/24"),
 		Addresses: addresses("172.31.1.11", "127.0.0.1", "10.80.0.7", "10.96.0.10"),
 	}
@@ -60,7 +60,7 @@ func TestSurroundingsOf(t *testing.T) {
 // TestWideRoutesHideNothing checks that ranges that are too wide to be avoided do not replace the ranges within, and
 // that two adjacent routes are not merged into such a range.
 func TestWideRoutesHideNothing(t *testing.T) {
-	found := netops.Surroundings{Routes: prefixes("10.0.0.0/8", "10.9.0.0/24", "172.16.0.0/12", "172.0.0.0/12")}
+	found := kernel.Surroundings{Routes: prefixes("10.0.0.0/8", "10.9.0.0/24", "172.16.0.0/12", "172.0.0.0/12")}
 	var got []netip.Prefix
 	for _, r := range surroundingsOf(found, nil).Ranges {
 		got = append(got, r.Range)
@@ -85,7 +85,7 @@ func TestSurroundingsAreFew(t *testing.T) {
 			return netip.PrefixFrom(netip.AddrFrom4([4]byte{byte(1 + i%100), byte(i), 0, 0}), 24)
 		}, 5000, true, false},
 	} {
-		var found netops.Surroundings
+		var found kernel.Surroundings
 		for i := range c.many {
 			found.Routes = append(found.Routes, c.routes(i))
 			found.Addresses = append(found.Addresses, netip.AddrFrom4([4]byte{172, 16, byte(i >> 8), byte(i)}))

@@ -9,13 +9,14 @@ import (
 	"strings"
 
 	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/kernel"
 )
 
 // Verify lists liqonet's objects in the kernel of the calling thread's network namespace, one line for each; nil if
 // there are none. With remove it removes them first, together with the connections of the ranges that routes lead to,
 // and returns those that could not be removed.
 func Verify(remove bool) (left []string, err error) {
-	k, err := netops.Open()
+	k, err := kernel.Open()
 	if err != nil {
 		return nil, err
 	}
@@ -38,13 +39,13 @@ func Verify(remove bool) (left []string, err error) {
 	}
 	boot, err := k.HasBootGuard()
 	if boot {
-		left = append(left, "nftables table "+netops.BootTable)
+		left = append(left, "nftables table "+kernel.BootTable)
 	}
 	return left, err
 }
 
 // empty removes all objects of liqonet.
-func empty(k *netops.Kernel) error {
+func empty(k *kernel.Kernel) error {
 	have, err := k.Observe()
 	if err != nil {
 		return fmt.Errorf("observe kernel: %w", err)

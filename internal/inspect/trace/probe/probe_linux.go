@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/kernel"
 	"liqonet.io/liqonet/netops/nft"
 )
 
@@ -196,7 +197,7 @@ func linkName(index uint32) string {
 
 // lookUp queries the kernel's route for a packet; sends is whether this place sends it.
 func (w *watcher) lookUp(l Lookup, f Flow, sends bool) (err error) {
-	kernel, err := netops.Open()
+	kernel, err := kernel.Open()
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,178 @@
+package kernel
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/netops"
+)
+
+// world is what the clusters of a test have in common: a router between their node networks.
+type world struct {
+	t      *testing.T
+	router namespace
+}
+
+// Addresses beyond the router.
+var (
+	outsideAddress = netip.MustParseAddr("198.51.100.7") // a client that belongs to no cluster
+	balancer       = netip.MustParseAddr("192.0.2.10")   // of a service of type LoadBalancer
+)
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, router: newNamespace(t)}
+	w.router.Run("sysctl", "-qw", "net.ipv4.ip_forward=1")
+	return w
+}
+
+// outside makes a host that belongs to no cluster.
+func (w *world) outside() namespace {
+	host := newNamespace(w.t)
+	w.router.script("ip", "-batch", "-")(
+		"link add outside type veth peer name eth0 netns "+host.Path(),
+		"link set outside up",
+		"addr add 198.51.100.1/24 dev outside",
+	)
+	host.script("ip", "-batch", "-")(
+		"link set eth0 up",
+		fmt.Sprintf("addr add %s/24 dev eth0", outsideAddress),
+		"route add default via 198.51.100.1",
+	)
+	return host
+}
+
+// testCluster is two nodes with a pod each, and the namespaces of the gateways' pods on the first node. Its
+// routes are those of a simple CNI.
+type testCluster struct {
+	*world
+	name        string
+	number      int            // from 1: of its bridge at the router
+	pods        []netip.Prefix // pod CIDRs; the nodes take them in turn
+	nodeNetwork netip.Prefix   // of 24 bits
+	mtu         int            // bytes, of every link
+	// masquerades says that pods bear their node's address outside the pod network, nodes included. Else they do
+	// so outside the cluster only.
+	masquerades bool
+	hidden      bool // behind a translation: others see the router instead of nodes
+
+	nodes    [2]*testNode
+	gateways []*testGateway
+}
+
+// testNode is a node of a cluster and a pod on it.
+type testNode struct {
+	namespace
+	kernel *Kernel
+	config netops.NodeConfig
+	pod    namespace
+}
+
+// Numbers of addresses: in a node's pod range, and in a node network.
+const (
+	bridgeNumber = 1
+	podNumber    = 5
+	routerNumber = 254
+)
+
+func (c *testCluster) pod(node int) netip.Addr   { return c.inPods(node, podNumber) }
+func (c *testCluster) node(i int) netip.Addr     { return numbered(c.nodeNetwork, 5+i) }
+func (c *testCluster) internal(i int) netip.Addr { return numbered(internalCIDR, 1+i) }
+
+// gatewayNumber is that of a gateway's pod: another one in each cluster.
+func (c *testCluster) gatewayNumber(peering int) int { return 100 + 10*c.number + peering }
+
+func (c *testCluster) podCIDR(node int) netip.Prefix {
+	return netip.PrefixFrom(numbered(c.pods[node%len(c.pods)], (node+1)<<8), 24)
+}
+
+func (c *testCluster) inPods(node, number int) netip.Addr { return numbered(c.podCIDR(node), number) }
+
+// numbered returns an address of a range by its distance from the first one.
+func numbered(p netip.Prefix, number int) netip.Addr {
+	a := p.Masked().Addr().As4()
+	a[2], a[3] = a[2]+byte(number>>8), byte(number)
+	return netip.AddrFrom4(a)
+}
+
+// build makes the cluster's namespaces.
+func (c *testCluster) build() {
+	bridge := "nodes-" + c.name
+	c.router.script("ip", "-batch", "-")(
+		fmt.Sprintf("link add %s type bridge", bridge),
+		fmt.Sprintf("link set %s mtu %d up", bridge, c.mtu),
+		fmt.Sprintf("addr add %s/24 dev %s", numbered(c.nodeNetwork, routerNumber), bridge),
+	)
+	if c.hidden {
+		c.router.script("nft", "-f", "-")(
+			"table ip hide-"+c.name+" {", "chain post { type nat hook postrouting priority 100",
+			fmt.Sprintf("ip saddr %s oifname != %s masquerade", c.nodeNetwork, bridge), "}", "}",
+		)
+	}
+	for i := range c.nodes {
+		c.buildNode(i, bridge)
+	}
+}
+
+func (c *testCluster) buildNode(i int, bridge string) {
+	n := &testNode{namespace: newNamespace(c.t)}
+	c.nodes[i] = n
+	n.Run("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=1")
+	port := fmt.Sprintf("%s%d", c.name, i)
+	n.script("ip", "-batch", "-")(
+		fmt.Sprintf("link add eth0 mtu %d type veth peer name %s mtu %d netns %s", c.mtu, port, c.mtu, c.router.Path()),
+		"link set eth0 up",
+		fmt.Sprintf("addr add %s/24 dev eth0", c.node(i)),
+		// An address of its own: else it would take that of a later port, unknown to pods.
+		fmt.Sprintf("link add cni0 address 02:00:00:00:%02x:%02x mtu %d type bridge", c.number, i, c.mtu),
+		"link set cni0 up",
+		fmt.Sprintf("addr add %s/24 dev cni0", c.inPods(i, bridgeNumber)),
+		fmt.Sprintf("route add %s via %s", c.podCIDR(1-i), c.node(1-i)),
+		fmt.Sprintf("route add default via %s", numbered(c.nodeNetwork, routerNumber)),
+	)
+	c.router.IP("link set " + port + " master " + bridge + " up")
+	near := slices.Clone(c.pods)
+	if !c.masquerades {
+		near = append(near, c.nodeNetwork)
+	}
+	n.script("nft", "-f", "-")(
+		"table ip cni {", "chain post { type nat hook postrouting priority 90",
+		fmt.Sprintf("ip saddr { %s } ip daddr != { %s } masquerade", list(c.pods), list(near)), "}", "}",
+	)
+	n.kernel = n.namespace.kernel()
+	n.pod = c.attach(i, c.pod(i))
+	serve(n.pod, c.pod(i), fmt.Sprintf("%s%d", c.name, i))
+}
+
+// attach makes a pod on a node, with an address of the node's own range.
+func (c *testCluster) attach(node int, address netip.Addr) namespace {
+	p, n := newNamespace(c.t), c.nodes[node]
+	port := fmt.Sprintf("v%d", address.As4()[3])
+	n.script("ip", "-batch", "-")(
+		fmt.Sprintf("link add %s mtu %d type veth peer name eth0 mtu %d netns %s", port, c.mtu, c.mtu, p.Path()),
+		"link set "+port+" master cni0 up",
+		"link set "+port+" type bridge_slave hairpin on",
+	)
+	p.script("ip", "-batch", "-")(
+		"link set eth0 up",
+		fmt.Sprintf("addr add %s/24 dev eth0", address),
+		fmt.Sprintf("route add default via %s", c.inPods(node, bridgeNumber)),
+	)
+	return p
+}
+
+// follow brings a node into the state that its configuration asks for.
+func (n *testNode) follow() {
+	n.t.Helper()
+	reach(n.t, n.kernel, netops.NodeState(n.config))
+}
+
+func list(prefixes []netip.Prefix) string {
+	text := make([]string, 0, len(prefixes))
+	for _, p := range prefixes {
+		text = append(text, p.String())
+	}
+	return strings.Join(text, ", ")
+}

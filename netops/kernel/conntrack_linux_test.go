@@ -1,0 +1,134 @@
+package kernel
+
+import (
+	"flag"
+	"net"
+	"net/netip"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+func TestFlushConntrack(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	k := ns.kernel()
+	handle, err := k.open(unix.NETLINK_NETFILTER)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer handle.Close()
+	remember := func(port uint16, src, dst, replySrc, replyDst string) {
+		t.Helper()
+		err := handle.ConntrackCreate(netlink.ConntrackTable, unix.AF_INET, &netlink.ConntrackFlow{
+			FamilyType: unix.AF_INET,
+			TimeOut:    600,
+			Forward:    tuple(src, dst, port, 80),
+			Reverse:    tuple(replySrc, replyDst, 80, port),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	remember(1001, "10.244.1.2", "10.11.3.4", "10.11.3.4", "10.244.1.2") // destination
+	remember(1002, "10.11.3.4", "10.244.1.2", "10.244.1.2", "10.11.3.4") // source
+	remember(1003, "10.244.1.2", "10.96.0.1", "10.11.3.4", "10.244.1.2") // after translation
+	remember(1004, "10.244.1.2", "10.12.3.4", "10.12.3.4", "10.244.1.2") // no match
+
+	if err := k.FlushConntrack([]netip.Prefix{netip.MustParsePrefix("10.11.0.0/16")}); err != nil {
+		t.Fatal(err)
+	}
+	flows, err := handle.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []uint16
+	for _, f := range flows {
+		left = append(left, f.Forward.SrcPort)
+	}
+	if !slices.Equal(left, []uint16{1004}) {
+		t.Errorf("connections left are those of ports %v, want 1004", left)
+	}
+}
+
+// tuple returns one direction of a UDP flow.
+func tuple(src, dst string, srcPort, dstPort uint16) netlink.IPTuple {
+	return netlink.IPTuple{
+		Protocol: unix.IPPROTO_UDP,
+		SrcIP:    net.ParseIP(src).To4(), SrcPort: srcPort,
+		DstIP: net.ParseIP(dst).To4(), DstPort: dstPort,
+	}
+}
+
+// connections is the number of entries in TestFlushManyConnections. A number beyond net.netfilter.nf_conntrack_max
+// requires raising that first.
+var connections = flag.Int("connections", 60_000, "`NUMBER` of tracked connections to read")
+
+// TestFlushManyConnections: the memory for reading a table does not depend on its size.
+func TestFlushManyConnections(t *testing.T) {
+	const most = 8 << 20 // the library's list of 60,000 takes 30 MiB
+	entries := *connections
+	ns := newNamespace(t)
+	k := ns.kernel()
+	handle, err := k.open(unix.NETLINK_NETFILTER)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer handle.Close()
+	for i := range entries {
+		src, dst := netip.AddrFrom4([4]byte{100, byte(i >> 16), byte(i >> 8), byte(i)}).String(), "10.12.0.1"
+		if i%1000 == 0 {
+			dst = "10.11.0.1"
+		}
+		if err := handle.ConntrackCreate(netlink.ConntrackTable, unix.AF_INET, &netlink.ConntrackFlow{
+			FamilyType: unix.AF_INET, TimeOut: 600, Forward: tuple(src, dst, 1000, 80), Reverse: tuple(dst, src, 80, 1000),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	peak := heapPeak()
+	begin := time.Now()
+	if err := k.FlushConntrack([]netip.Prefix{netip.MustParsePrefix("10.11.0.0/16")}); err != nil {
+		t.Fatal(err)
+	}
+	grown := peak()
+	t.Logf("%d entries read in %v, with %d KiB more on the heap", entries, time.Since(begin).Round(time.Millisecond), grown>>10)
+	if grown > most {
+		t.Errorf("the heap grew by %d KiB, want %d at most", grown>>10, most>>10)
+	}
+	flows, err := handle.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(flows) != entries-entries/1000 {
+		t.Errorf("%d connections are left, want %d", len(flows), entries-entries/1000)
+	}
+}
+
+// heapPeak samples the heap until the returned function is called, which returns its maximum growth.
+func heapPeak() func() int {
+	size := func() int {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	runtime.GC()
+	before, done, peak := size(), make(chan struct{}), make(chan int)
+	go func() {
+		most := 0
+		for tick := time.NewTicker(5 * time.Millisecond); ; {
+			most = max(most, size()-before)
+			select {
+			case <-done:
+				peak <- max(most, size()-before)
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return func() int { close(done); return <-peak }
+}

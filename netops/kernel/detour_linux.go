@@ -1,0 +1,171 @@
+package kernel
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/netops"
+)
+
+// PeerTraffic is the traffic that a node exchanges with a peer.
+type PeerTraffic struct {
+	Peer  []netip.Prefix // ranges
+	Pods  []netip.Addr   // pods of this node that send
+	Links []string       // to the peer's gateways
+}
+
+// Detours looks up the routes of the traffic with peers in the kernel. For each peer it returns how foreign rules or
+// routes divert or reject packets; "": they do not. A Watch also reports foreign routes to the ranges of the last call.
+//
+// It looks up one address of each range, and both ends of each narrower prefix in a foreign rule or route that precedes
+// liqonet's: as sent by the node itself, by one pod, and by pods to which such a rule applies. For packets from the
+// peer it verifies that they are routed to these pods. It sends no packets, and does not evaluate rules that select by
+// mark, port or user.
+func (k *Kernel) Detours(peers []PeerTraffic) ([]string, error) {
+	var ranges []netip.Prefix
+	mark := uint32(0)
+	for _, c := range peers {
+		ranges = append(ranges, c.Peer...)
+		if len(c.Links) > 1 {
+			mark = netops.MarkArrival
+		}
+	}
+	k.detourRanges.Store(&ranges)
+	found := make([]string, len(peers))
+	if len(peers) == 0 {
+		return found, nil
+	}
+	f, err := k.fib()
+	if err != nil {
+		return found, err
+	}
+	for i, c := range peers {
+		if found[i], err = f.detour(c, mark); err != nil {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+// preceding returns the foreign rules that precede ours, and the tables of those and our rules. The local table, which
+// may have tens of thousands of Service addresses, is not included.
+func (f *fib) preceding() (rules []markedRule, tables []int) {
+	for _, r := range f.rules {
+		if r.protocol != netops.Protocol && r.Rule != kernelRule.Rule {
+			rules = append(rules, r)
+		}
+		if r.Table != netops.LocalTable && r.Table != 0 {
+			tables = append(tables, r.Table)
+		}
+		if r.protocol == netops.Protocol && r.Priority == netops.PriorityNode {
+			break
+		}
+	}
+	slices.Sort(tables)
+	return rules, slices.Compact(tables)
+}
+
+// maxDestinations limits the number of addresses per peer that are looked up.
+const maxDestinations = 256
+
+// destinations returns addresses of the ranges, including both ends of all prefixes in foreign rules and routes.
+func (f *fib) destinations(ranges []netip.Prefix, rules []markedRule, tables []int) (all []netip.Addr, err error) {
+	var foreign []netip.Prefix
+	for _, r := range rules {
+		foreign = append(foreign, r.To, r.From)
+	}
+	for _, number := range tables {
+		routes, err := f.table(number)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range routes {
+			if !slices.Contains(f.own, r) {
+				foreign = append(foreign, r.Dst)
+			}
+		}
+	}
+	for _, r := range ranges {
+		all = append(all, r.Addr().Next())
+	}
+	for _, p := range foreign {
+		if p.IsValid() && cidr.Within(p, ranges) && len(all) < maxDestinations {
+			all = append(all, p.Addr(), last(p))
+		}
+	}
+	return all, nil
+}
+
+// last returns the last address of a prefix.
+func last(p netip.Prefix) netip.Addr {
+	return cidr.Address(cidr.Number(p.Addr()) | uint32(1<<(p.Addr().BitLen()-p.Bits())-1))
+}
+
+// senders returns pods with their links: the first pod, and for each rule the first pod to which it applies.
+func (f *fib) senders(pods []netip.Addr, rules []markedRule) (all []netops.Packet) {
+	add := func(applies func(netops.Packet) bool) {
+		for _, pod := range pods {
+			route, err := f.lookUp(netops.Packet{To: pod}, flow{}, 0)
+			if p := (netops.Packet{From: pod, IIf: route.Link}); err == nil && route.Link != netops.Loopback && applies(p) {
+				all = append(all, p)
+				return
+			}
+		}
+	}
+	add(func(netops.Packet) bool { return true })
+	for _, r := range rules {
+		if r.From.IsValid() || r.IIf != "" || r.To.IsValid() {
+			add(func(p netops.Packet) bool {
+				return (!r.From.IsValid() || r.From.Contains(p.From)) && (r.IIf == "" || r.IIf == p.IIf) || r.To.IsValid() && r.To.Contains(p.From)
+			})
+		}
+	}
+	return all
+}
+
+// detour returns the rule or route that diverts the packets of a peer. mark is the mark of packets from gateways.
+func (f *fib) detour(c PeerTraffic, mark uint32) (string, error) {
+	rules, tables := f.preceding()
+	destinations, err := f.destinations(c.Peer, rules, tables)
+	if err != nil {
+		return "", err
+	}
+	pods := f.senders(c.Pods, rules)
+	for _, peer := range destinations {
+		for _, sender := range append([]netops.Packet{{}}, pods...) {
+			sender.To = peer
+			if found, err := f.diverted(sender, func(link string) bool { return strings.HasPrefix(link, netops.Prefix) }); found != "" || err != nil {
+				return found, err
+			}
+		}
+		for _, pod := range pods {
+			for _, link := range c.Links {
+				arriving := netops.Packet{From: peer, To: pod.From, IIf: link, Mark: mark}
+				if found, err := f.diverted(arriving, func(link string) bool { return link == pod.IIf }); found != "" || err != nil {
+					return found, err
+				}
+			}
+		}
+	}
+	return "", nil
+}
+
+// diverted returns how foreign rules or routes send a packet to another link than expected, or reject it.
+func (f *fib) diverted(p netops.Packet, expected func(link string) bool) (string, error) {
+	taken, err := f.lookUp(p, flow{}, 0)
+	if err == nil && expected(taken.Link) || err != nil && refusalOf(err) == "" {
+		return "", nil // unknown: the kernel does not answer
+	}
+	d, err := f.decide(p, flow{})
+	if refusalOf(err) != "" || err == nil && !d.foreign && d.Rule != (netops.Rule{}) {
+		return "", nil // another reason, or one of our routes
+	}
+	from := ""
+	if p.From.IsValid() {
+		from = " from " + p.From.String()
+	}
+	return fmt.Sprintf("packets%s to %s meet a rule or route of another program: %s", from, p.To, d), err
+}

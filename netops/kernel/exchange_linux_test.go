@@ -1,0 +1,254 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/internal/testbed/wait"
+	"liqonet.io/liqonet/netops"
+)
+
+// servicePort is the TCP and UDP port at which pods answer.
+const servicePort = 7000
+
+const (
+	// answerWait is how long a question may take on a busy machine.
+	answerWait = time.Minute
+	// silence is after how long no answer counts as none, if besides this machine has had the time for turns exchanges,
+	// one after another: a busy one needs as much longer as an answer would.
+	silence = 300 * time.Millisecond
+	turns   = 20
+)
+
+// serve answers every TCP connection and UDP packet at servicePort of an address with a name and the source seen.
+func serve(ns namespace, on netip.Addr, name string) {
+	ns.t.Helper()
+	answer := func(from net.Addr) string {
+		return fmt.Sprintf("%s sees %s", name, netip.MustParseAddrPort(from.String()).Addr())
+	}
+	ns.Inside(func() error {
+		address := at(on).String()
+		tcp, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", address)
+		if err != nil {
+			return err
+		}
+		udp, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp4", address)
+		if err != nil {
+			return err
+		}
+		ns.t.Cleanup(func() { _ = errors.Join(tcp.Close(), udp.Close()) })
+		go serveTCP(tcp, answer)
+		go serveUDP(udp, answer)
+		return nil
+	})
+}
+
+// serveTCP answers each chunk that a connection sends.
+func serveTCP(listener net.Listener, answer func(net.Addr) string) {
+	for {
+		c, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer func() { _ = c.Close() }()
+			for buf := make([]byte, 64<<10); ; {
+				if _, err := c.Read(buf); err != nil {
+					return
+				}
+				if _, err := io.WriteString(c, answer(c.RemoteAddr())); err != nil {
+					return
+				}
+			}
+		}()
+	}
+}
+
+func serveUDP(c net.PacketConn, answer func(net.Addr) string) {
+	for buf := make([]byte, 64<<10); ; {
+		_, from, err := c.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		_, _ = c.WriteTo([]byte(answer(from)), from)
+	}
+}
+
+// dialFrom opens a connection from a namespace.
+func dialFrom(ctx context.Context, from namespace, network string, to netip.AddrPort) (net.Conn, error) {
+	var conn net.Conn
+	var failed error
+	from.Inside(func() error {
+		conn, failed = (&net.Dialer{}).DialContext(ctx, network, to.String())
+		return nil
+	})
+	return conn, failed
+}
+
+// question sends something over a connection and returns the answer.
+func question(c net.Conn, what string, wait time.Duration) (string, error) {
+	if err := c.SetDeadline(time.Now().Add(wait)); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(c, what); err != nil {
+		return "", err
+	}
+	buf := make([]byte, 200)
+	n, err := c.Read(buf)
+	return string(buf[:n]), err
+}
+
+// ask sends one question from a namespace and returns the answer.
+func ask(t *testing.T, from namespace, network string, to netip.AddrPort) (string, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), answerWait)
+	defer cancel()
+	c, err := dialFrom(ctx, from, network, to)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = c.Close() }()
+	return question(c, "?", answerWait)
+}
+
+// expect asks by TCP and UDP: who answers, and which source the server sees.
+func expect(t *testing.T, from namespace, to netip.AddrPort, server string, source netip.Addr) {
+	t.Helper()
+	want := fmt.Sprintf("%s sees %s", server, source)
+	for _, network := range []string{"tcp4", "udp4"} {
+		if got, err := ask(t, from, network, to); err != nil || got != want {
+			t.Errorf("%s to %s: %q (%v), want %q", network, to, got, err, want)
+		}
+	}
+}
+
+// silent sends a datagram and expects that nobody answers, though a router may tell that it goes nowhere.
+func silent(t *testing.T, from namespace, to netip.AddrPort) {
+	t.Helper()
+	c, err := dialFrom(t.Context(), from, "udp4", to)
+	if err != nil {
+		return // no route
+	}
+	defer func() { _ = c.Close() }()
+	if got, answered := answerOf(t, c, from); answered {
+		t.Errorf("udp to %s: %q, want silence", to, got)
+	}
+}
+
+// dropped sends a datagram that rules drop, which their counter tells: nobody answers.
+func dropped(t *testing.T, from namespace, to netip.AddrPort, counter func() int) {
+	t.Helper()
+	c, err := dialFrom(t.Context(), from, "udp4", to)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() { _ = c.Close() }()
+	before := counter()
+	if _, err := io.WriteString(c, "?"); err != nil {
+		t.Error(err)
+	}
+	wait.Until(t, fmt.Sprintf("a drop of what is for %s", to), answerWait, func() bool { return counter() > before })
+	if got, answered := lateAnswer(t, c, from); answered {
+		t.Errorf("udp to %s: %q, want silence", to, got)
+	}
+}
+
+// answerOf asks over a connection that should get no answer, and returns the answer where there is one.
+func answerOf(t *testing.T, c net.Conn, ns namespace) (got string, answered bool) {
+	t.Helper()
+	if got, err := question(c, "?", silence); err == nil {
+		return got, true
+	}
+	return lateAnswer(t, c, ns)
+}
+
+// lateAnswer returns what is there when two sockets of a namespace have taken turns.
+func lateAnswer(t *testing.T, c net.Conn, ns namespace) (got string, answered bool) {
+	t.Helper()
+	takeTurns(t, ns)
+	// A read before its deadline tries first, and then waits: what has come is seen.
+	if err := c.SetReadDeadline(time.Now().Add(silence / 10)); err != nil {
+		return "", false // closed by the other end
+	}
+	buf := make([]byte, 200)
+	n, err := c.Read(buf)
+	return string(buf[:n]), err == nil
+}
+
+// takeTurns has two sockets of a namespace answer each other.
+func takeTurns(t *testing.T, ns namespace) {
+	t.Helper()
+	var near, far net.PacketConn
+	for _, c := range []*net.PacketConn{&near, &far} {
+		ns.Inside(func() (err error) {
+			*c, err = (&net.ListenConfig{}).ListenPacket(context.Background(), "udp4", "127.0.0.1:0")
+			return err
+		})
+		defer func() { _ = (*c).Close() }()
+	}
+	go serveUDP(far, net.Addr.String)
+	for range turns {
+		if err := near.SetDeadline(time.Now().Add(answerWait)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := near.WriteTo([]byte("?"), far.LocalAddr()); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := near.ReadFrom(make([]byte, 64)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// watch receives a copy of every UDP packet that comes to a namespace, whatever port it is for.
+func watch(t *testing.T, ns namespace) net.PacketConn {
+	t.Helper()
+	return watchProtocol(t, ns, "udp")
+}
+
+// watchProtocol receives a copy of every packet of a protocol.
+func watchProtocol(t *testing.T, ns namespace, protocol string) net.PacketConn {
+	t.Helper()
+	var seen net.PacketConn
+	ns.Inside(func() (err error) {
+		seen, err = (&net.ListenConfig{}).ListenPacket(context.Background(), "ip4:"+protocol, "0.0.0.0")
+		return err
+	})
+	t.Cleanup(func() { _ = seen.Close() })
+	return seen
+}
+
+func at(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, servicePort) }
+
+// drops is how many packets the rules of a chain of ours have dropped.
+func (ns namespace) drops(chain string) int {
+	ns.t.Helper()
+	return ns.counted(netops.Table, chain)
+}
+
+// counted is how many packets the rules of a chain have counted.
+func (ns namespace) counted(table, chain string) int {
+	ns.t.Helper()
+	return ns.countedIn("ip", table, chain)
+}
+
+func (ns namespace) countedIn(family, table, chain string) (packets int) {
+	ns.t.Helper()
+	for line := range strings.Lines(ns.Run("nft", "list", "chain", family, table, chain)) {
+		if _, counted, ok := strings.Cut(line, "counter packets "); ok {
+			var n int
+			if _, err := fmt.Sscan(counted, &n); err != nil {
+				ns.t.Fatal(err)
+			}
+			packets += n
+		}
+	}
+	return packets
+}

@@ -1,0 +1,196 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/netops"
+)
+
+// Decision is the kernel's routing decision for a packet.
+type Decision struct {
+	Rule  netops.Rule  // leads to the route; the zero value: not known
+	Route netops.Route // matching route; for a rejected packet of type Blackhole, Prohibit or Unreachable
+	Link  string       // outgoing link; of a group, the member for the flow; "": the packet is rejected
+	Via   netip.Addr   // zero value: none
+
+	foreign bool // the rule or the route belongs to another program
+}
+
+// String returns the rule and the route.
+func (d Decision) String() string {
+	switch {
+	case d.Rule == netops.Rule{}:
+		return d.Route.String()
+	case d.Rule.Action != "" && d.Link == "":
+		return d.Rule.String()
+	}
+	return d.Rule.String() + ", " + d.Route.String()
+}
+
+// refusals maps the errors of the kernel to the types of routes that reject a packet (fib_props in
+// net/ipv4/fib_semantics.c). ENETUNREACH also means that a rule rejects it or that there is no route.
+var refusals = map[error]netops.RouteType{
+	unix.EINVAL: netops.Blackhole, unix.EACCES: netops.Prohibit, unix.EHOSTUNREACH: netops.Unreachable, unix.ENETUNREACH: netops.Unreachable,
+}
+
+// refusalOf returns the route type for an error; "": the error is another one.
+func refusalOf(err error) netops.RouteType {
+	for cause, kind := range refusals {
+		if errors.Is(err, cause) {
+			return kind
+		}
+	}
+	return ""
+}
+
+// Decide returns the kernel's routing decision for a packet of a flow with these ports. The kernel evaluates rules,
+// routes and the reverse path filter as for the packet itself. It does not report the matching rule, or the route that
+// rejects a packet: Decide searches them in the current rules and routes. A packet that is dropped for another reason
+// is an error.
+func (k *Kernel) Decide(p netops.Packet, protocol uint8, from, to uint16) (Decision, error) {
+	f, err := k.fib()
+	if err != nil {
+		return Decision{}, err
+	}
+	return f.decide(p, flow{protocol, from, to})
+}
+
+// flow has the other fields of a packet that a lookup can depend on. The zero value has no protocol.
+type flow struct {
+	protocol uint8
+	from, to uint16
+}
+
+// fib is the state that determines routing decisions: links, rules and routes. Tables are read on first use.
+type fib struct {
+	socket *routeSocket
+	links  map[int]netops.Link
+	rules  []markedRule
+	tables map[int][]netops.Route
+	own    []netops.Route // those of them that are ours
+}
+
+func (k *Kernel) fib() (f fib, err error) {
+	f = fib{socket: k.route, tables: map[int][]netops.Route{}}
+	if f.links, err = k.route.links(); err != nil {
+		return f, fmt.Errorf("read links: %w", err)
+	}
+	if f.rules, err = k.route.allRules(); err != nil {
+		return f, fmt.Errorf("read rules: %w", err)
+	}
+	return f, nil
+}
+
+// table reads the routes of a table. A table that does not exist is empty.
+func (f *fib) table(number int) ([]netops.Route, error) {
+	if known, ok := f.tables[number]; ok {
+		return known, nil
+	}
+	request := message{kind: unix.RTM_GETROUTE, header: unix.RtMsg{Family: unix.AF_INET}, fields: []field{optional(unix.RTA_TABLE, &number)}}
+	routes, err := collect(f.socket, request, func(data []byte) (netops.Route, bool, error) {
+		r, header, err := decodeRoute(data, f.links)
+		if header.Protocol == netops.Protocol {
+			f.own = append(f.own, r)
+		}
+		return r, true, err
+	})
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return nil, fmt.Errorf("read routes of table %d: %w", number, err)
+	}
+	f.tables[number] = routes
+	return routes, nil
+}
+
+// match returns the matching rule and route of a packet. It ignores selectors by port, user and outgoing link. false:
+// there is none.
+func (f *fib) match(p netops.Packet) (d Decision, ok bool, err error) {
+	least, by := 0, netops.Rule{} // rule with a goto action, and the priority to which it leads
+	for _, r := range f.rules {
+		if r.Priority < least || r.Selects(p) == r.not {
+			continue
+		}
+		d = Decision{Rule: r.Rule, Route: netops.Route{Dst: cidr.Single(p.To), Type: netops.RouteType(r.Action)}, foreign: r.protocol != netops.Protocol}
+		switch {
+		case r.target != 0:
+			least, by = r.target, r.Rule
+			continue
+		case r.Action == "":
+			routes, err := f.table(r.Table)
+			if err != nil {
+				return d, false, err
+			}
+			found, is := netops.State{Routes: routes}.Longest(r.Table, p.To)
+			if !is || found.Type == netops.Throw || found.Dst.Bits() < int(r.suppress) {
+				continue
+			}
+			// Rules of ours for the main table exempt gateway pods.
+			d.Route, d.foreign = found, d.foreign || r.Table != netops.MainTable && !slices.Contains(f.own, found)
+		}
+		if by != (netops.Rule{}) {
+			d.Rule, d.foreign = by, true
+		}
+		return d, true, nil
+	}
+	return Decision{}, false, nil
+}
+
+// decide implements Decide.
+func (f *fib) decide(p netops.Packet, of flow) (Decision, error) {
+	taken, refused := f.lookUp(p, of, 0)
+	kind := refusalOf(refused)
+	if refused != nil && kind == "" {
+		return Decision{}, refused
+	}
+	d, found, err := f.match(p)
+	switch {
+	case err != nil:
+		return d, err
+	case refused == nil:
+		d.Link, d.Via = taken.Link, taken.Via
+		// The route of the table, not the result of its evaluation for this packet.
+		if d.Route, err = f.lookUp(p, of, unix.RTM_F_FIB_MATCH); err == nil && d.Route.Nexthop != 0 {
+			d.Route.Link, d.Route.Via = "", netip.Addr{} // the kernel adds those of a member
+		}
+	case !found && kind == netops.Unreachable:
+		d.Route = netops.Route{Dst: cidr.Single(p.To), Type: kind}
+	case d.Route.Type != kind:
+		return Decision{}, refused // EINVAL is also the error for an invalid source address
+	}
+	return d, err
+}
+
+// lookUp returns the route that the kernel selects for a packet, with its table.
+func (f *fib) lookUp(p netops.Packet, of flow, flags uint32) (netops.Route, error) {
+	in := 0
+	for index, l := range f.links {
+		if p.IIf != "" && l.Name == p.IIf {
+			in = index
+		}
+	}
+	if p.IIf != "" && in == 0 {
+		return netops.Route{}, fmt.Errorf("look up the route to %s: no link %s", p.To, p.IIf)
+	}
+	// RTM_F_LOOKUP_TABLE makes the answer contain the table of the route instead of always the main table.
+	header := unix.RtMsg{Family: unix.AF_INET, Dst_len: 32, Src_len: 32, Flags: flags | unix.RTM_F_LOOKUP_TABLE}
+	if !p.From.IsValid() {
+		header.Src_len = 0
+	}
+	replies, err := f.socket.roundTrip(message{kind: unix.RTM_GETROUTE, header: header, fields: []field{
+		optional(unix.RTA_DST, &p.To), optional(unix.RTA_SRC, &p.From), optional(unix.RTA_IIF, &in), optional(unix.RTA_MARK, &p.Mark),
+		optional(unix.RTA_IP_PROTO, &of.protocol), optional(unix.RTA_SPORT, &of.from), optional(unix.RTA_DPORT, &of.to),
+	}})
+	if err == nil && len(replies) == 0 {
+		err = errors.New("no answer")
+	}
+	if err != nil {
+		return netops.Route{}, fmt.Errorf("look up the route to %s: %w", p.To, err)
+	}
+	r, _, err := decodeRoute(replies[0].Data, f.links)
+	return r, err
+}

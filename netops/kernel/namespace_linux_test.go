@@ -1,0 +1,82 @@
+package kernel
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/netops"
+)
+
+// namespace is a network namespace that lives as long as the test.
+type namespace struct {
+	netns.Namespace
+	t *testing.T
+}
+
+func newNamespace(t *testing.T) namespace {
+	t.Helper()
+	return namespace{netns.New(t), t}
+}
+
+// kernel returns the namespace's configuration.
+func (ns namespace) kernel() *Kernel {
+	ns.t.Helper()
+	k, err := OpenAt(ns.FD())
+	if err != nil {
+		ns.t.Fatal(err)
+	}
+	ns.t.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			ns.t.Error(err)
+		}
+	})
+	return k
+}
+
+// script returns a function that executes a command whose input is the lines given to it.
+func (ns namespace) script(name string, args ...string) func(lines ...string) {
+	return func(lines ...string) {
+		ns.t.Helper()
+		ns.Feed(strings.Join(lines, "\n")+"\n", name, args...)
+	}
+}
+
+// overlays are the kinds of overlay that the kernel under test has, from LIQONET_TEST_OVERLAYS, for a short test the
+// first alone.
+func overlays() []netops.LinkKind {
+	var kinds []netops.LinkKind
+	for _, kind := range strings.Fields(os.Getenv("LIQONET_TEST_OVERLAYS")) {
+		kinds = append(kinds, netops.LinkKind(kind))
+	}
+	switch {
+	case kinds == nil:
+		return []netops.LinkKind{netops.KindVXLAN}
+	case testing.Short():
+		return kinds[:1]
+	}
+	return kinds
+}
+
+// reach applies what leads to a state and fails unless the kernel is in it afterwards. It returns the plan.
+func reach(t *testing.T, k *Kernel, want netops.State) netops.Plan {
+	t.Helper()
+	have, err := k.Observe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := netops.Diff(netops.State{}, have)
+	p := netops.Diff(have, want)
+	if err := k.Apply(p); err != nil {
+		t.Fatalf("apply: %v\nplan:\n%s", err, p)
+	}
+	have, err = k.Observe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rest := netops.Diff(have, want); !rest.Empty() {
+		t.Fatalf("from:\n%s\nby the plan:\n%s\nto:\n%s\nthere is still to do:\n%s", before, p, netops.Diff(netops.State{}, have), rest)
+	}
+	return p
+}

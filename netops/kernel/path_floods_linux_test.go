@@ -1,0 +1,270 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/testbed/wait"
+	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/echo"
+)
+
+// TestFloodOfEchoes: a neighbour of A's gateway sends echoes with the address of a node as fast as it can. Echoes of
+// the other node are still answered, and so are path MTU requests outside the overlay.
+func TestFloodOfEchoes(t *testing.T) {
+	for _, kind := range overlays() {
+		a, b := equalRanges().build(t, nil)
+		join(kind, a, b)
+		g, calm := a.gateways[0], a.nodes[0]
+		loud := g.config.Nodes[1]
+		request := udp(4711, netops.EchoPort, echoRequest(t, 0))
+		inner := packet{protocol: unix.IPPROTO_UDP, source: loud.Internal, target: g.config.Internal}.with(request)
+		outer := frame{kind: kind, vni: g.config.VNI, end: g.config.Internal}.around(unix.ETH_P_IP, inner)
+		for name, test := range map[string]struct {
+			flood    []byte
+			calm, to netip.Addr
+		}{
+			"overlay":  {udp(4711, overlayPort, outer), a.internal(0), g.config.Internal},
+			"underlay": {request, a.inPods(0, bridgeNumber), g.config.Pod},
+		} {
+			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
+				g.answerEchoes(t, test.to)
+				send, done := calm.emitter(g.port(), g.hardware("eth0"))
+				t.Cleanup(done)
+				flooding := packet{protocol: unix.IPPROTO_UDP, source: loud.Source, target: g.config.Pod}.with(test.flood)
+				f := startFlood(t, func(int64) { _ = send(flooding) })
+				share := calm.answered(t, test.calm, netip.AddrPortFrom(test.to, netops.EchoPort), 50*time.Millisecond)
+				t.Logf("%d packets a second; %.0f %% of the other node's echoes answered", f.end(), 100*share)
+				if share < leastAnswered {
+					t.Errorf("%.0f %% of the other node's echoes are answered", 100*share)
+				}
+			})
+		}
+	}
+}
+
+// TestFloodOfPeersNode: the gateway sends a node of A echoes of a node of B as fast as it can. Echoes of B's other node
+// are answered.
+func TestFloodOfPeersNode(t *testing.T) {
+	kind := overlays()[0]
+	a, b := equalRanges().build(t, nil)
+	join(kind, a, b)
+	n, g := a.nodes[0], a.gateways[0]
+	n.answerEchoes(t, a.internal(0))
+	loud := packet{protocol: unix.IPPROTO_UDP, source: b.seenNode(1), target: a.internal(0)}.with(udp(netops.EchoPort, netops.EchoPort, echoRequest(t, 0)))
+	f := frame{kind: kind, vni: g.config.VNI, end: a.internal(0)}.around(unix.ETH_P_IP, loud)
+	outer := packet{protocol: unix.IPPROTO_UDP, source: g.config.Pod, target: g.config.Nodes[0].Source}.with(udp(4711, overlayPort, f))
+	send, done := g.emitter("eth0", n.hardware("cni0"))
+	t.Cleanup(done)
+	flood := startFlood(t, func(int64) { _ = send(outer) })
+	share := b.nodes[0].answered(t, b.internal(0), netip.AddrPortFrom(a.seenNode(0), netops.EchoPort), 100*time.Millisecond)
+	t.Logf("%d packets a second; %.0f %% of the other node's echoes answered", flood.end(), 100*share)
+	if share < leastAnswered {
+		t.Errorf("%.0f %% of the other node's echoes are answered", 100*share)
+	}
+}
+
+// TestHiddenEchoes: a node sends its gateway overlay packets with the inner packet at an unusual offset, and at the
+// usual offset a header with a pod's address, so that the echo limit would not count them. None is accepted.
+func TestHiddenEchoes(t *testing.T) {
+	for _, kind := range overlays() {
+		a, b := equalRanges().build(t, nil)
+		join(kind, a, b)
+		g := a.gateways[0]
+		received := listenAll(t, a)
+		asking := func(payload string) []byte {
+			p := packet{protocol: unix.IPPROTO_UDP, source: a.internal(1), target: g.config.Internal}
+			return p.with(udp(netops.EchoPort, netops.EchoPort, []byte(payload)))
+		}
+		inner := asking(bad)
+		f := frame{kind: kind, vni: g.config.VNI, end: g.config.Internal}
+		plain := f.around(unix.ETH_P_IP, asking(good))
+		priorityTag := []byte{0, 0, 8, 0} // VLAN 0, before IPv4
+		hidden := map[string][]byte{"tag": f.around(unix.ETH_P_8021Q, append(priorityTag, inner...))}
+		if kind == netops.KindGeneve {
+			option := []byte{0, 0, 0, 0}
+			hidden["option"] = slices.Insert(f.around(unix.ETH_P_IP, inner), 8, option...)
+			hidden["option"][0] = 1
+		}
+		for name, packet := range hidden {
+			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
+				received.forget()
+				before := g.drops("from-overlay")
+				toOverlay(t, a.nodes[1].namespace, g.config.Pod, packet)
+				toOverlay(t, a.nodes[1].namespace, g.config.Pod, plain)
+				wait.Until(t, "a drop in chain from-overlay", answerWait, func() bool { return g.drops("from-overlay") > before })
+				wait.Until(t, "the plain packet", answerWait, func() bool { return received.has(good) })
+				if received.has(bad) {
+					t.Error("it arrived")
+				}
+			})
+		}
+	}
+}
+
+// TestFloodOfListenPort sends handshakes of unknown senders to the NodePort of a server's gateway, as fast as one
+// processor can, from one address and from many. Packets of the known client still pass, and so does its next
+// handshake.
+func TestFloodOfListenPort(t *testing.T) {
+	a, b := equalRanges().build(t, nil)
+	join(overlays()[0], a, b)
+	client, server := a.gateways[0], b.gateways[0]
+	end := server.config.Tunnels[0].Address.Addr()
+	server.answerEchoes(t, end)
+	nodePort := netip.AddrPortFrom(b.node(0), 30001) // see connect
+	initiation := append([]byte{1, 0, 0, 0}, make([]byte, 144)...)
+	stats, err := server.tunnels[0].device.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		from      netip.Addr
+		addresses int64
+	}{
+		"one address":    {netip.MustParseAddr("198.18.0.0"), 1},
+		"many addresses": {netip.MustParseAddr("198.18.0.0"), 1 << 16},
+		"the client's address, as behind kube-proxy": {stats.Endpoint.Addr(), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			send, done := b.nodes[0].emitter(server.port(), server.hardware("eth0"))
+			t.Cleanup(done)
+			stranger := packet{protocol: unix.IPPROTO_UDP, source: test.from, target: server.config.Pod}.
+				with(udp(4711, server.config.Tunnels[0].ListenPort, initiation))
+			last := uint16(cidr.Number(test.from))
+			f := startFlood(t, func(i int64) {
+				binary.BigEndian.PutUint16(stranger[14:], last+uint16(i%test.addresses))
+				stranger[10], stranger[11] = 0, 0
+				binary.BigEndian.PutUint16(stranger[10:], checksum(stranger[:20]))
+				_ = send(stranger)
+			})
+			share := client.answered(t, client.config.Tunnels[0].Address.Addr(), netip.AddrPortFrom(end, netops.EchoPort), 50*time.Millisecond)
+			if test.from == stats.Endpoint.Addr() {
+				f.endShared() // on a new port the client itself is one of them
+			}
+			begin := time.Now()
+			client.Inside(func() error { return client.tunnels[0].device.RenewAt(nodePort) })
+			client.awaitTunnels()
+			took := time.Since(begin)
+			t.Logf("%d packets a second; %.0f %% of the client's echoes answered, a new session in %s", f.end(), 100*share, took)
+			if share < leastAnswered || server.drops("listen") == 0 {
+				t.Errorf("%.0f %% of the client's echoes are answered, %d packets dropped", 100*share, server.drops("listen"))
+			}
+			if took > 4*time.Second { // a lost handshake is repeated after five seconds
+				t.Errorf("a new session took %s", took)
+			}
+		})
+	}
+}
+
+// leastAnswered is the share of echoes that must be answered during a flood. The machine's queues drop some.
+const leastAnswered = 0.9
+
+// echoRequest returns an encoded echo request.
+func echoRequest(t *testing.T, sequence uint32) []byte {
+	t.Helper()
+	b, err := echo.Message{Kind: echo.Request, Session: 1, Sequence: sequence, Size: 100}.AppendTo(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// answerEchoes answers echoes at an address of the namespace, with the limit of a gateway's helper.
+func (ns namespace) answerEchoes(t *testing.T, at netip.Addr) {
+	t.Helper()
+	ns.Inside(func() error {
+		s, err := echo.Listen(echo.Config{
+			Local: netip.AddrPortFrom(at, netops.EchoPort), Responder: &echo.Responder{Rate: netops.EchoesOfNodes, Burst: netops.EchoesOfNodes},
+		})
+		if err == nil {
+			t.Cleanup(func() { _ = s.Close() })
+		}
+		return err
+	})
+}
+
+// answered sends echoes and returns the share that is answered.
+func (ns namespace) answered(t *testing.T, from netip.Addr, to netip.AddrPort, every time.Duration) float64 {
+	t.Helper()
+	const echoes = 40
+	var c *net.UDPConn
+	ns.Inside(func() (err error) {
+		c, err = net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0)), net.UDPAddrFromAddrPort(to))
+		return err
+	})
+	defer func() { _ = c.Close() }()
+	answered := make(chan int)
+	if err := c.SetReadDeadline(time.Now().Add(echoes*every + 2*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		n := 0
+		for buf := make([]byte, 200); n < echoes; n++ {
+			if _, err := c.Read(buf); err != nil {
+				break
+			}
+		}
+		answered <- n
+	}()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for i := range uint32(echoes) {
+		_, _ = c.Write(echoRequest(t, i))
+		<-tick.C
+	}
+	return float64(<-answered) / echoes
+}
+
+// flood sends packets as fast as one processor can.
+type flood struct {
+	sent   atomic.Int64
+	begin  time.Time
+	stop   chan struct{}
+	ended  sync.WaitGroup
+	closed sync.Once
+}
+
+// startFlood sends until the test ends. It returns when the flood has started.
+func startFlood(t *testing.T, send func(i int64)) *flood {
+	t.Helper()
+	f := &flood{stop: make(chan struct{}), begin: time.Now()}
+	f.ended.Go(func() {
+		for {
+			select {
+			case <-f.stop:
+				return
+			default:
+				send(f.sent.Add(1))
+			}
+		}
+	})
+	t.Cleanup(func() { f.end() })
+	wait.Until(t, "a flood", answerWait, func() bool { return f.sent.Load() > 50_000 }) // more than any burst
+	return f
+}
+
+// end stops a flood and returns the number of packets per second.
+func (f *flood) end() int64 {
+	f.closed.Do(func() { close(f.stop) })
+	f.ended.Wait()
+	return f.sent.Load() * int64(time.Second) / int64(time.Since(f.begin))
+}
+
+// endShared stops a flood, and waits until a limit that it shared with other senders has capacity again.
+func (f *flood) endShared() {
+	f.end()
+	<-time.After(time.Second)
+}
+
+// port returns the link of a gateway pod on its node.
+func (g *testGateway) port() string { return fmt.Sprintf("v%d", g.config.Pod.As4()[3]) }

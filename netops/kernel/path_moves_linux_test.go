@@ -1,0 +1,92 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/cidr"
+)
+
+// route creates a pod with an address outside its node's range, as Calico does: with a route to it on each node, and
+// proxy ARP.
+func (c *testCluster) route(node int, address netip.Addr) namespace {
+	p, n := newNamespace(c.t), c.nodes[node]
+	n.script("ip", "-batch", "-")(
+		fmt.Sprintf("link add cali%d mtu %d type veth peer name eth0 mtu %d netns %s", address.As4()[3], c.mtu, c.mtu, p.Path()),
+		fmt.Sprintf("link set cali%d up", address.As4()[3]),
+		fmt.Sprintf("route add %s dev cali%d", address, address.As4()[3]),
+	)
+	n.Run("sysctl", "-qw", fmt.Sprintf("net.ipv4.conf.cali%d.proxy_arp=1", address.As4()[3]))
+	p.script("ip", "-batch", "-")(
+		"link set eth0 up",
+		fmt.Sprintf("addr add %s/32 dev eth0", address),
+		"route add 169.254.1.1 dev eth0",
+		"route add default via 169.254.1.1",
+	)
+	c.nodes[1-node].IP(fmt.Sprintf("route replace %s via %s", address, c.node(node)))
+	return p
+}
+
+// unroute removes such a pod.
+func (c *testCluster) unroute(node int, address netip.Addr) {
+	c.nodes[node].IP(fmt.Sprintf("link del cali%d", address.As4()[3]))
+	c.nodes[1-node].IP(fmt.Sprintf("route del %s", address))
+}
+
+// report updates nodes and gateways for a pod that runs on a node; -1: on none.
+func (c *testCluster) report(address netip.Addr, node int) {
+	for i, n := range c.nodes {
+		n.config.Pods = []netip.Prefix{c.podCIDR(i)}
+		if i == node {
+			n.config.Pods = append(n.config.Pods, cidr.Single(address))
+		}
+		n.follow()
+		for _, g := range c.gateways {
+			g.config.Nodes[i].Pods = n.config.Pods
+		}
+	}
+	for _, g := range c.gateways {
+		g.follow()
+	}
+}
+
+// TestMovingPod: a pod with an address in another node's range, or in none, appears, is deleted, and appears on another
+// node.
+func TestMovingPod(t *testing.T) {
+	t.Parallel()
+	for _, kind := range overlays() {
+		a, b := equalRanges().build(t, nil)
+		join(kind, a, b)
+		for name, address := range map[string]netip.Addr{
+			"of the other node's range": b.inPods(0, 77),
+			"of no node's range":        netip.MustParseAddr("10.244.200.78"),
+		} {
+			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
+				target := at(b.seen(address))
+				for _, node := range []int{1, 0, 1} {
+					pod := b.route(node, address)
+					serve(pod, address, "moving")
+					b.report(address, node)
+					for i, n := range a.nodes {
+						expect(t, n.pod, target, "moving", a.seenPod(i))
+						expect(t, n.namespace, target, "moving", a.seenNode(i))
+						expect(t, pod, at(a.seenPod(i)), fmt.Sprintf("a%d", i), b.seen(address))
+					}
+					b.unroute(node, address)
+					b.report(address, -1)
+				}
+				if b.podCIDR(0).Contains(address) {
+					return // the packet is routed to that node, as for any unused address of its range
+				}
+				// Once only: the kernel limits the rate of errors to one host.
+				if got, err := ask(t, a.nodes[1].pod, "tcp4", target); !errors.Is(err, unix.EHOSTUNREACH) {
+					t.Errorf("a pod that is gone: %q (%v), want no route to host", got, err)
+				}
+			})
+		}
+	}
+}
