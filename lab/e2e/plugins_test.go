@@ -53,7 +53,7 @@ func pluginPairs() []pluginPair {
 	legacy.CiliumValues = map[string]any{"bpf": map[string]any{"hostLegacyRouting": true}}
 	eBPF.CiliumValues = map[string]any{"bpf": map[string]any{"hostLegacyRouting": false, "masquerade": true}}
 	// Cilium's default address management.
-	pool := spec.Cluster{NetworkPlugin: spec.PluginCilium, PodCIDR: netip.MustParsePrefix("10.32.0.0/14")}
+	pool := spec.Cluster{NetworkPlugin: spec.PluginCilium, PodCIDR: netip.MustParsePrefix("10.32.0.0/16")}
 	pool.CiliumValues = map[string]any{"ipam": map[string]any{"mode": "cluster-pool", "operator": map[string]any{
 		"clusterPoolIPv4PodCIDRList": []any{pool.PodCIDR.String()}, "clusterPoolIPv4MaskSize": 24,
 	}}}

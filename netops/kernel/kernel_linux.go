@@ -1,5 +1,5 @@
-// Package kernel reads the state of the kernel of a network namespace, and applies plans to it, through netlink. The values
-// are those of package netops.
+// Package kernel reads the state of the kernel of a network namespace, and applies plans to it, through netlink. The
+// values are those of package netops.
 package kernel
 
 import (
