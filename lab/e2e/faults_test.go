@@ -10,15 +10,14 @@ import (
 	"liqonet.io/liqonet/lab/faults"
 )
 
-// elsewhere are faults that -short leaves out: other tests cause them in a short form, TestNetwork (keys) and
-// TestEveryNodeReplaced, or the client's side has them; an upgrade is in the long form alone.
-var elsewhere = []string{"power-server", "drain-server", "upgrade", "keys", "replaced"}
+// inShort are the faults of the short form. bench/pathtest and TestNetwork have most others, with helpers as processes.
+var inShort = []string{"power-client", "drain-client", "api"}
 
 // TestFaults is the short form of `make faults`: each fault once, and those that somebody ends sooner. With -short,
 // some of them, and two gateways alone. No stream may break, the peering must come back, and what should lose no packet
 // loses none, but what may be the machine's; how long that takes is measured there.
 func TestFaults(t *testing.T) {
-	inTurn(t, 7)
+	inTurn(t, 4)
 	for _, gateways := range []int{2, 1} {
 		if gateways == 1 && testing.Short() {
 			break
@@ -33,7 +32,7 @@ func TestFaults(t *testing.T) {
 			}
 			bed.Away, bed.Lasts = 30*time.Second, 5*time.Second
 			for _, f := range faults.All()[1:] { // all but none
-				if testing.Short() && slices.Contains(elsewhere, f.Name) {
+				if testing.Short() && !slices.Contains(inShort, f.Name) {
 					continue
 				}
 				t.Run(f.Name, func(t *testing.T) { testFault(ctx, t, bed, f, gateways) })
