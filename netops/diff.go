@@ -160,7 +160,9 @@ func Only[T any](objects []T, holds func(T) bool) []T {
 }
 
 // Leads reports whether packets pass by the route. Others reject them.
-func (r Route) Leads() bool   { return r.Type == Unicast }
+func (r Route) Leads() bool { return r.Type == Unicast }
+
+// Refuses reports whether the route is one that rejects packets.
 func (r Route) Refuses() bool { return r.Type != Unicast }
 
 // withoutDependants returns the state after the deletion of a link: without its addresses, neighbours, nexthops and

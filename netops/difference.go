@@ -53,6 +53,7 @@ func InOrder[T object[T]](objects []T) []T {
 	return slices.CompactFunc(sorted, func(a, b T) bool { return a.Compare(b) == 0 })
 }
 
+// Compare orders objects by what identifies them.
 func (l Link) Compare(o Link) int { return strings.Compare(l.Name, o.Name) }
 
 func (l Link) matches(want Link) bool {
@@ -82,27 +83,32 @@ func (l Link) excludes(o Link) bool {
 // Ours reports whether the link's name has our prefix.
 func (l Link) Ours() bool { return strings.HasPrefix(l.Name, Prefix) }
 
+// Compare orders objects by what identifies them.
 func (a Address) Compare(o Address) int {
 	return cmp.Or(strings.Compare(a.Link, o.Link), a.Prefix.Compare(o.Prefix))
 }
 
 func (a Address) matches(Address) bool { return true }
 
+// Compare orders objects by what identifies them.
 func (n Neighbour) Compare(o Neighbour) int {
 	return cmp.Or(strings.Compare(n.Link, o.Link), n.IP.Compare(o.IP))
 }
 
 func (n Neighbour) matches(want Neighbour) bool { return bytes.Equal(n.MAC, want.MAC) }
 
+// Compare orders objects by what identifies them.
 func (n Nexthop) Compare(o Nexthop) int     { return cmp.Compare(n.ID, o.ID) }
 func (n Nexthop) matches(want Nexthop) bool { return n == want }
 
+// Compare orders objects by what identifies them.
 func (g NexthopGroup) Compare(o NexthopGroup) int { return cmp.Compare(g.ID, o.ID) }
 
 func (g NexthopGroup) matches(want NexthopGroup) bool {
 	return slices.Equal(g.Members, want.Members) && !g.Uneven
 }
 
+// Compare orders objects by what identifies them.
 func (r Route) Compare(o Route) int {
 	return cmp.Or(cmp.Compare(r.Table, o.Table), r.Dst.Compare(o.Dst), cmp.Compare(r.Metric, o.Metric))
 }
@@ -183,6 +189,7 @@ func foreignMembers(have, want []Link) []ForeignMember {
 	return found
 }
 
+// IsOurGroup reports whether a group of links is one of liqonet's.
 func IsOurGroup(group uint32) bool { return group == GroupOverlay || group == GroupTunnel }
 
 // canonical returns the state in the form in which the kernel reports it: prefixes without host bits, no prefix for

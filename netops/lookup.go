@@ -26,6 +26,7 @@ func (s State) Lookup(p Packet) (rule Rule, route Route, ok bool) {
 	return rule, route, ok
 }
 
+// Selects reports whether the rule matches a packet.
 func (r Rule) Selects(p Packet) bool {
 	in := func(within netip.Prefix, a netip.Addr) bool { return !within.IsValid() || within.Contains(a) }
 	return in(r.From, p.From) && in(r.To, p.To) && (r.IIf == "" || r.IIf == cmp.Or(p.IIf, Loopback)) && (r.Mark == 0 || r.Mark == p.Mark)

@@ -172,6 +172,7 @@ func (p NodePeer) captured(taken []netip.Prefix) []netip.Prefix {
 	return cidr.Outermost(all)
 }
 
+// PeerCIDRs returns the CIDRs of all peers.
 func (c NodeConfig) PeerCIDRs() []netip.Prefix {
 	all := slices.Clone(c.HeldBack)
 	for _, p := range c.Peers {
@@ -194,6 +195,7 @@ func OverlayMAC(internal netip.Addr) net.HardwareAddr {
 	return net.HardwareAddr{0x02, 0x4c, a[0], a[1], a[2], a[3]}
 }
 
+// GuardRoute returns the route that rejects packets to a peer's CIDR which no other route takes.
 func GuardRoute(table int, dst netip.Prefix) Route {
 	return Route{Table: table, Dst: dst, Type: Unreachable, Metric: guardMetric}
 }

@@ -143,6 +143,7 @@ type NexthopGroup struct {
 // RouteType is the type of a route.
 type RouteType string
 
+// The types, as the kernel has them.
 const (
 	Unicast     RouteType = "unicast"
 	Unreachable RouteType = "unreachable"

@@ -74,7 +74,7 @@ func changingReservations(env *cli.Env, connect connector, cmd *cobra.Command, p
 		return func(ctx context.Context, c *cluster.Cluster) (reservations, error) {
 			c = c.DryRun()
 			_, err := run(ctx, c)
-			plan, err := plan.PlanOf(ctx, err, c)
+			plan, err := plan.Of(ctx, err, c)
 			a := cli.AnswerOf(plan)
 			return reservations{document: a, text: cli.DescribeDryRun(a)}, err
 		}, nil

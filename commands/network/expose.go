@@ -13,7 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/peering/plan"
 )
 
-func newExpose(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[expose.ExposeOptions, expose.Exposure]) *cobra.Command {
+func newExpose(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[expose.Options, expose.Exposure]) *cobra.Command {
 	return exposeCommand(env, local, &cobra.Command{
 		Use:   "expose ADDRESS",
 		Short: "Expose a host outside the cluster to a peer",
@@ -29,7 +29,7 @@ network unexpose ends it, and so does removing the peering. Exposing a host agai
 	}, do, expose.PlanExpose, describeExposure)
 }
 
-func newUnexpose(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[expose.ExposeOptions, expose.Exposure]) *cobra.Command {
+func newUnexpose(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[expose.Options, expose.Exposure]) *cobra.Command {
 	return exposeCommand(env, local, &cobra.Command{
 		Use:     "unexpose ADDRESS",
 		Aliases: []string{"withdraw"},
@@ -41,15 +41,15 @@ open connections end too. It is not an error if the host is not exposed.`,
 }
 
 // exposeCommand gives either command what both have.
-func exposeCommand(env *cli.Env, local *cli.ClusterFlags, cmd *cobra.Command, do cli.Operation[expose.ExposeOptions, expose.Exposure],
-	plan cli.Operation[expose.ExposeOptions, plan.Plan], text func(expose.Exposure) string,
+func exposeCommand(env *cli.Env, local *cli.ClusterFlags, cmd *cobra.Command, do cli.Operation[expose.Options, expose.Exposure],
+	plan cli.Operation[expose.Options, plan.Plan], text func(expose.Exposure) string,
 ) *cobra.Command {
-	var o expose.ExposeOptions
+	var o expose.Options
 	cmd.Args = cli.Arguments("ADDRESS")
 	ui.TextFlag(cmd.Flags(), &o.Peer, "peer", "NAME", "name of the peer, as in network status (required)", nil)
-	return cli.Action[expose.ExposeOptions, expose.Exposure]{
+	return cli.Action[expose.Options, expose.Exposure]{
 		Do: do, Plan: plan, Text: text, Timeout: &o.Timeout,
-		Options: func(args []string) (_ expose.ExposeOptions, err error) {
+		Options: func(args []string) (_ expose.Options, err error) {
 			if o.Peer == "" {
 				err := cli.Usagef("--peer is required")
 				err.Advice = "liqoctl network status lists the peers"

@@ -97,14 +97,14 @@ func connectArgs(t *testing.T, args ...string) (o peering.ConnectOptions, err er
 }
 
 func TestExposeOptions(t *testing.T) {
-	for name, command := range map[string]func(*cli.Env, *cli.ClusterFlags, cli.Operation[expose.ExposeOptions, expose.Exposure]) *cobra.Command{
+	for name, command := range map[string]func(*cli.Env, *cli.ClusterFlags, cli.Operation[expose.Options, expose.Exposure]) *cobra.Command{
 		"expose": newExpose, "unexpose": newUnexpose,
 	} {
-		var got expose.ExposeOptions
+		var got expose.Options
 		err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-			return command(env, local, recorder[expose.ExposeOptions, expose.Exposure](&got))
+			return command(env, local, recorder[expose.Options, expose.Exposure](&got))
 		}, "192.0.2.17", "--context", "b", "--peer", "a", "--timeout", "30s")
-		want := expose.ExposeOptions{Cluster: side("b", "liqonet").Cluster, Peer: "a", Host: netip.MustParseAddr("192.0.2.17"), Timeout: 30 * time.Second}
+		want := expose.Options{Cluster: side("b", "liqonet").Cluster, Peer: "a", Host: netip.MustParseAddr("192.0.2.17"), Timeout: 30 * time.Second}
 		if diff := cmp.Diff(want, got, sameOptions); diff != "" || !errors.Is(err, errAsked) {
 			t.Errorf("%s: %v, options (-want +got):\n%s", name, err, diff)
 		}

@@ -182,7 +182,7 @@ func (c *connector) discover(ctx context.Context) (string, error) {
 func (c *connector) compare(ctx context.Context) (string, error) {
 	d := c.dry((*cluster.Cluster).DryRun)
 	var err error
-	if c.plan, err = plan.PlanOf(ctx, d.rehearse(ctx), d.local.cluster, d.remote.cluster); err != nil {
+	if c.plan, err = plan.Of(ctx, d.rehearse(ctx), d.local.cluster, d.remote.cluster); err != nil {
 		return "", err
 	}
 	var lines []string

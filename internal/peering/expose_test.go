@@ -22,8 +22,8 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-func exposing(w *world, host string) expose.ExposeOptions {
-	return expose.ExposeOptions{Cluster: w.Cluster, Peer: "b", Host: netip.MustParseAddr(host), Timeout: time.Minute}
+func exposing(w *world, host string) expose.Options {
+	return expose.Options{Cluster: w.Cluster, Peer: "b", Host: netip.MustParseAddr(host), Timeout: time.Minute}
 }
 
 // heldHosts are the addresses that a cluster's registry holds for exposed hosts.

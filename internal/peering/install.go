@@ -47,7 +47,7 @@ func PlanInit(ctx context.Context, o InitOptions, r progress.Reporter) (plan.Pla
 	update := o.Update
 	o.Side.Cluster, o.Update = o.Side.Cluster.DryRun(), true
 	_, err := initAs(ctx, o, update, progress.Planning(r))
-	return plan.PlanOf(ctx, err, o.Side.Cluster)
+	return plan.Of(ctx, err, o.Side.Cluster)
 }
 
 func initialise(ctx context.Context, run *progress.Stages, s *site, timeout time.Duration) error {
@@ -94,7 +94,7 @@ func (s *site) compare(ctx context.Context) (string, error) {
 	if err := d.settle(ctx); err != nil {
 		return "", err
 	}
-	planned, err := plan.PlanOf(ctx, nil, d.cluster)
+	planned, err := plan.Of(ctx, nil, d.cluster)
 	if err != nil {
 		return "", err
 	}

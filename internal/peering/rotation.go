@@ -88,7 +88,7 @@ func PlanRotateKeys(ctx context.Context, o RotateOptions, r progress.Reporter) (
 		}
 	}
 	_, err = d.configure(bounded)
-	return plan.PlanOf(bounded, err, d.local.cluster, d.remote.cluster)
+	return plan.Of(bounded, err, d.local.cluster, d.remote.cluster)
 }
 
 // rotation is a RotateKeys on its way.

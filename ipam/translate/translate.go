@@ -26,6 +26,7 @@ import (
 type Kind string
 
 const (
+	// Pod is an address of a pod.
 	Pod Kind = "pod"
 	// Node is a node of a cluster. Peers reach it by its external address. In its own cluster it has the internal
 	// address with the same host bits. The address of its network card is neither of them.

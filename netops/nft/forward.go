@@ -27,6 +27,7 @@ type ForwardChain struct {
 // Way is the relation of packets to a link.
 type Way string
 
+// The relations.
 const (
 	From Way = "from" // packets that arrive on the link
 	To   Way = "to"   // packets that leave on it

@@ -33,7 +33,7 @@ type Exposure struct {
 
 // Expose makes a host outside the cluster reachable for a peer's pods. It returns when the gateway forwards their
 // packets. An address that cannot be exposed is an *InputError. Exposing a host again changes nothing.
-func Expose(ctx context.Context, o ExposeOptions, r progress.Reporter) (Exposure, error) {
+func Expose(ctx context.Context, o Options, r progress.Reporter) (Exposure, error) {
 	if err := checkHost(o.Host); err != nil {
 		return Exposure{}, err
 	}
@@ -41,33 +41,33 @@ func Expose(ctx context.Context, o ExposeOptions, r progress.Reporter) (Exposure
 }
 
 // Withdraw unexposes a host, and returns when the gateway has removed it. A host that is not exposed is no error.
-func Withdraw(ctx context.Context, o ExposeOptions, r progress.Reporter) (Exposure, error) {
+func Withdraw(ctx context.Context, o Options, r progress.Reporter) (Exposure, error) {
 	return o.run(ctx, r, false)
 }
 
 // PlanExpose returns what Expose would change, and changes nothing.
-func PlanExpose(ctx context.Context, o ExposeOptions, r progress.Reporter) (plan.Plan, error) {
+func PlanExpose(ctx context.Context, o Options, r progress.Reporter) (plan.Plan, error) {
 	o.Cluster = o.Cluster.DryRun()
 	_, err := Expose(ctx, o, progress.Planning(r))
-	return plan.PlanOf(ctx, err, o.Cluster)
+	return plan.Of(ctx, err, o.Cluster)
 }
 
 // PlanWithdraw returns what Withdraw would change, and changes nothing.
-func PlanWithdraw(ctx context.Context, o ExposeOptions, r progress.Reporter) (plan.Plan, error) {
+func PlanWithdraw(ctx context.Context, o Options, r progress.Reporter) (plan.Plan, error) {
 	o.Cluster = o.Cluster.DryRun()
 	_, err := Withdraw(ctx, o, progress.Planning(r))
-	return plan.PlanOf(ctx, err, o.Cluster)
+	return plan.Of(ctx, err, o.Cluster)
 }
 
 // run serves the host, or stops serving it.
-func (o ExposeOptions) run(ctx context.Context, r progress.Reporter, serve bool) (Exposure, error) {
+func (o Options) run(ctx context.Context, r progress.Reporter, serve bool) (Exposure, error) {
 	return plan.Locked(ctx, r, func(ctx context.Context) (Exposure, error) { return o.locked(ctx, r, serve) }, &o.Cluster)
 }
 
-func (o ExposeOptions) locked(ctx context.Context, r progress.Reporter, serve bool) (Exposure, error) {
+func (o Options) locked(ctx context.Context, r progress.Reporter, serve bool) (Exposure, error) {
 	ctx, cancel := progress.Within(ctx, o.Timeout)
 	defer cancel()
-	x := &exposer{ExposeOptions: o, serve: serve}
+	x := &exposer{Options: o, serve: serve}
 	s := progress.Stages{Reporter: r}
 	err := s.Run(ctx, progress.Step{Stage: progress.StageReach, Do: func(ctx context.Context) (string, error) { return x.Cluster.Context, x.read(ctx) }})
 	if err == nil && serve {
@@ -92,7 +92,7 @@ func (o ExposeOptions) locked(ctx context.Context, r progress.Reporter, serve bo
 
 // exposer is a running Expose or Withdraw.
 type exposer struct {
-	ExposeOptions
+	Options
 	serve   bool // desired state of the host
 	fabric  records.Fabric
 	peering records.Peering
@@ -252,8 +252,8 @@ func withHost(all []records.Exposed, host netip.Addr, as *records.Exposed) []rec
 	return now
 }
 
-// ExposeOptions are the options of Expose and Withdraw.
-type ExposeOptions struct {
+// Options are the options of Expose and Withdraw.
+type Options struct {
 	Cluster *cluster.Cluster
 	Peer    string        // name of the peering
 	Host    netip.Addr    // outside the cluster

@@ -118,8 +118,8 @@ func poolsOf(r *ipam.Registry) string {
 	return strings.Join(all, ", ")
 }
 
-// PlanOf is the plan from dry runs in clusters, which ended with err.
-func PlanOf(ctx context.Context, err error, clusters ...*cluster.Cluster) (Plan, error) {
+// Of is the plan from dry runs in clusters, which ended with err.
+func Of(ctx context.Context, err error, clusters ...*cluster.Cluster) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}

@@ -51,7 +51,7 @@ func PlanDisconnect(ctx context.Context, o DisconnectOptions, r progress.Reporte
 		clusters = append(clusters, o.Remote)
 	}
 	_, err := Disconnect(ctx, o, progress.Planning(r))
-	return plan.PlanOf(ctx, err, clusters...)
+	return plan.Of(ctx, err, clusters...)
 }
 
 func (o DisconnectOptions) validate() error {

@@ -76,7 +76,7 @@ func reset(ctx context.Context, o ResetOptions, v *verifier, r progress.Reporter
 func PlanReset(ctx context.Context, o ResetOptions, r progress.Reporter) (plan.Plan, error) {
 	o.Cluster = o.Cluster.DryRun()
 	_, err := Reset(ctx, o, progress.Planning(r))
-	return plan.PlanOf(ctx, err, o.Cluster)
+	return plan.Of(ctx, err, o.Cluster)
 }
 
 // reach finds out what is there, and refuses what stands.

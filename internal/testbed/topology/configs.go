@@ -122,6 +122,7 @@ func GatewayOfTwoTunnels() netops.GatewayConfig {
 	return c
 }
 
+// Prefixes parses CIDRs.
 func Prefixes(texts ...string) []netip.Prefix {
 	out := make([]netip.Prefix, len(texts))
 	for i, text := range texts {
