@@ -11,23 +11,23 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Level is how far a user of liqonet may go in a cluster. Each includes those before it.
+// Level is a set of permissions of a liqonet user in a cluster. Each level includes those before it.
 type Level string
 
 // The levels.
 const (
 	View Level = "view" // network status, ipam list and translate
-	// Network connect and disconnect, where liqonet is installed; ipam reserve and the like.
+	// network connect and disconnect, where liqonet is installed; ipam reserve and similar commands.
 	Operate    Level = "operate"
 	Administer Level = "administer" // network init, reset and test; connect where liqonet is not installed yet
 )
 
-// Levels are all levels, the least first.
+// Levels returns all levels, the lowest first.
 func Levels() []Level { return []Level{View, Operate, Administer} }
 
-// Access renders the roles of a level, for liqonet in a namespace. The level Administer begins with the Namespace, in
-// which a Role must be before liqonet is. The roles do not have liqonet's label: they do not belong to the
-// installation, and outlive it.
+// Access renders the roles of a level, for liqonet in a namespace. Level Administer begins with the Namespace, which
+// must exist before a Role can be created in it. The roles do not have liqonet's label: they do not belong to the
+// installation and are not deleted with it.
 func Access(namespace string, level Level) ([]Object, error) {
 	if err := validateNamespace(namespace); err != nil {
 		return nil, fmt.Errorf("render roles: %w", err)
@@ -52,8 +52,8 @@ func Access(namespace string, level Level) ([]Object, error) {
 	return []Object{role, clusterRole}, nil
 }
 
-// Rules are those that a level takes, in liqonet's namespace and cluster-wide. Reads are written down in
-// templates/access; what it takes to make, change and remove objects follows from the objects.
+// Rules returns the rules of a level, in liqonet's namespace and cluster-wide. Reads are listed in templates/access;
+// the permissions to create, change and remove objects are derived from the objects.
 func Rules(namespace string, level Level) (local, wide []rbacv1.PolicyRule, err error) {
 	if !slices.Contains(Levels(), level) {
 		return nil, nil, fmt.Errorf("level %q: must be view, operate or administer", level)
@@ -77,9 +77,9 @@ func Rules(namespace string, level Level) (local, wide []rbacv1.PolicyRule, err 
 	return here.rules(), everywhere.rules(), nil
 }
 
-// managed are the objects that users of a level make and remove, beyond those of lower levels.
+// managed returns the objects that users of a level create and remove, in addition to those of lower levels.
 func managed(namespace string, level Level) ([]Object, error) {
-	const any = "any" // rights do not depend on the image
+	const any = "any" // permissions do not depend on the image
 	switch level {
 	case Operate:
 		return Gateways(GatewayValues{
@@ -95,7 +95,7 @@ func managed(namespace string, level Level) ([]Object, error) {
 	return nil, nil
 }
 
-// inspect adds what it takes to look whether somebody has altered the cluster-wide objects of the installation.
+// inspect adds the permissions to check whether the cluster-wide objects of the installation were changed.
 func inspect(namespace string, everywhere *rights) error {
 	objects, err := Base(BaseValues{Namespace: namespace, Image: "any", Policies: true})
 	for _, o := range objects {
@@ -103,13 +103,13 @@ func inspect(namespace string, everywhere *rights) error {
 			continue
 		}
 		group, resource := resourceOf(o)
-		everywhere.give(right{group: group, resource: resource, name: o.GetName()}, "get")
+		everywhere.grant(right{group: group, resource: resource, name: o.GetName()}, "get")
 	}
 	return err
 }
 
-// manage adds what it takes to make and remove an object, and the rights that the object gives: an API server lets
-// nobody give what he has not. Names of a peering's objects are not known beforehand.
+// manage adds the permissions to create and remove an object, and the permissions that the object grants: an API server
+// rejects grants that exceed the user's own permissions. The names of a peering's objects are not known in advance.
 func manage(o Object, level Level, here, everywhere *rights) {
 	where, name := everywhere, o.GetName()
 	if o.GetNamespace() != "" {
@@ -120,15 +120,15 @@ func manage(o Object, level Level, here, everywhere *rights) {
 	}
 	group, resource := resourceOf(o)
 	on := right{group: group, resource: resource, name: name}
-	where.give(on, "get", "list", "patch", "delete")
+	where.grant(on, "get", "list", "patch", "delete")
 	switch role := o.(type) {
 	case *corev1.Namespace:
-		where.give(on, "watch") // it goes in its own time; its creation is the administrator's, see Access
+		where.grant(on, "watch") // to wait for its deletion; creating it is up to the administrator, see Access
 		return
 	case *rbacv1.Role:
 		rules := slices.Clone(role.Rules)
 		for i := range rules {
-			if level == Operate { // they are made for one peering
+			if level == Operate { // they are created for one peering
 				rules[i].ResourceNames = nil
 			}
 		}
@@ -136,5 +136,5 @@ func manage(o Object, level Level, here, everywhere *rights) {
 	case *rbacv1.ClusterRole:
 		everywhere.add(role.Rules)
 	}
-	where.give(on, "create")
+	where.grant(on, "create")
 }

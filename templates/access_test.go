@@ -9,7 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// wideWrites are the cluster-wide objects that an installation consists of: who installs writes these, and no other.
+// wideWrites are the cluster-wide objects of an installation: the user who installs it may write only these.
 var wideWrites = []string{
 	"namespaces liqonet",
 	"clusterroles liqonet:liqonet:node", "clusterrolebindings liqonet:liqonet:node",
@@ -61,7 +61,7 @@ func TestUsersWriteNamedObjectsOutsideTheNamespace(t *testing.T) {
 	}
 }
 
-// allows reports whether one of the rules gives a right.
+// allows reports whether one of the rules grants a permission.
 func allows(rules []rbacv1.PolicyRule, verb, group, resource, name string) bool {
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
 		return slices.Contains(r.Verbs, verb) && slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource) &&
@@ -93,8 +93,9 @@ func TestEachLevelIncludesTheOneBefore(t *testing.T) {
 	}
 }
 
-// An API server lets nobody give what he has not: who makes the roles of helpers must have their rights.
-func TestUsersHoldWhatTheyGive(t *testing.T) {
+// TestUsersHaveTheRightsTheyGrant: an API server rejects grants that exceed the user's own permissions. A user who
+// creates the roles of helpers must have their permissions.
+func TestUsersHaveTheRightsTheyGrant(t *testing.T) {
 	for level, render := range map[Level]func() ([]Object, error){Operate: gateway(func(*GatewayValues) {}), Administer: base} {
 		local, wide, err := Rules("liqonet", level)
 		if err != nil {
@@ -138,7 +139,7 @@ func TestHostileAccess(t *testing.T) {
 	}
 }
 
-// Whoever may not change the installation sees by its digest whether it is the one that he would apply.
+// TestDigestFollowsEveryChange: a user who may not change the installation compares its digest with the expected one.
 func TestDigestFollowsEveryChange(t *testing.T) {
 	seen := map[string]int{}
 	for i, v := range []BaseValues{

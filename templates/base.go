@@ -16,32 +16,33 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// BaseValues are what differs between installations.
+// BaseValues are the parameters of an installation.
 type BaseValues struct {
 	Namespace string
 	Image     string
 	Pods      Pods
-	// Policies says that the API server has ValidatingAdmissionPolicies, as those of Kubernetes 1.30 have.
+	// Policies is set if the API server has kind ValidatingAdmissionPolicy, which is stable in Kubernetes 1.30.
 	Policies bool
 }
 
-// AnnotationDigest is on the DaemonSet, which is applied last: a digest of all objects of the installation. Who may
-// not change them sees by it whether they are the ones that he would apply.
+// AnnotationDigest is an annotation of the DaemonSet, which is applied last: a digest of all objects of the
+// installation. A user who may not change them can compare it with the expected one.
 const AnnotationDigest = "liqonet.io/installation"
 
-// quotaName names the ResourceQuota by which critical priorities are admitted.
+// quotaName is the name of the ResourceQuota that admits critical priorities.
 const quotaName = "critical-pods"
 
-// clusterWide names a cluster-wide object of the installation in a namespace: a cluster may have several.
+// clusterWide returns the name of a cluster-wide object of the installation in a namespace: a cluster may have several
+// installations.
 func clusterWide(namespace, name string) string {
 	return fmt.Sprintf("%s:%s:%s", records.DefaultNamespace, namespace, name)
 }
 
-// NodeClusterRole names the cluster-wide role, and its binding, of the node helper in a namespace.
+// NodeClusterRole returns the name of the node helper's ClusterRole, and of its binding, for a namespace.
 func NodeClusterRole(namespace string) string { return clusterWide(namespace, records.NodeName) }
 
-// Base renders the objects of an installation, the Namespace first: the node helper with its rights. The
-// fabric's and the IPAM's ConfigMap are not among them.
+// Base renders the objects of an installation, the Namespace first: the node helper with its permissions. The
+// ConfigMaps of fabric and IPAM are not included.
 func Base(v BaseValues) ([]Object, error) {
 	if err := errors.Join(validateNamespace(v.Namespace), validateImage(v.Image), v.Pods.Validate()); err != nil {
 		return nil, fmt.Errorf("render the installation: %w", err)
@@ -74,17 +75,17 @@ func Base(v BaseValues) ([]Object, error) {
 	return objects, r.err
 }
 
-// digest is short: it tells versions of an installation apart, nobody gains by forging it.
+// digest is short: it distinguishes versions of an installation, and forging it has no use.
 func digest(objects []Object) string {
 	h := sha256.New()
 	for _, o := range objects {
-		// Objects of the API are always encoded, and a hash is always written.
+		// Encoding API objects and writing to a hash cannot fail.
 		_ = json.NewEncoder(h).Encode(o)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// Digest is that of the installation to which the objects that Base has rendered belong.
+// Digest returns the digest of the installation to which the objects rendered by Base belong.
 func Digest(base []Object) string {
 	for _, o := range base {
 		if set, ok := o.(*appsv1.DaemonSet); ok {
@@ -94,8 +95,8 @@ func Digest(base []Object) string {
 	return ""
 }
 
-// account reads a service account and its roles, in the namespace and in the whole cluster, from a folder. objects are
-// all of them, the account first.
+// account reads a service account and its roles, in the namespace and cluster-wide, from a folder. objects has all of
+// them, the account first.
 func (r *reader) account(folder, namespace, name string, labels map[string]string) (account *corev1.ServiceAccount, objects []Object) {
 	account = read[corev1.ServiceAccount](r, folder+"/serviceaccount.yaml")
 	role := read[rbacv1.Role](r, folder+"/role.yaml")
@@ -113,7 +114,7 @@ func (r *reader) account(folder, namespace, name string, labels map[string]strin
 	return account, []Object{account, role, binding, clusterRole, clusterBinding}
 }
 
-// grant returns what a binding says that gives a role of that kind to a service account.
+// grant returns the role reference and the subjects of a binding that grants a role of that kind to a service account.
 func grant(role Object, kind string, account *corev1.ServiceAccount) (rbacv1.RoleRef, []rbacv1.Subject) {
 	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role.GetName()},
 		[]rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account.Name, Namespace: account.Namespace}}

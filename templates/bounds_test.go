@@ -10,22 +10,23 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// priorities are those of each component: without a node's helper its pods are cut off, without a gateway a peering is.
-// Verification runs where no ResourceQuota admits critical pods. Tests are no more
-// important than what they test.
+// priorities are the priority classes of each component: without its helper a node's pods are cut off, without a
+// gateway a peering is. Verification runs where no ResourceQuota admits critical pods. Tests have no higher priority
+// than the components under test.
 var priorities = map[string]string{
 	records.ComponentFabric: "system-node-critical", records.ComponentVerify: "",
 	records.ComponentGateway:    "system-cluster-critical",
 	records.ComponentTestServer: "", records.ComponentTestPod: "", records.ComponentTestNode: "",
 }
 
-// lostNodes say for how many seconds pods of each component stay on a node that is lost; what is not named does so for
-// Kubernetes' 300. A peering has no other gateway.
+// lostNodes has the seconds for which the pods of a component stay on a lost node; for other components it is
+// Kubernetes' default of 300. A peering may have no other gateway.
 var lostNodes = map[string]map[string]int64{
 	records.ComponentGateway: {corev1.TaintNodeNotReady: 30, corev1.TaintNodeUnreachable: 30},
 }
 
-// tolerated are the taints that a pod bears for a while, and their seconds. It may bear none for ever.
+// tolerated returns the taints that a pod tolerates for a limited time, with the seconds. It must not tolerate any
+// without a limit.
 func tolerated(t *testing.T, tolerations []corev1.Toleration) map[string]int64 {
 	seconds := make(map[string]int64)
 	for _, to := range tolerations {
@@ -38,8 +39,8 @@ func tolerated(t *testing.T, tolerations []corev1.Toleration) map[string]int64 {
 	return seconds
 }
 
-// TestPodsAreBounded: every pod asks for what it needs and has a limit of memory, but none of processor time, which
-// would be loss of packets.
+// TestPodsAreBounded: every pod has resource requests and a memory limit, but no CPU limit, which would cause packet
+// loss.
 func TestPodsAreBounded(t *testing.T) {
 	for name, render := range renderings {
 		objects, err := render()
@@ -75,7 +76,7 @@ func TestPodsAreBounded(t *testing.T) {
 	}
 }
 
-// TestPodSecurityLevelIsEnforced: the level is stated, for what is new and what is there.
+// TestPodSecurityLevelIsEnforced: the namespace has labels for the Pod Security level, for new and for existing pods.
 func TestPodSecurityLevelIsEnforced(t *testing.T) {
 	objects, err := base()
 	if err != nil {

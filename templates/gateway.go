@@ -15,25 +15,26 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// GatewayValues are what differs between the gateways of one peering and those of another.
+// GatewayValues are the parameters of the gateways of a peering.
 type GatewayValues struct {
 	Namespace string
-	Peering   string // its name
+	Peering   string // name of the peering
 	Image     string
 	Pods      Pods
 	Role      records.Role
-	// Implementation of WireGuard. With Kernel the pod gets no /dev/net/tun; with the others a node without
-	// that device cannot run it.
+	// Implementation of WireGuard. With Kernel the pod has no /dev/net/tun; with others, a node without that device
+	// cannot run it.
 	Implementation records.Implementation
-	// Gateways is how many this side has, Tunnels how many each of them has: one to each gateway of the peer.
+	// Gateways is the number of gateways of this cluster, Tunnels the number of tunnels of each: one to each gateway of
+	// the peer.
 	Gateways, Tunnels int
-	// Service is how the client reaches the server; the client's gateways have none.
+	// Service makes the server reachable for the client; the client's gateways have none.
 	Service ServiceValues
 }
 
-// Gateways renders the objects of a peering's gateways. The two ConfigMaps of each have no data: they exist so that a
-// gateway needs no right but to change objects with these names, and applying them again leaves their data.
-// The peering's record and the Secrets are not among the objects.
+// Gateways renders the objects of a peering's gateways. The two ConfigMaps of each have no data. They exist so that a
+// gateway only needs the permission to change objects with these names; applying them again keeps their data. The
+// peering's record and the Secrets are not included.
 func Gateways(v GatewayValues) ([]Object, error) {
 	if err := v.validate(); err != nil {
 		return nil, fmt.Errorf("render gateways of peering %q: %w", v.Peering, err)
@@ -51,7 +52,7 @@ func Gateways(v GatewayValues) ([]Object, error) {
 	return slices.Concat(objects, common, deployments), r.err
 }
 
-// gateway renders what one gateway has alone.
+// gateway renders the objects of one gateway.
 func (v GatewayValues) gateway(r *reader, id records.GatewayID) (own []Object, _ *appsv1.Deployment) {
 	account := read[corev1.ServiceAccount](r, "gateway/serviceaccount.yaml")
 	role := read[rbacv1.Role](r, "gateway/role.yaml")
@@ -82,12 +83,12 @@ func (v GatewayValues) gateway(r *reader, id records.GatewayID) (own []Object, _
 	return []Object{account, role, binding, place, status}, deployment
 }
 
-// labels are those that the pods of all gateways have.
+// labels returns the labels that the pods of all gateways share.
 func (v GatewayValues) labels() map[string]string {
 	return records.Identity{Component: records.ComponentGateway, Peering: v.Peering}.Labels()
 }
 
-// common renders what all gateways have together.
+// common renders the objects that all gateways share.
 func (v GatewayValues) common(r *reader) (objects []Object, err error) {
 	service := read[corev1.Service](r, "gateway/service.yaml")
 	budget := read[policyv1.PodDisruptionBudget](r, "gateway/budget.yaml")
@@ -114,8 +115,8 @@ func (v GatewayValues) common(r *reader) (objects []Object, err error) {
 	return objects, err
 }
 
-// onConfigMaps gives rights on the ConfigMaps of these names and on no other. A list, or a watch, that selects one
-// object by its name counts as a request for that name.
+// onConfigMaps grants verbs on the ConfigMaps with these names only. A list or watch that selects one object by its
+// name is authorized as a request for that name.
 func onConfigMaps(verbs []string, names ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs, ResourceNames: names}
 }
@@ -139,9 +140,9 @@ func (v GatewayValues) validate() error {
 	return errors.Join(errs...)
 }
 
-// setDeployment fills in the Deployment of a gateway. The selector of the first one's, which cannot be changed, is
-// older than the second: it matches the pods of all. These are told apart by their owner, which a controller never
-// changes, and each ReplicaSet selects by the hash of its template as well.
+// setDeployment sets the fields of a gateway's Deployment. The selector of the first gateway's Deployment is immutable
+// and predates the second gateway: it matches the pods of all. This is safe because a controller does not adopt pods of
+// another owner, and each ReplicaSet also selects by the hash of its template.
 func (v GatewayValues) setDeployment(deployment *appsv1.Deployment, id records.GatewayID, account string) {
 	labels := id.Identity(records.ComponentGateway).Labels()
 	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
@@ -164,7 +165,8 @@ func (v GatewayValues) setDeployment(deployment *appsv1.Deployment, id records.G
 	}
 }
 
-// tunnelPorts are those of all tunnels that a gateway can have: a peer that gets more gateways leaves the pod alone.
+// tunnelPorts returns the ports of all tunnels that a gateway can have, so that the pod need not change when the peer
+// gets more gateways.
 func tunnelPorts(gateway int) []corev1.ContainerPort {
 	ports := make([]corev1.ContainerPort, records.MaxGateways)
 	for i := range ports {
@@ -174,7 +176,7 @@ func tunnelPorts(gateway int) []corev1.ContainerPort {
 	return ports
 }
 
-// mountTUN gives a container the device that WireGuard in userspace reads and writes packets by.
+// mountTUN mounts the device through which WireGuard in userspace reads and writes packets.
 func mountTUN(pod *corev1.PodSpec, container *corev1.Container) {
 	const name, path = "tun", "/dev/net/tun"
 	device := corev1.HostPathCharDev

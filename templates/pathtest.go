@@ -13,29 +13,28 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestPort is the TCP and UDP port of a path test's servers, and of the Service that leads to those of the peer.
+// TestPort is the TCP and UDP port of a path test's servers, and of the Service for those of the peer.
 const TestPort = 7000
 
-// TestNodePort is the TCP port of servers that run in the network of their nodes.
+// TestNodePort is the TCP port of servers in the host network.
 const TestNodePort = 6094
 
-// nobody is the user and the group of pods without any privilege.
-const nobody = 65532
+// unprivileged is the user and group ID of pods without privileges.
+const unprivileged = 65532
 
-// PathTestValues are what differs between the pods of path tests.
+// PathTestValues are the parameters of a path test's pods.
 type PathTestValues struct {
 	Namespace string
 	Image     string
 	Pods      Pods
-	Nodes     []string // that take part; none: all but Without
-	Without   []string // nodes that are lost
-	Run       string   // of liqoctl that makes them: see records.AnnotationRun
-	Args      []string // of the command `helper test ask`, or of `helper test serve`
-	Host      bool     // the servers run in the network of their nodes
+	Nodes     []string // that take part; empty: all except Without
+	Without   []string // lost nodes
+	Run       string   // of the run of liqoctl: see records.AnnotationRun
+	Args      []string // of the command `helper test ask` or `helper test serve`
+	Host      bool     // the servers run in the host network
 }
 
-// PathTestServer renders the servers of a path test: a pod on each node, in the network of pods unless the values say
-// else.
+// PathTestServer renders the servers of a path test: a pod on each node, in the pod network unless Host is set.
 func PathTestServer(v PathTestValues) (*appsv1.DaemonSet, error) {
 	set, err := v.render(records.ComponentTestServer)
 	if err != nil {
@@ -47,7 +46,8 @@ func PathTestServer(v PathTestValues) (*appsv1.DaemonSet, error) {
 	return set, nil
 }
 
-// PathTestProbes renders what asks servers: on each node a pod in the network of pods, and one in the node's.
+// PathTestProbes renders the clients of the servers: on each node a pod in the pod network, and one in the host
+// network.
 func PathTestProbes(v PathTestValues) (pods, nodes *appsv1.DaemonSet, err error) {
 	nodes, err = v.render(records.ComponentTestNode)
 	if err != nil {
@@ -61,7 +61,8 @@ func PathTestProbes(v PathTestValues) (pods, nodes *appsv1.DaemonSet, err error)
 	return pods, nodes, nil
 }
 
-// render makes of the pods of a verification, which have no rights, pods without capabilities. They ask once and rest.
+// render derives pods without capabilities from those of a verification, which have no API permissions. They probe once
+// and then wait.
 func (v PathTestValues) render(component string) (*appsv1.DaemonSet, error) {
 	set, err := Verify(VerifyValues{Namespace: v.Namespace, Image: v.Image, Pods: v.Pods, Run: v.Run, Without: v.Without})
 	if err != nil {
@@ -74,7 +75,7 @@ func (v PathTestValues) render(component string) (*appsv1.DaemonSet, error) {
 	template.Labels = merged(template.Labels, labels)
 	pod := &template.Spec
 	pod.SecurityContext.RunAsNonRoot = new(true)
-	pod.SecurityContext.RunAsUser, pod.SecurityContext.RunAsGroup = new(int64(nobody)), new(int64(nobody))
+	pod.SecurityContext.RunAsUser, pod.SecurityContext.RunAsGroup = new(int64(unprivileged)), new(int64(unprivileged))
 	v.place(pod)
 	ask := &pod.InitContainers[0]
 	ask.Name, ask.Args = "ask", append([]string{"helper", "test", "ask"}, v.Args...)
@@ -88,7 +89,7 @@ func (v PathTestValues) render(component string) (*appsv1.DaemonSet, error) {
 	return set, nil
 }
 
-// place limits pods to some of the nodes. A term takes one name: the API has no list of them.
+// place restricts pods to some of the nodes. A term can have only one name, because the API has no list for it.
 func (v PathTestValues) place(pod *corev1.PodSpec) {
 	if len(v.Nodes) == 0 {
 		return
@@ -118,11 +119,11 @@ func PathTestService(namespace, run string) (*corev1.Service, error) {
 		},
 	}
 	identify(service, namespace, records.ComponentTestServer, map[string]string{records.LabelComponent: records.ComponentTestServer})
-	mark(run, &service.ObjectMeta)
+	annotateRun(run, &service.ObjectMeta)
 	return service, nil
 }
 
-// PathTestEndpoints renders the endpoints of a Service that is in the cluster, and goes with it.
+// PathTestEndpoints renders the endpoints of an existing Service. They are deleted with it.
 func PathTestEndpoints(service *corev1.Service, addresses []netip.Addr) *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{
 		TypeMeta:    metav1.TypeMeta{APIVersion: discoveryv1.SchemeGroupVersion.String(), Kind: "EndpointSlice"},
@@ -139,7 +140,7 @@ func PathTestEndpoints(service *corev1.Service, addresses []netip.Addr) *discove
 	return slice
 }
 
-// managedTest are the objects of a path test.
+// managedTest returns the objects of a path test.
 func managedTest(namespace, image string) ([]Object, error) {
 	v := PathTestValues{Namespace: namespace, Image: image}
 	server, err := PathTestServer(v)

@@ -65,7 +65,7 @@ func TestPathTestHasNoRights(t *testing.T) {
 	}
 }
 
-// A server that measures runs in the network of its node, and is told its token.
+// TestPathTestServerOnNodes: a server for measurements runs in the host network and has a token.
 func TestPathTestServerOnNodes(t *testing.T) {
 	set, err := PathTestServer(PathTestValues{Namespace: "liqonet", Image: image, Host: true, Args: []string{"--token", "t"}})
 	if err != nil {

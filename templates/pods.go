@@ -16,31 +16,31 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Pods are a cluster's settings for the pods of liqonet in it. A nil field leaves the manifests' own value.
+// Pods are a cluster's settings for liqonet's pods. A nil field keeps the value of the manifests.
 type Pods struct {
 	Labels           map[string]string   `json:"labels,omitempty"`
 	Annotations      map[string]string   `json:"annotations,omitempty"`
 	ImagePullSecrets []string            `json:"imagePullSecrets,omitempty"`
-	PriorityClass    *string             `json:"priorityClass,omitempty"` // "" is the manifests' own
-	Requests         corev1.ResourceList `json:"requests,omitempty"`      // those not named are the manifests'
+	PriorityClass    *string             `json:"priorityClass,omitempty"` // "": that of the manifests
+	Requests         corev1.ResourceList `json:"requests,omitempty"`      // others: those of the manifests
 	Limits           corev1.ResourceList `json:"limits,omitempty"`
-	// Node helpers run on all nodes, whatever their taints: the rest is for gateways.
+	// Node helpers run on all nodes, whatever their taints: the other fields are for gateways.
 	GatewayNodeSelector map[string]string   `json:"gatewayNodeSelector,omitempty"`
 	GatewayTolerations  []corev1.Toleration `json:"gatewayTolerations,omitempty"`
 }
 
-// ownPrefix begins the names of liqonet's own labels and annotations.
+// ownPrefix is the prefix of liqonet's own labels and annotations.
 const ownPrefix = "liqonet.io/"
 
-// annotationPods is on each workload: the settings by which it was rendered.
+// annotationPods is an annotation of each workload: the settings with which it was rendered.
 const annotationPods = ownPrefix + "pods"
 
-// memoryOfGo is how much of a container's memory Go may have before its collector runs more often, so that the kernel
-// does not end the process. The rest is for what the collector does not see, such as the buffers of sockets.
+// memoryOfGo is the share of a container's memory at which Go's garbage collector runs more often, so that the kernel
+// does not kill the process. The rest is for memory that the collector does not manage, such as socket buffers.
 const memoryOfGo = 0.85
 
-// Meshes leave pods with these labels and annotations alone. A sidecar would need more than the admission policy of
-// pods allows, and the packets of a tunnel are no requests.
+// Service meshes ignore pods with these labels and annotations. A sidecar would need more than the admission policy for
+// pods allows, and the packets of a tunnel are not requests.
 var (
 	outsideMeshLabels = map[string]string{
 		"sidecar.istio.io/inject":   "false",
@@ -53,7 +53,7 @@ var (
 	}
 )
 
-// ReadPods returns the settings by which a workload was rendered.
+// ReadPods returns the settings with which a workload was rendered.
 func ReadPods(workload metav1.Object) (Pods, error) {
 	var p Pods
 	text := workload.GetAnnotations()[annotationPods]
@@ -64,7 +64,7 @@ func ReadPods(workload metav1.Object) (Pods, error) {
 	return p, nil
 }
 
-// Over returns the settings with those of before where these are nil.
+// Over returns the settings, with those of before for nil fields.
 func (p Pods) Over(before Pods) Pods {
 	fields, others := reflect.ValueOf(&p).Elem(), reflect.ValueOf(before)
 	for i := range fields.NumField() {
@@ -75,7 +75,7 @@ func (p Pods) Over(before Pods) Pods {
 	return p
 }
 
-// set applies the settings for all pods to a workload's template, whose pods have liqonet's labels own.
+// set applies the settings for all pods to a workload's template; own are liqonet's labels for its pods.
 func (p Pods) set(workload Object, template *corev1.PodTemplateSpec, own map[string]string) {
 	template.Labels = merged(outsideMeshLabels, p.Labels, own)
 	template.Annotations = merged(outsideMeshAnnotations, p.Annotations, template.Annotations)
@@ -95,20 +95,20 @@ func (p Pods) set(workload Object, template *corev1.PodTemplateSpec, own map[str
 	}
 	data, err := json.Marshal(p)
 	if err != nil {
-		panic(err) // text and quantities are always encoded
+		panic(err) // texts and quantities can always be encoded
 	}
 	if text := string(data); text != "{}" {
 		workload.SetAnnotations(merged(workload.GetAnnotations(), map[string]string{annotationPods: text}))
 	}
 }
 
-// place applies the settings for gateways to one.
+// place applies the settings for gateways to a pod.
 func (p Pods) place(pod *corev1.PodSpec) {
 	pod.NodeSelector = merged(pod.NodeSelector, p.GatewayNodeSelector)
 	pod.Tolerations = append(pod.Tolerations, p.GatewayTolerations...)
 }
 
-// merged has the entries of all; the last one's count.
+// merged merges maps; the last one takes precedence.
 func merged[M ~map[K]V, K comparable, V any](all ...M) M {
 	sum := make(M)
 	for _, m := range all {
@@ -117,7 +117,7 @@ func merged[M ~map[K]V, K comparable, V any](all ...M) M {
 	return sum
 }
 
-// Validate refuses what no pod can have.
+// Validate rejects settings that no pod can have.
 func (p Pods) Validate() error {
 	errs := []error{validateAnnotations(p.Annotations)}
 	for _, labels := range []map[string]string{p.Labels, p.GatewayNodeSelector} {
@@ -163,7 +163,7 @@ func validateAnnotations(annotations map[string]string) error {
 	return errors.Join(errs...)
 }
 
-// refused is the error for a text that cannot be that; nil where there are no problems.
+// refused returns the error for an invalid text; nil if there are no problems.
 func refused(what, text string, problems []string) error {
 	if len(problems) == 0 {
 		return nil

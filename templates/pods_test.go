@@ -12,7 +12,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/golden"
 )
 
-// everySetting has a value in each field.
+// everySetting has a value in every field.
 func everySetting() Pods {
 	return Pods{
 		Labels: map[string]string{"team": "network"}, Annotations: map[string]string{"example.com/note": "a, b"},
@@ -24,7 +24,7 @@ func everySetting() Pods {
 	}
 }
 
-// workloads renders all of liqonet's with the same settings.
+// workloads renders all workloads of liqonet with the same settings.
 func workloads(t *testing.T, p Pods) []Object {
 	t.Helper()
 	installation, err := Base(BaseValues{Namespace: "liqonet", Image: image, Pods: p})
@@ -46,8 +46,8 @@ func TestPodSettings(t *testing.T) {
 	golden.Check(t, "pods.golden", string(text(t, workloads(t, everySetting()))))
 }
 
-// TestPodSettingsAreFoundAgain: what a workload was rendered by can be read from it.
-func TestPodSettingsAreFoundAgain(t *testing.T) {
+// TestPodSettingsRoundTrip: the settings of a workload can be read from it.
+func TestPodSettingsRoundTrip(t *testing.T) {
 	for _, want := range []Pods{{}, everySetting()} {
 		for _, o := range workloads(t, want) {
 			got, err := ReadPods(o)
@@ -70,7 +70,7 @@ func TestPodSettingsOverOthers(t *testing.T) {
 	}
 }
 
-// TestSelectorsHaveNoSettings: a selector cannot be changed later.
+// TestSelectorsHaveNoSettings: settings must not be part of a selector, which is immutable.
 func TestSelectorsHaveNoSettings(t *testing.T) {
 	for i, o := range workloads(t, everySetting()) {
 		plain := workloads(t, Pods{})[i]

@@ -25,11 +25,12 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// Tests of this file need a real API server, that of $KUBECONFIG: lab/e2e starts one and runs them.
+// The tests in this file need a real API server, that of $KUBECONFIG: lab/e2e starts one and runs them.
 
-// policed is the namespace of an installation without nodes, and cluster a client for all of the API.
+// policed is the namespace of an installation without nodes.
 const policed = "policed"
 
+// apiServer is a client for the whole API.
 type apiServer struct {
 	*kubernetes.Clientset
 	config *rest.Config
@@ -59,7 +60,7 @@ func installed(t *testing.T) apiServer {
 	return a
 }
 
-// create creates objects until the test ends.
+// create creates objects for the duration of the test.
 func (a apiServer) create(t *testing.T, objects ...Object) {
 	t.Helper()
 	for _, o := range objects {
@@ -75,8 +76,8 @@ func (a apiServer) create(t *testing.T, objects ...Object) {
 		if o.GetNamespace() != "" {
 			path += "/namespaces/" + o.GetNamespace()
 		}
-		if code, said := a.send(t, http.MethodPost, path+"/"+resource, string(text)); code != http.StatusCreated {
-			t.Fatalf("create %s %s: %d %s", resource, o.GetName(), code, said)
+		if code, response := a.send(t, http.MethodPost, path+"/"+resource, string(text)); code != http.StatusCreated {
+			t.Fatalf("create %s %s: %d %s", resource, o.GetName(), code, response)
 		}
 		t.Cleanup(func() {
 			_ = a.CoreV1().RESTClient().Delete().AbsPath(path, resource, o.GetName()).Do(context.WithoutCancel(t.Context())).Error()
@@ -84,8 +85,8 @@ func (a apiServer) create(t *testing.T, objects ...Object) {
 	}
 }
 
-// send sends a request and returns the answer's code and text.
-func (a apiServer) send(t *testing.T, verb, path, body string) (code int, said string) {
+// send sends a request and returns the status code and text of the response.
+func (a apiServer) send(t *testing.T, verb, path, body string) (code int, response string) {
 	t.Helper()
 	path, query, _ := strings.Cut(path, "?")
 	request := a.CoreV1().RESTClient().Verb(verb).AbsPath(path).Body([]byte(body)).SetHeader("Content-Type", "application/json")
@@ -102,7 +103,7 @@ func (a apiServer) send(t *testing.T, verb, path, body string) (code int, said s
 	return code, string(raw)
 }
 
-// user is a client with a token of an account that has the roles of a level.
+// user returns a client with a token of an account that has the roles of a level.
 func (a apiServer) user(t *testing.T, level Level) apiServer {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: string(level), Namespace: "default"}}
@@ -133,7 +134,7 @@ func (a apiServer) user(t *testing.T, level Level) apiServer {
 	return a.with(t, account.Namespace, account.Name, nil)
 }
 
-// with is a client with a token of an account, bound to an object; nil: to none.
+// with returns a client with a token of an account, bound to an object; nil: to none.
 func (a apiServer) with(t *testing.T, namespace, account string, bound *authenticationv1.BoundObjectReference) apiServer {
 	t.Helper()
 	token, err := a.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{
@@ -147,7 +148,7 @@ func (a apiServer) with(t *testing.T, namespace, account string, bound *authenti
 	return apiServer{kubernetes.NewForConfigOrDie(config), config}
 }
 
-// as is a client with a token of an account's, as its pod on a node has it.
+// as returns a client with a token of an account, as its pod on a node has it.
 func (a apiServer) as(t *testing.T, account, node string) apiServer {
 	t.Helper()
 	pods := a.CoreV1().Pods(policed)
@@ -171,7 +172,7 @@ func (a apiServer) as(t *testing.T, account, node string) apiServer {
 	return a.with(t, policed, account, &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: made.Name, UID: made.UID})
 }
 
-// attempt is a request, and a part of the reason for which it is refused; "": it is not.
+// attempt is a request, and a part of the reason for its rejection; "": it is accepted.
 type attempt struct {
 	what             string
 	verb, path, body string
@@ -181,14 +182,14 @@ type attempt struct {
 func (a apiServer) try(t *testing.T, attempts []attempt) {
 	t.Helper()
 	for _, try := range attempts {
-		code, said := a.send(t, try.verb, try.path, try.body)
-		if taken := code < http.StatusMultipleChoices; taken != (try.refusal == "") || !strings.Contains(said, try.refusal) {
-			t.Errorf("%s: %d %.300s; want refusal %q", try.what, code, said, try.refusal)
+		code, response := a.send(t, try.verb, try.path, try.body)
+		if taken := code < http.StatusMultipleChoices; taken != (try.refusal == "") || !strings.Contains(response, try.refusal) {
+			t.Errorf("%s: %d %.300s; want refusal %q", try.what, code, response, try.refusal)
 		}
 	}
 }
 
-// Paths of requests that leave nothing.
+// Paths of requests that change nothing.
 const (
 	dry        = "?dryRun=All"
 	services   = "/api/v1/namespaces/" + policed + "/services"
@@ -198,17 +199,17 @@ const (
 	leases     = "/apis/coordination.k8s.io/v1/namespaces/" + policed + "/leases"
 )
 
-// lease is the text of a node's Lease.
+// lease returns the text of a node's Lease.
 func lease(name, node, more string) string {
 	return fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"liqonet.io/component":"node","liqonet.io/node":%q}%s},"spec":{"holderIdentity":%q}}`, name, node, more, node)
 }
 
-// event is the text of an event.
+// event returns the text of an event.
 func event(name, kind, about, more string) string {
 	return fmt.Sprintf(`{"metadata":{"name":%q%s},"reason":"Test","message":"m","type":"Normal","involvedObject":{"kind":%q,"name":%q,"namespace":%q}}`, name, more, kind, about, policed)
 }
 
-// garbage is a member of an object's metadata, by a field in which a value may be long.
+// garbage returns a metadata field with a long value.
 func garbage(field string, bytes int) string {
 	long := strings.Repeat("x", bytes)
 	switch field {
@@ -219,8 +220,8 @@ func garbage(field string, bytes int) string {
 	}
 }
 
-// TestLabPolicies: what tokens of helpers, and users of level operate, can write, by the admission policies, in a real
-// API server.
+// TestLabPolicies: the admission policies of a real API server limit what tokens of helpers and users of level operate
+// can write.
 func TestLabPolicies(t *testing.T) {
 	a := installed(t)
 	wait.Until(t, "the policies are in effect", time.Minute, func() bool {
@@ -254,7 +255,7 @@ func testServices(t *testing.T, a apiServer) {
 	})
 }
 
-// testOperate tries what level operate must not gain by the kinds that it may write.
+// testOperate checks that level operate does not gain further permissions from the kinds that it may write.
 func testOperate(t *testing.T, a apiServer) {
 	u := a.user(t, Operate)
 	const rbac, group = "/apis/rbac.authorization.k8s.io/v1/namespaces/" + policed, `"apiGroup":"rbac.authorization.k8s.io"`
@@ -284,7 +285,7 @@ func testOperate(t *testing.T, a apiServer) {
 		{"a budget elsewhere", http.MethodPost, "/apis/policy/v1/namespaces/default/poddisruptionbudgets" + dry, `{"metadata":{"name":"x"}}`, "cannot create resource"},
 		{"another's event", http.MethodPatch, events + "/x" + dry, `{"message":"x"}`, "cannot patch resource"},
 	})
-	// The token of a Secret is that of no pod, and so of no node.
+	// The token of a Secret belongs to no pod, and therefore to no node.
 	a.with(t, policed, "node", nil).try(t, []attempt{{"a Lease of no node", http.MethodPost, leases + dry, lease("node-10.80.0.9", "n1", ""), "for its own node only"}})
 }
 
@@ -309,7 +310,7 @@ func testRecords(t *testing.T, a apiServer) {
 			{name + " of other letters", http.MethodPost, configMaps + dry, strings.ReplaceAll(record(most*3/8), "x\"}}", "x"+strings.Repeat("ä", most*5/16-40)+"\"}}"), "more than a record of liqonet has"},
 		})
 	}
-	a.try(t, []attempt{{"of somebody else's", http.MethodPost, configMaps + dry, `{"metadata":{"name":"x"},"data":{"a":"` + strings.Repeat("x", 300<<10) + `"}}`, ""}})
+	a.try(t, []attempt{{"foreign ConfigMap", http.MethodPost, configMaps + dry, `{"metadata":{"name":"x"},"data":{"a":"` + strings.Repeat("x", 300<<10) + `"}}`, ""}})
 }
 
 func testGatewayAmounts(t *testing.T, g apiServer) {
@@ -361,7 +362,7 @@ func testNodeAmounts(t *testing.T, a apiServer) {
 	})
 }
 
-// testLeases: a node holds two Leases, however many it asks for.
+// testLeases: a node can create two Leases and no more.
 func testLeases(t *testing.T, a apiServer) {
 	n := a.as(t, "node", "n2")
 	wait.Until(t, "it may create Leases", time.Minute, func() bool {
@@ -369,7 +370,7 @@ func testLeases(t *testing.T, a apiServer) {
 		return code == http.StatusCreated
 	})
 	const atOnce = 100
-	for range 2 { // those that are asked for at the same moment may be more: the API server learns of them afterwards
+	for range 2 { // parallel requests may create more: the API server's cache of Leases is updated afterwards
 		results := make(chan int)
 		for i := range atOnce {
 			go func() {

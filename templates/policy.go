@@ -10,8 +10,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// policies renders the admission policies of an installation, each with its binding: what the accounts of the node
-// helper and of gateways may write, and which pods, Services and records its namespace may hold.
+// policies renders the admission policies of an installation, each with its binding. They restrict what the accounts of
+// the node helper and of gateways may write, and which pods, Services and records the namespace may contain.
 func policies(r *reader, namespace string, account *corev1.ServiceAccount, labels map[string]string) []Object {
 	// Names of namespaces and accounts are DNS labels: they need no quoting.
 	accounts := "system:serviceaccount:" + namespace + ":"
@@ -20,10 +20,10 @@ func policies(r *reader, namespace string, account *corev1.ServiceAccount, label
 	here := map[string]string{corev1.LabelMetadataName: namespace}
 	var all []Object
 	for _, p := range []struct {
-		name string
-		by   *admissionv1.MatchCondition // whose requests it concerns; nil: everybody's
-		// It concerns a namespace that liqonet has made: in one of somebody else's there are other objects.
-		made bool
+		name     string
+		requests *admissionv1.MatchCondition // requests to which it applies; nil: all
+		// The policy applies only if liqonet created the namespace: others may contain other objects.
+		ownNamespaceOnly bool
 	}{
 		{"claims", node, false}, {"gateways", gateway, false}, {"leases", node, false}, {"pods", nil, true}, {"records", nil, false}, {"services", nil, true},
 	} {
@@ -33,17 +33,18 @@ func policies(r *reader, namespace string, account *corev1.ServiceAccount, label
 			return nil
 		}
 		policy.Spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{MatchLabels: here}
-		if p.made { // its label tells: see cluster.Kept
+		if p.ownNamespaceOnly { // recognized by its label: see cluster.Kept
 			policy.Spec.MatchConstraints.NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{
 				{Key: records.LabelComponent, Operator: metav1.LabelSelectorOpExists},
 			}
 		}
-		if p.by != nil {
-			policy.Spec.MatchConditions = append(policy.Spec.MatchConditions, *p.by)
+		if p.requests != nil {
+			policy.Spec.MatchConditions = append(policy.Spec.MatchConditions, *p.requests)
 		}
-		if policy.Spec.ParamKind != nil { // the Leases of nodes
+		if policy.Spec.ParamKind != nil { // the parameters are the Leases of nodes
 			binding.Spec.ParamRef = &admissionv1.ParamRef{
-				// An API server asks for the right to list them there, else everywhere.
+				// With a namespace, an API server checks the permission to list them in that namespace, else
+				// cluster-wide.
 				Namespace:               namespace,
 				Selector:                &metav1.LabelSelector{MatchLabels: map[string]string{records.LabelComponent: records.ComponentNode}},
 				ParameterNotFoundAction: new(admissionv1.AllowAction),

@@ -10,17 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// right is what verbs are given on.
+// right is a resource on which verbs are granted.
 type right struct {
 	group, resource string
-	name            string // "" is any
+	name            string // "": any
 }
 
-// rights are sets of verbs.
+// rights are sets of verbs by resource.
 type rights map[right]map[string]bool
 
-// give adds verbs.
-func (r *rights) give(on right, verbs ...string) {
+// grant adds verbs.
+func (r *rights) grant(on right, verbs ...string) {
 	if *r == nil {
 		*r = make(rights)
 	}
@@ -32,7 +32,7 @@ func (r *rights) give(on right, verbs ...string) {
 	}
 }
 
-// add gives what rules give.
+// add adds the permissions of rules.
 func (r *rights) add(rules []rbacv1.PolicyRule) {
 	for _, rule := range rules {
 		names := rule.ResourceNames
@@ -42,16 +42,16 @@ func (r *rights) add(rules []rbacv1.PolicyRule) {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
 				for _, name := range names {
-					r.give(right{group, resource, name}, rule.Verbs...)
+					r.grant(right{group, resource, name}, rule.Verbs...)
 				}
 			}
 		}
 	}
 }
 
-// rules are the fewest rules, with one group each, that give the rights; sorted.
+// rules returns the smallest number of rules, with one group each, that grant the permissions; sorted.
 func (r rights) rules() []rbacv1.PolicyRule {
-	byNames := make(map[right][]string) // names that have the verbs, joined, of a resource
+	byNames := make(map[right][]string) // names for which the verbs, joined, of a resource are granted
 	for on, verbs := range r {
 		var own []string
 		for verb := range verbs {
@@ -67,7 +67,7 @@ func (r rights) rules() []rbacv1.PolicyRule {
 	merged := make(map[[3]string][]string) // resources by group, verbs and names
 	for on, names := range byNames {
 		slices.Sort(names)
-		// The empty name has rules of its own: in a list of names it would mean nothing.
+		// The empty name needs separate rules: in a list of names it would be ignored.
 		if names[0] == "" {
 			key := [3]string{on.group, on.name, ""}
 			merged[key] = append(merged[key], on.resource)
@@ -93,7 +93,7 @@ func (r rights) rules() []rbacv1.PolicyRule {
 	return rules
 }
 
-// inOrder joins verbs in the order in which people expect them.
+// inOrder joins verbs in conventional order.
 func inOrder(verbs []string) string {
 	order := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 	slices.SortFunc(verbs, func(a, b string) int {
@@ -102,7 +102,7 @@ func inOrder(verbs []string) string {
 	return strings.Join(verbs, " ")
 }
 
-// resourceOf returns by which group and plural RBAC knows an object.
+// resourceOf returns the API group and plural of an object for RBAC.
 func resourceOf(o Object) (group, resource string) {
 	plural, _ := meta.UnsafeGuessKindToResource(o.GetObjectKind().GroupVersionKind())
 	return plural.Group, plural.Resource

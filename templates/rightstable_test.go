@@ -16,7 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/golden"
 )
 
-// TestRightsTable: the table of docs/security.md has the rights of all roles as they are.
+// TestRightsTable: the table in docs/security.md matches the permissions of all roles.
 func TestRightsTable(t *testing.T) {
 	const (
 		page  = "../docs/security.md"
@@ -36,19 +36,19 @@ func TestRightsTable(t *testing.T) {
 	golden.File(t, page, before+begin+rightsTable(roles)+end+after)
 }
 
-// object is what rights are given on.
+// object is a resource on which permissions are granted.
 type object struct {
 	cluster        bool // in all namespaces, or in none
 	resource, name string
 }
 
-// role is a column of the table: verbs by what they are given on.
+// role is a column of the table: verbs by resource.
 type role struct {
 	name  string
 	verbs map[object][]string
 }
 
-// allRoles are those of users and helpers.
+// allRoles returns the roles of users and helpers.
 func allRoles() ([]role, error) {
 	const namespace, image = records.DefaultNamespace, "any"
 	var roles []role
@@ -76,7 +76,7 @@ func allRoles() ([]role, error) {
 	return append(roles, helperRole("node", base), helperRole("gateway", gateway)), nil
 }
 
-// helperRole is what the objects of a helper give it. Roles without a binding are for others.
+// helperRole returns the permissions that the objects of a helper grant to it. Roles without a binding are for others.
 func helperRole(name string, objects []Object) role {
 	r := newRole(name)
 	bound := make(map[string]bool)
@@ -122,7 +122,7 @@ func (r role) add(cluster bool, rules []rbacv1.PolicyRule) {
 	}
 }
 
-// rightsTable has a line for each object, and a column for each role.
+// rightsTable returns the table, with a line for each object and a column for each role.
 func rightsTable(roles []role) string {
 	objects := make(map[object]bool)
 	var b strings.Builder

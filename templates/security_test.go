@@ -31,7 +31,7 @@ func pick[T Object](t *testing.T, objects []Object) T {
 func TestPodsHaveNetAdminAlone(t *testing.T) {
 	for name, render := range renderings {
 		if name == "verify" || name == "pathtest" {
-			continue // have less: see TestVerifyHasNoRights, TestPathTestHasNoRights
+			continue // have fewer: see TestVerifyHasNoRights, TestPathTestHasNoRights
 		}
 		objects, err := render()
 		if err != nil {
@@ -135,7 +135,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// Only the server has a Service, and it selects the gateway's pods.
+// TestService: only the server has a Service, and it selects the gateway's pods.
 func TestService(t *testing.T) {
 	objects, err := gateway(func(*GatewayValues) {})()
 	if err != nil {
@@ -158,7 +158,7 @@ func TestService(t *testing.T) {
 	}
 }
 
-// The strings of whoever wrote a kubeconfig or a peer's file are refused before they reach an object.
+// TestHostileValues: strings from a kubeconfig or a peer's file are rejected if they are no valid names.
 func TestHostileValues(t *testing.T) {
 	hostile := []string{
 		"", "a\nb: c", "x}, y: {z", "../etc", "a/b", "UPPER", "-a", "a-", "a.b", "{{.}}", "a\x00", "å", "*",
@@ -193,7 +193,7 @@ func TestHostileValues(t *testing.T) {
 	}
 }
 
-// A value of an annotation is free text: it stays one value.
+// TestAnnotationStaysAValue: the value of an annotation is free text. It cannot become other fields.
 func TestAnnotationStaysAValue(t *testing.T) {
 	text := "x\nspec:\n  type: LoadBalancer"
 	objects, err := gateway(func(v *GatewayValues) { v.Service.Annotations = map[string]string{"example.com/a": text} })()
@@ -206,7 +206,7 @@ func TestAnnotationStaysAValue(t *testing.T) {
 	}
 }
 
-func TestServiceValuesThatContradict(t *testing.T) {
+func TestServiceValuesThatConflict(t *testing.T) {
 	for _, v := range []ServiceValues{
 		{},
 		{Type: corev1.ServiceTypeExternalName},

@@ -12,17 +12,17 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// ServiceValues describe the Service in front of a server's gateways.
+// ServiceValues describe the Service of a server's gateways.
 type ServiceValues struct {
 	Type corev1.ServiceType // NodePort, LoadBalancer or ClusterIP
-	// UDP, of the first tunnel; those of the others count up by their index; 0 is TunnelPort.
+	// UDP, of the first tunnel; the ports of other tunnels are numbered by their index; 0 is TunnelPort.
 	Port           uint16
-	NodePort       uint16     // likewise; 0 lets the cluster choose
-	LoadBalancerIP netip.Addr // the zero value lets the provider choose
+	NodePort       uint16     // likewise; 0: the cluster chooses
+	LoadBalancerIP netip.Addr // the zero value: the provider chooses
 	Annotations    map[string]string
 }
 
-// Validate refuses what contradicts itself.
+// Validate rejects conflicting values.
 func (v ServiceValues) Validate() error {
 	types := []corev1.ServiceType{corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer}
 	switch {
@@ -36,7 +36,7 @@ func (v ServiceValues) Validate() error {
 	return validateAnnotations(v.Annotations)
 }
 
-// PortOf is the port of a tunnel, where that of the first one is given; an error where there is none.
+// PortOf returns the port of a tunnel, given that of the first one; an error if it would exceed the range of ports.
 func PortOf(first uint16, t records.TunnelID) (uint16, error) {
 	p := int(first) + t.Index()
 	if p > maxPort {
@@ -47,8 +47,8 @@ func PortOf(first uint16, t records.TunnelID) (uint16, error) {
 
 const maxPort = 1<<16 - 1
 
-// set fills in the Service, with a port for each tunnel. All pods have the labels; the name of the port tells them
-// apart.
+// set sets the fields of the Service, with a port for each tunnel. All pods have the labels of the selector; the name
+// of the port selects the pod.
 func (v ServiceValues) set(service *corev1.Service, pods map[string]string, tunnels []records.TunnelID) error {
 	service.Annotations = maps.Clone(v.Annotations)
 	service.Spec.Type = v.Type
@@ -75,7 +75,7 @@ func (v ServiceValues) set(service *corev1.Service, pods map[string]string, tunn
 		service.Spec.LoadBalancerIP = v.LoadBalancerIP.String()
 	}
 	if v.Type != corev1.ServiceTypeClusterIP {
-		// Any node takes the tunnel's packets: the endpoint stays the same when the gateway moves.
+		// Every node accepts the tunnel's packets, so that the endpoint is unchanged when the gateway moves.
 		service.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
 	}
 	return nil

@@ -1,9 +1,8 @@
-// Package templates renders the objects of liqonet: what an installation consists of (Base), what a peering's
-// gateway does (Gateway), and which roles liqonet's users need (Access). The
-// manifests are embedded YAML, decoded strictly into typed objects; values are then set on typed fields, so that no
-// value, wherever it comes from, can become another field.
+// Package templates renders the objects of liqonet: those of an installation (Base), those of a peering's gateways
+// (Gateways), and the roles of liqonet's users (Access). The manifests are embedded YAML, decoded strictly into typed
+// objects. Values are then set on typed fields, so that no value, whatever its source, can become another field.
 //
-// Rendering is pure: no I/O, no client. Documents that objects carry are internal/records'.
+// Rendering is pure: no I/O, no client. The documents in objects are defined in internal/records.
 package templates
 
 import (
@@ -22,15 +21,15 @@ import (
 
 // Ports of the helpers' pods.
 const (
-	// UDP, WireGuard, in gateway pods: of the tunnel to gateway 1 of the peer; those to others follow.
+	// UDP, WireGuard, in gateway pods: for the tunnel to gateway 1 of the peer; the ports of others follow.
 	TunnelPort = 51840
 	ProbePort  = 6093 // TCP, /readyz and /livez; on nodes at 127.0.0.1 only
 )
 
-// KeysPath is the directory in a gateway pod where the peering's Secret is mounted, one file a key.
+// KeysPath is the directory in a gateway pod where the peering's Secret is mounted, one file per key.
 const KeysPath = "/etc/liqonet/keys"
 
-// EpochPath is the directory in a gateway pod that has the pod's epoch.
+// EpochPath is the directory in a gateway pod with the pod's epoch.
 const EpochPath = "/var/lib/liqonet"
 
 //go:embed base gateway policy access
@@ -43,10 +42,10 @@ type Object = interface {
 	runtime.Object
 }
 
-// NodePods is the label selector of the node helper's pods.
+// NodePods returns the label selector of the node helper's pods.
 func NodePods() string { return records.LabelComponent + "=" + records.ComponentFabric }
 
-// reader decodes embedded manifests and keeps the first error, so that several can be read in a row.
+// reader decodes embedded manifests and stores the first error, so that several can be read in a row.
 type reader struct{ err error }
 
 // read decodes a manifest. An unknown field is an error. The result is never nil.
@@ -62,7 +61,7 @@ func read[T any](r *reader, path string) *T {
 	return object
 }
 
-// identify sets name, namespace ("" for cluster-wide objects) and liqonet's labels, beside those of the
+// identify sets name, namespace ("" for cluster-wide objects) and liqonet's labels, in addition to those of the
 // manifest.
 func identify(o Object, namespace, name string, labels map[string]string) {
 	o.SetName(name)
@@ -75,7 +74,7 @@ func identify(o Object, namespace, name string, labels map[string]string) {
 	o.SetLabels(all)
 }
 
-// validateNamespace reports why a text cannot be a namespace's name.
+// validateNamespace returns an error if a text is not a valid name of a namespace.
 func validateNamespace(name string) error {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return fmt.Errorf("namespace %q: %s", name, strings.Join(problems, "; "))
@@ -83,8 +82,8 @@ func validateNamespace(name string) error {
 	return nil
 }
 
-// validateImage reports why a text cannot be an image reference. The container runtime is the judge of the
-// rest.
+// validateImage returns an error if a text cannot be an image reference. Further checks are up to the container
+// runtime.
 func validateImage(reference string) error {
 	if reference == "" || strings.ContainsFunc(reference, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return fmt.Errorf("image %q: want a reference such as registry.example/liqonet:v1", reference)

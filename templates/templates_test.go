@@ -40,7 +40,7 @@ func gateway(change func(*GatewayValues)) func() ([]Object, error) {
 	}
 }
 
-// renderings are what the golden files hold.
+// renderings are the contents of the golden files.
 var renderings = map[string]func() ([]Object, error){
 	"base": base,
 	"base-elsewhere": func() ([]Object, error) {
@@ -78,7 +78,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Every golden, read strictly as an API server would, is the objects that were rendered.
+// TestGoldenDecodesStrictly: every golden file, decoded as strictly as by an API server, equals the rendered objects.
 func TestGoldenDecodesStrictly(t *testing.T) {
 	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	for name, render := range renderings {
@@ -108,7 +108,7 @@ func TestGoldenDecodesStrictly(t *testing.T) {
 	}
 }
 
-// Applying twice must be no change: the order and content of a rendering never vary.
+// TestRenderingIsStable: order and content of a rendering never vary, so that applying it again changes nothing.
 func TestRenderingIsStable(t *testing.T) {
 	for name, render := range renderings {
 		first, err := render()
@@ -127,14 +127,14 @@ func TestRenderingIsStable(t *testing.T) {
 	}
 }
 
-func TestEveryObjectIsMarkedOurs(t *testing.T) {
+func TestEveryObjectHasLiqonetsLabel(t *testing.T) {
 	for name, render := range renderings {
 		objects, err := render()
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, o := range objects {
-			// Roles of users are not the installation's.
+			// Roles of users do not belong to the installation.
 			if o.GetLabels()[records.LabelComponent] == "" && !strings.HasPrefix(name, "access-") {
 				t.Errorf("%s: %T %s has no label %s", name, o, o.GetName(), records.LabelComponent)
 			}
@@ -145,7 +145,7 @@ func TestEveryObjectIsMarkedOurs(t *testing.T) {
 	}
 }
 
-// text is objects as YAML documents, without the empty status that typed objects always have.
+// text encodes objects as YAML documents, without the empty status that typed objects always have.
 func text(t *testing.T, objects []Object) []byte {
 	t.Helper()
 	var all bytes.Buffer

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FuzzGateway renders a gateway's manifests with texts of others. What is accepted leaves the fields as they are, and
-// makes names and labels that an API server takes.
+// FuzzGateway renders a gateway's manifests with untrusted texts. Accepted texts do not change the fields, and result
+// in names and labels that an API server accepts.
 func FuzzGateway(f *testing.F) {
 	const image = "registry.example/liqonet:v1"
 	render := func(namespace, peering, image string) ([]Object, error) {
@@ -48,8 +48,8 @@ func FuzzGateway(f *testing.F) {
 	})
 }
 
-// fieldsOf are the paths of all fields of manifests that hold something, after they were written and read again, with
-// the types of what they hold.
+// fieldsOf returns the paths of all non-empty fields of manifests, after encoding and decoding, with the types of their
+// values.
 func fieldsOf(t testing.TB, objects []Object) []string {
 	t.Helper()
 	var paths []string

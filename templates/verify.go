@@ -11,19 +11,19 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// VerifyValues are what differs between looks at what nodes have left.
+// VerifyValues are the parameters of a verification of nodes.
 type VerifyValues struct {
 	Namespace string
 	Image     string
 	Pods      Pods
-	Remove    bool     // what is found
-	Run       string   // of liqoctl that makes it: see records.AnnotationRun
-	Without   []string // nodes on which no pod is wanted: those that are lost, which would keep it from ending
+	Remove    bool     // remove remaining state
+	Run       string   // of the run of liqoctl: see records.AnnotationRun
+	Without   []string // nodes without a pod: on lost nodes, a pod would prevent the verification from ending
 }
 
-// Verify renders what looks at every node's kernel once: a DaemonSet on the nodes that node helpers run on, with their
-// capabilities and no access to the API server. Its init container says in its termination message what it found; the
-// other one rests, without any capability, since the pods of a DaemonSet never end.
+// Verify renders the verification of every node's kernel: a DaemonSet on the nodes of the node helper, with its
+// capabilities and without access to the API server. Its init container writes the result to its termination message.
+// The other container waits, without capabilities, because the pods of a DaemonSet must not end.
 func Verify(v VerifyValues) (*appsv1.DaemonSet, error) {
 	if err := errors.Join(validateNamespace(v.Namespace), validateImage(v.Image), v.Pods.Validate()); err != nil {
 		return nil, fmt.Errorf("render the verification: %w", err)
@@ -36,7 +36,7 @@ func Verify(v VerifyValues) (*appsv1.DaemonSet, error) {
 	labels := map[string]string{records.LabelComponent: records.ComponentVerify}
 	identify(set, v.Namespace, records.VerifyName, labels)
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
-	// Where liqonet is not installed, no quota admits pods of a critical priority.
+	// Without an installation, no quota admits pods of a critical priority.
 	set.Spec.Template.Spec.PriorityClassName = ""
 	v.Pods.set(set, &set.Spec.Template, labels)
 	pod := &set.Spec.Template.Spec
@@ -53,13 +53,13 @@ func Verify(v VerifyValues) (*appsv1.DaemonSet, error) {
 	rest.Name, rest.Args = "rest", []string{"helper", "verify", "--rest"}
 	rest.SecurityContext.Capabilities.Add = nil
 	pod.InitContainers, pod.Containers = []corev1.Container{look}, []corev1.Container{rest}
-	mark(v.Run, &set.ObjectMeta, &set.Spec.Template.ObjectMeta)
-	avoid(pod, v.Without)
+	annotateRun(v.Run, &set.ObjectMeta, &set.Spec.Template.ObjectMeta)
+	excludeNodes(pod, v.Without)
 	return set, nil
 }
 
-// mark has objects bear the name of the run that makes them; "": it is of no interest.
-func mark(run string, objects ...*metav1.ObjectMeta) {
+// annotateRun annotates objects with the ID of a run; "": none.
+func annotateRun(run string, objects ...*metav1.ObjectMeta) {
 	if run == "" {
 		return
 	}
@@ -68,8 +68,8 @@ func mark(run string, objects ...*metav1.ObjectMeta) {
 	}
 }
 
-// avoid keeps pods away from nodes. A requirement takes one name: the API has no list of them.
-func avoid(pod *corev1.PodSpec, nodes []string) {
+// excludeNodes keeps pods away from nodes. A requirement can have only one name, because the API has no list for it.
+func excludeNodes(pod *corev1.PodSpec, nodes []string) {
 	terms := pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 	for i := range terms {
 		for _, name := range nodes {

@@ -1,5 +1,5 @@
-// Command liqoctl joins the networks of Kubernetes clusters. This file has what belongs to the process: streams,
-// signals and the exit code. The commands are in package commands.
+// Command liqoctl connects the networks of Kubernetes clusters. This file handles the process: streams, signals and the
+// exit code. The commands are in package commands.
 package main
 
 import (
@@ -24,15 +24,15 @@ func main() {
 		Environ: os.Environ(),
 		Build:   buildinfo.Read(),
 	}
-	env.Columns, _, _ = term.GetSize(int(os.Stdout.Fd())) // 0 where it is no terminal
+	env.Columns, _, _ = term.GetSize(int(os.Stdout.Fd())) // 0 if it is no terminal
 	if strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-liqonet") {
 		env.Program = "kubectl liqonet"
 	}
 	os.Exit(commands.Run(interruptible(), env, os.Args[1:]))
 }
 
-// interruptible returns a context that the first signal to end cancels, so that a command can clean up. The
-// second one ends the process at once.
+// interruptible returns a context that the first SIGINT or SIGTERM cancels, so that a command can clean up. The second
+// one ends the process immediately.
 func interruptible() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)

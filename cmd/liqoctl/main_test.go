@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// liqoctl returns the program, which is killed when it takes too long.
+// liqoctl returns the program, which is killed after a time limit.
 func liqoctl(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -40,7 +40,7 @@ func liqoctl(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// exitCode waits for the end of the program.
+// exitCode waits for the program and returns its exit code.
 func exitCode(t *testing.T, cmd *exec.Cmd) int {
 	t.Helper()
 	err := cmd.Wait()
@@ -66,7 +66,7 @@ func TestExitCodeIsTheCommands(t *testing.T) {
 }
 
 func TestInterrupt(t *testing.T) {
-	// An API server that takes calls and never answers.
+	// An API server that accepts connections and never answers.
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ contexts: [{name: silent, context: {cluster: silent}}]
 }
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {
-	// Nobody reads the pipe to its end: writing to it goes on for ever, whatever the context says.
+	// The pipe is not read to its end: writing to it blocks forever, independent of the context.
 	cmd := liqoctl(t, "image", "save", "-o", "-", "--binary", largeProgram(t))
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
@@ -119,7 +119,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	}
 }
 
-// largeProgram writes what looks like a static Linux executable, larger than any pipe also when compressed.
+// largeProgram writes a file with the header of a static Linux executable. Even compressed it is larger than any pipe.
 func largeProgram(t *testing.T) string {
 	t.Helper()
 	header := elf.Header64{

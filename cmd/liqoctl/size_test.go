@@ -13,10 +13,11 @@ import (
 	"testing"
 )
 
-// maxSize is how many bytes the program may have for linux/amd64: 1 % more than it has.
+// maxSize is the maximum size of the program for linux/amd64, in bytes: 1 % more than it has.
 const maxSize = 42_420_000
 
-// unwanted are the beginnings of names of functions by which it would grow by thousands of others, with the reason.
+// unwanted are prefixes of names of functions that would add thousands of other functions to the program, with the
+// reason.
 var unwanted = map[string]string{
 	"text/template.(*state).evalField": "it keeps each exported method of each type that is reachable",
 	"k8s.io/client-go/informers.":      "helpers follow objects by client-go/tools/cache alone",
@@ -24,8 +25,8 @@ var unwanted = map[string]string{
 	"sigs.k8s.io/kustomize/":           "nothing here merges by schema",
 }
 
-// TestSize builds the program as releases do, and fails if it is too large or has functions that it must not have. Then
-// it tells which packages have most code.
+// TestSize builds the program in the same way as releases, and fails if it is too large or contains unwanted functions.
+// Then it lists the packages with the most code.
 func TestSize(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "liqoctl")
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", program, ".")
@@ -57,7 +58,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// functionsOf reads the functions of a stripped program from the table that its stack traces need.
+// functionsOf reads the functions of a stripped program from its table for stack traces.
 func functionsOf(t *testing.T, program string) []gosym.Func {
 	t.Helper()
 	f, err := elf.Open(program)
@@ -79,7 +80,7 @@ func functionsOf(t *testing.T, program string) []gosym.Func {
 	return table.Funcs
 }
 
-// packageOf is the import path in a function's name.
+// packageOf returns the import path in a function's name.
 func packageOf(name string) string {
 	slash := strings.LastIndex(strings.SplitN(name, "[", 2)[0], "/") + 1
 	last, _, _ := strings.Cut(name[slash:], ".")

@@ -14,29 +14,28 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// FindingKind says what is wrong with a reservation.
+// FindingKind is the kind of a problem with a reservation.
 type FindingKind string
 
 // The kinds of findings.
 const (
-	Orphan   FindingKind = "orphan"   // held for a peering of which the cluster has nothing
+	Orphan   FindingKind = "orphan"   // held for a peering without objects in the cluster
 	Leak     FindingKind = "leak"     // held for a peering that does not use it
-	Missing  FindingKind = "missing"  // in use, but not held
+	Missing  FindingKind = "missing"  // in use, but not reserved
 	Overlap  FindingKind = "overlap"  // in use twice
-	Outdated FindingKind = "outdated" // a range of the cluster's own that it has no more
-	Begun    FindingKind = "begun"    // held for a peering whose connect was interrupted, or runs now
+	Outdated FindingKind = "outdated" // for one of the cluster's own ranges that it no longer has
+	Begun    FindingKind = "begun"    // held for a peering whose connect was interrupted or is running
 )
 
-// Finding is one thing that is not in order.
+// Finding is one problem with a reservation.
 type Finding struct {
 	Kind        FindingKind
-	Reservation ipam.Reservation // that is held, or should be
+	Reservation ipam.Reservation // existing or missing
 	Why         string
-	Hint        string // what the user can do
+	Hint        string // suggested command
 }
 
-// Check compares a cluster's reservations with its peerings and with the ranges that it has now. The findings are
-// sorted by range.
+// Check compares a cluster's reservations with its peerings and its present ranges. The findings are sorted by range.
 func Check(ctx context.Context, c *cluster.Cluster) ([]Finding, error) {
 	have, err := readState(ctx, c)
 	if err != nil {
@@ -45,18 +44,18 @@ func Check(ctx context.Context, c *cluster.Cluster) ([]Finding, error) {
 	return have.findings(), nil
 }
 
-// state is all that a check compares.
+// state has the inputs of a check.
 type state struct {
 	registry *ipam.Registry
 	fabric   *records.Fabric // nil: liqonet is not installed
 	peerings []records.Peering
 	begun    []string // names of peerings of which the cluster has objects
-	own      Own      // that the cluster has now
-	assumed  bool     // ranges that the fabric has are taken for those of now: discovery finds none
+	own      Own      // the present ranges of the cluster
+	assumed  bool     // the present ranges are those of the fabric, because discovery found none
 }
 
-// readState reads reservations before peerings: a connect writes them in that order, so that a peering which is
-// read has its reservations here too.
+// readState reads reservations before peerings: connect writes them in that order, so that the reservations of every
+// peering that is read are included.
 func readState(ctx context.Context, c *cluster.Cluster) (state, error) {
 	registry, err := inventory.Reservations(ctx, c)
 	if err != nil {
@@ -84,11 +83,11 @@ func readState(ctx context.Context, c *cluster.Cluster) (state, error) {
 	if err := group.Wait(); err != nil {
 		return state{}, err
 	}
-	a.own = Wanted(discovery, discover.Overrides{}, a.fabric)
+	a.own = Desired(discovery, discover.Overrides{}, a.fabric)
 	return a, nil
 }
 
-// used are the reservations that a peering's document relies on.
+// used returns the reservations on which a peering's record depends.
 func used(p records.Peering) []ipam.Reservation {
 	owner := ipam.Peering(p.Name)
 	all := make([]ipam.Reservation, 0, len(p.Peer.PodCIDRs)+2+len(p.Exposed))

@@ -9,7 +9,7 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// findings compares what is held with what is in use. It does no I/O and changes nothing.
+// findings compares reservations with the ranges in use. It does no I/O and changes nothing.
 func (a state) findings() []Finding {
 	found := slices.Concat(a.unused(), a.outdated())
 	found = append(found, a.absent(found)...)
@@ -17,7 +17,7 @@ func (a state) findings() []Finding {
 	return found
 }
 
-// unused finds what is held for peerings that do not use it.
+// unused returns the reservations for peerings that do not use them.
 func (a state) unused() []Finding {
 	peerings := make(map[string]records.Peering, len(a.peerings))
 	for _, p := range a.peerings {
@@ -46,13 +46,13 @@ func (a state) unused() []Finding {
 	return found
 }
 
-// keepsHost reports whether a reservation keeps others off a host that the peering exposes.
+// keepsHost reports whether a reservation protects the address of a host that the peering exposes.
 func keepsHost(p records.Peering, h ipam.Reservation) bool {
 	return h.Purpose == ipam.OutsideHost && p.ExposedAs(h.Range.Addr()) != records.Exposed{}
 }
 
-// outdated finds ranges that are held for the cluster itself and that it has no more. The fabric, which helpers
-// follow, is of them too: only an update changes both.
+// outdated returns the reservations for ranges of the cluster that it no longer has. The ranges in the fabric, which
+// helpers apply, are included: only an update changes both.
 func (a state) outdated() []Finding {
 	var found []Finding
 	if a.fabric == nil || a.assumed {
@@ -71,10 +71,10 @@ func (a state) outdated() []Finding {
 	return found
 }
 
-// updateHint is the command that reserves what is missing, and releases what the cluster has no more.
+// updateHint is the command that reserves missing ranges and releases outdated ones.
 const updateHint = "liqoctl network init --update"
 
-// absent finds what is in use and not held, once what others found to be unused is released.
+// absent returns the ranges that are in use and not reserved, assuming that the unused ones are released.
 func (a state) absent(unused []Finding) []Finding {
 	after, err := ipam.Restore(a.registry.Pools(), a.registry.List())
 	if err != nil {
@@ -82,12 +82,12 @@ func (a state) absent(unused []Finding) []Finding {
 	}
 	for _, f := range unused {
 		if f.Kind == Orphan || f.Kind == Leak {
-			// Nothing lies inside what peerings hold.
+			// Ranges of peerings contain no other reservations.
 			_ = after.ReleaseRange(f.Reservation.Owner, f.Reservation.Purpose, f.Reservation.Range)
 		}
 	}
 	var found []Finding
-	for _, want := range a.wanted() {
+	for _, want := range a.desired() {
 		if holds(a.registry, want) {
 			continue
 		}
@@ -107,13 +107,13 @@ func holds(r *ipam.Registry, want ipam.Reservation) bool {
 	})
 }
 
-// Unreserved are the reservations that a peering's record relies on, and that a registry does not have.
+// Unreserved returns the reservations on which a peering's record depends and which a registry lacks.
 func Unreserved(r *ipam.Registry, p records.Peering) []ipam.Reservation {
 	return slices.DeleteFunc(used(p), func(want ipam.Reservation) bool { return holds(r, want) })
 }
 
-// wanted are all reservations that should be there, ranges before the addresses inside them.
-func (a state) wanted() []ipam.Reservation {
+// desired returns all reservations that should exist, ranges before the addresses inside them.
+func (a state) desired() []ipam.Reservation {
 	if a.fabric == nil {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (a state) wanted() []ipam.Reservation {
 	return all
 }
 
-// overlapHint names the command that gives one of the two that want the same addresses others.
+// overlapHint returns the command that assigns other addresses to one of two conflicting owners.
 func overlapHint(want ipam.Reservation, err error) string {
 	parties := []ipam.Reservation{want}
 	if held, ok := inventory.ConflictOf(err); ok {
@@ -145,7 +145,7 @@ func overlapHint(want ipam.Reservation, err error) string {
 	return updateHint
 }
 
-// leakHint names the command that releases what a peering holds and does not use.
+// leakHint returns the command that releases a peering's unused reservation.
 func leakHint(h ipam.Reservation, peering string) string {
 	switch h.Purpose {
 	case ipam.ExposedHost:
@@ -156,7 +156,7 @@ func leakHint(h ipam.Reservation, peering string) string {
 	return "liqoctl network connect --update, for peering " + peering
 }
 
-// String is such as "orphan 10.71.0.0/16 (peering "b" pods): there is no peering "b"".
+// String returns a text such as "orphan 10.71.0.0/16 (peering "b" pods): there is no peering "b"".
 func (f Finding) String() string {
 	return fmt.Sprintf("%s %s (%s): %s", f.Kind, f.Reservation.Range, f.Reservation.Use(), f.Why)
 }

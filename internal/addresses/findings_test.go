@@ -12,9 +12,9 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// crowd is a cluster with so many peerings, at most 16,384, each of which holds four reservations. Every fourth has
-// no document, and every eighth, half of these, nothing else either. Every fourth other has lost an address.
-func crowd(tb testing.TB, peerings int) state {
+// manyPeerings returns a cluster with that many peerings, at most 16,384, each with four reservations. Of every four,
+// one has no record. Half of these, one in eight, have no objects at all. Another one of every four lacks an address.
+func manyPeerings(tb testing.TB, peerings int) state {
 	tb.Helper()
 	registry, err := ipam.New(ipam.DefaultPools()...)
 	if err != nil {
@@ -52,9 +52,9 @@ func crowd(tb testing.TB, peerings int) state {
 	return a
 }
 
-// TestCrowd checks the reservations of 2,000 peerings.
-func TestCrowd(t *testing.T) {
-	a := crowd(t, 2000)
+// TestManyPeerings checks the reservations of 2,000 peerings.
+func TestManyPeerings(t *testing.T) {
+	a := manyPeerings(t, 2000)
 	before := time.Now()
 	found := a.findings()
 	t.Logf("found in %s", time.Since(before))
@@ -69,7 +69,7 @@ func TestCrowd(t *testing.T) {
 func BenchmarkFindings(b *testing.B) {
 	for _, peerings := range []int{200, 2000} {
 		b.Run(fmt.Sprint(peerings), func(b *testing.B) {
-			a := crowd(b, peerings)
+			a := manyPeerings(b, peerings)
 			for b.Loop() {
 				a.findings()
 			}

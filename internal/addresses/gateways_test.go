@@ -12,8 +12,8 @@ import (
 	"liqonet.io/liqonet/ipam/store"
 )
 
-// TestGatewayAddresses: a gateway that stands keeps its address, whatever others come and go; what an interrupted run
-// has reserved is used; nothing is held for gateways that are gone.
+// TestGatewayAddresses: an existing gateway keeps its address when others are added and removed; reservations of an
+// interrupted run are used; removed gateways hold no reservations.
 func TestGatewayAddresses(t *testing.T) {
 	internal := netip.MustParsePrefix("10.80.0.0/24")
 	address := func(n int) netip.Addr { return cidr.Address(cidr.Number(internal.Addr()) + 128 + uint32(n)) }
@@ -24,10 +24,10 @@ func TestGatewayAddresses(t *testing.T) {
 		return all
 	}
 	tests := []struct {
-		name           string
-		held, standing []int
-		count          int
-		want           []int
+		name          string
+		held, current []int
+		count         int
+		want          []int
 	}{
 		{"the first one", nil, nil, 1, []int{2}},
 		{"several", nil, nil, 3, []int{2, 3, 5}},
@@ -53,7 +53,7 @@ func TestGatewayAddresses(t *testing.T) {
 			}
 			hold("other", addresses(1, 4))
 			hold("b", addresses(tt.held...))
-			g := Gateways{Peering: "b", Internal: internal, Count: tt.count, Standing: addresses(tt.standing...)}
+			g := Gateways{Peering: "b", Internal: internal, Count: tt.count, Current: addresses(tt.current...)}
 			all, err := g.Reserve(r)
 			if err != nil {
 				t.Fatal(err)
@@ -73,7 +73,7 @@ func TestGatewayAddresses(t *testing.T) {
 					t.Errorf("%s is released while the record names it", address(h))
 				}
 			}
-			g.Standing = got
+			g.Current = got
 			record := records.Peering{Name: "b"}
 			for _, a := range got {
 				record.Gateways = append(record.Gateways, records.LocalGateway{Address: a})

@@ -16,17 +16,17 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// Use are addresses outside a cluster's own ranges that the cluster, or somebody in it, uses: a peer that is reached by
-// them would take them away.
+// Use is a range outside a cluster's own ranges that the cluster, or a host in it, uses. If a peer were remapped to it,
+// these addresses would become unreachable.
 type Use struct {
 	Addresses netip.Prefix
 	By        string // such as "API server", "route of node a1"
 }
 
-// String is such as "10.12.3.0/24 (route of node a1)".
+// String returns a text such as "10.12.3.0/24 (route of node a1)".
 func (u Use) String() string { return fmt.Sprintf("%s (%s)", u.Addresses, u.By) }
 
-// Uses are sorted by range, each of which is there once.
+// Uses are sorted by range, without duplicates.
 type Uses []Use
 
 // Wide reports whether the range is too wide to be avoided.
@@ -49,7 +49,7 @@ func Outside(servers []netip.Addr, nodes []discover.Node, reported Uses, own []n
 	return slices.DeleteFunc(all, func(u Use) bool { return cidr.Within(u.Addresses, own) })
 }
 
-// Overlapping returns the first one that overlaps a range.
+// Overlapping returns the first use that overlaps a range.
 func (all Uses) Overlapping(p netip.Prefix) (Use, bool) {
 	i := slices.IndexFunc(all, func(u Use) bool { return u.Addresses.Overlaps(p) })
 	if i < 0 {
@@ -58,7 +58,7 @@ func (all Uses) Overlapping(p netip.Prefix) (Use, bool) {
 	return all[i], true
 }
 
-// prefer reserves the preferred range of a request, unless it is in use or held by another: acquire finds another then.
+// prefer reserves the preferred range of a request, unless it is in use or reserved: then acquire chooses another.
 func (all Uses) prefer(r *ipam.Registry, q ipam.Request) {
 	p := q.Preferred
 	if !p.IsValid() {
@@ -69,15 +69,16 @@ func (all Uses) prefer(r *ipam.Registry, q ipam.Request) {
 	}
 }
 
-// acquire returns a range for a request: the one that it holds, else the preferred one, else a free one that is far
-// from what is in use, or at least free of it.
+// acquire returns a range for a request: the one that its owner holds; else the preferred one; else a free one far from
+// addresses in use; else a free one without addresses in use.
 func (all Uses) acquire(r *ipam.Registry, q ipam.Request) (got ipam.Reservation, err error) {
 	all.prefer(r, q)
 	for _, around := range []bool{true, false} {
 		held := all.hold(r, around)
 		got, err = r.Acquire(q)
 		for _, h := range held {
-			// It is not kept: what is in use changes from day to day. Nothing lies inside it.
+			// These reservations are temporary, because the addresses in use change over time. They contain no other
+			// reservations.
 			_ = r.ReleaseRange(h.Owner, h.Purpose, h.Range)
 		}
 		if !errors.Is(err, ipam.ErrNoneFree) {
@@ -90,11 +91,11 @@ func (all Uses) acquire(r *ipam.Registry, q ipam.Request) (got ipam.Reservation,
 	return got, err
 }
 
-// neighbourhood is how far around addresses in use a range is chosen only if there is no other: networks are cut from
-// larger ones.
+// neighbourhood is the prefix length of the range around addresses in use that is avoided if possible: a network in use
+// is often a subnet of a larger one.
 const neighbourhood = 12
 
-// around are the ranges around the addresses, the largest first, and the addresses themselves.
+// around returns ranges around the addresses, the largest first, and the addresses themselves.
 func (u Use) around() []netip.Prefix {
 	var all []netip.Prefix
 	for bits := neighbourhood; bits < u.Addresses.Bits(); bits += 4 {
@@ -103,8 +104,8 @@ func (u Use) around() []netip.Prefix {
 	return append(all, u.Addresses)
 }
 
-// hold reserves the addresses in use, or the largest ranges around them that are free. Where they overlap what is held
-// for a peer already, that stays.
+// hold reserves the addresses in use, or the largest free ranges around them. It does not affect overlapping
+// reservations for a peer.
 func (all Uses) hold(r *ipam.Registry, around bool) (held []ipam.Reservation) {
 	for _, u := range all {
 		ranges := []netip.Prefix{u.Addresses}
@@ -125,16 +126,16 @@ func (all Uses) hold(r *ipam.Registry, around bool) (held []ipam.Reservation) {
 	return held
 }
 
-// checkWish refuses a range that the user wants and others use.
-func (all Uses) checkWish(purpose ipam.Purpose, wish netip.Prefix) error {
-	u, used := all.Overlapping(wish)
+// checkRequested rejects a range requested by the user that is in use.
+func (all Uses) checkRequested(purpose ipam.Purpose, requested netip.Prefix) error {
+	u, used := all.Overlapping(requested)
 	if !used {
 		return nil
 	}
-	return hint.With(fmt.Errorf("reserve %s as %s: %s is in use", wish, ipam.Reservation{Purpose: purpose}.Use(), u), "use another range")
+	return hint.With(fmt.Errorf("reserve %s as %s: %s is in use", requested, ipam.Reservation{Purpose: purpose}.Use(), u), "use another range")
 }
 
-// ReportedUses are the addresses that nodes use, as they report. unread says of which nodes not all are known.
+// ReportedUses returns the addresses in use that nodes report. unread lists the nodes whose uses are incomplete.
 func ReportedUses(nodes []records.Node) (all Uses, unread []string) {
 	for _, n := range nodes {
 		if n.Surroundings.More {

@@ -1,6 +1,6 @@
-// Package addresses decides which ranges a cluster uses for itself and for its peers, on a registry of its reservations
-// (package ipam): what is used around the cluster, what is chosen, what collides, and what a check of all of them
-// finds.
+// Package addresses chooses the ranges that a cluster uses for itself and for its peers, with a registry of
+// reservations (package ipam). It finds addresses in use around the cluster, conflicts, and problems with existing
+// reservations.
 package addresses
 
 import (
@@ -19,29 +19,29 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// Bounds of the internal and external CIDR's length: an overlay id is a 24-bit offset in the internal CIDR, and
-// half of it must hold the nodes.
+// Limits for the length of the internal and external CIDR: an overlay ID is a 24-bit offset in the internal CIDR, and
+// half of the CIDR must have room for the nodes.
 const (
 	WidestCIDR    = 8
 	NarrowestCIDR = 26
 )
 
-// Own are the ranges that a cluster has of itself, and those that the user wants.
+// Own has the ranges of a cluster and those that the user requests for it.
 type Own struct {
 	Pods, Services, Nodes, Reserved []netip.Prefix
-	External, Internal              netip.Prefix   // zero value: no wish
-	Pools                           []netip.Prefix // nil: those that the registry has
-	InUse                           Uses           // what its external and internal CIDR must not be chosen from
+	External, Internal              netip.Prefix   // zero value: not requested
+	Pools                           []netip.Prefix // nil: those of the registry
+	InUse                           Uses           // addresses that the external and internal CIDR must avoid
 }
 
-// facts are the reservations for what the cluster has. They are shared: in flat networks pods and nodes have
-// addresses of one range.
+// facts returns the reservations for ranges that the cluster has. They are shared: in flat networks, pods and nodes
+// have addresses in one range.
 func (o Own) facts() []ipam.Reservation {
 	return slices.Concat(
 		sharedBy(ipam.PodCIDR, o.Pods), sharedBy(ipam.ServiceCIDR, o.Services), sharedBy(ipam.NodeNetwork, o.Nodes))
 }
 
-// sharedBy are shared reservations of the cluster for one purpose.
+// sharedBy returns shared reservations of the cluster for one purpose.
 func sharedBy(purpose ipam.Purpose, ranges []netip.Prefix) []ipam.Reservation {
 	all := make([]ipam.Reservation, len(ranges))
 	for i, p := range ranges {
@@ -50,8 +50,8 @@ func sharedBy(purpose ipam.Purpose, ranges []netip.Prefix) []ipam.Reservation {
 	return all
 }
 
-// ReserveOwn brings a cluster's own ranges into its registry and returns its external and internal CIDR. Doing
-// it again changes nothing. Facts that are no longer true are released; what the user reserved stays.
+// ReserveOwn reserves a cluster's own ranges and returns its external and internal CIDR. It is idempotent. It releases
+// ranges that the cluster no longer has, and keeps those that the user reserved.
 func ReserveOwn(r *ipam.Registry, own Own) (external, internal netip.Prefix, err error) {
 	if own.Pools != nil {
 		if err := r.SetPools(own.Pools...); err != nil {
@@ -65,16 +65,16 @@ func ReserveOwn(r *ipam.Registry, own Own) (external, internal netip.Prefix, err
 			return external, internal, err
 		}
 	}
-	// What the user wants kept free may well be in use: it is shared, too.
+	// A range that the user excludes may be in use: it is shared, too.
 	for _, want := range append(own.facts(), sharedBy(ipam.Reserved, own.Reserved)...) {
 		if err := r.Reserve(want); err != nil {
 			return external, internal, err
 		}
 	}
 	bits := defaultInternal.Bits()
-	for _, wish := range []netip.Prefix{own.Internal, own.External} {
-		if wish.IsValid() {
-			bits = wish.Bits()
+	for _, requested := range []netip.Prefix{own.Internal, own.External} {
+		if requested.IsValid() {
+			bits = requested.Bits()
 		}
 	}
 	if external, err = own.chosenRange(r, ipam.ExternalCIDR, own.External, resized(defaultExternal, bits)); err != nil {
@@ -84,46 +84,46 @@ func ReserveOwn(r *ipam.Registry, own Own) (external, internal netip.Prefix, err
 	return external, internal, err
 }
 
-// chosenRange reserves the range that is wished for, exactly, or else the usual one or any that is free. A
-// cluster that has one keeps it.
-func (o Own) chosenRange(r *ipam.Registry, purpose ipam.Purpose, wish, usual netip.Prefix) (netip.Prefix, error) {
+// chosenRange reserves exactly the requested range, or else the default one or any free one. A cluster that has a range
+// keeps it.
+func (o Own) chosenRange(r *ipam.Registry, purpose ipam.Purpose, requested, usual netip.Prefix) (netip.Prefix, error) {
 	if held := r.Held(ipam.Cluster, purpose); len(held) > 0 {
-		if wish.IsValid() && held[0].Range != wish {
+		if requested.IsValid() && held[0].Range != requested {
 			return netip.Prefix{}, hint.With(
-				fmt.Errorf("reserve %s: the %s is already %s", wish, held[0].Use(), held[0].Range),
+				fmt.Errorf("reserve %s: the %s is already %s", requested, held[0].Use(), held[0].Range),
 				"it cannot change while liqonet is installed: liqoctl network reset")
 		}
 		return held[0].Range, nil
 	}
-	if wish.IsValid() {
-		if wish.Bits() < WidestCIDR || wish.Bits() > NarrowestCIDR {
-			return wish, &progress.InputError{Err: fmt.Errorf("reserve %s: the length must be /%d to /%d", wish, WidestCIDR, NarrowestCIDR)}
+	if requested.IsValid() {
+		if requested.Bits() < WidestCIDR || requested.Bits() > NarrowestCIDR {
+			return requested, &progress.InputError{Err: fmt.Errorf("reserve %s: the length must be /%d to /%d", requested, WidestCIDR, NarrowestCIDR)}
 		}
-		if err := o.InUse.checkWish(purpose, wish); err != nil {
-			return wish, err
+		if err := o.InUse.checkRequested(purpose, requested); err != nil {
+			return requested, err
 		}
-		err := r.Reserve(ipam.Reservation{Range: wish, Owner: ipam.Cluster, Purpose: purpose})
-		return wish, err
+		err := r.Reserve(ipam.Reservation{Range: requested, Owner: ipam.Cluster, Purpose: purpose})
+		return requested, err
 	}
 	got, err := o.InUse.acquire(r, ipam.Request{Owner: ipam.Cluster, Purpose: purpose, Preferred: usual})
 	return got.Range, err
 }
 
-// Remote are the ranges that a peer shows.
+// Remote has the ranges of a peer.
 type Remote struct {
 	Pods     []netip.Prefix
 	External netip.Prefix
-	Underlay []netip.Prefix // where its nodes are
-	InUse    Uses           // what it must not be reached by
+	Underlay []netip.Prefix // of its nodes
+	InUse    Uses           // addresses that the remapped ranges must avoid
 }
 
-// Assigned are what a cluster's registry gave to a peering.
+// Assigned has the ranges that a cluster's registry assigned to a peering.
 type Assigned struct {
 	Pods     []records.Mapping
 	External records.Mapping
 }
 
-// requests are those for all that a peer has.
+// requests returns the requests for all ranges of a peer.
 func (peer Remote) requests(owner ipam.Owner) []ipam.Request {
 	var all []ipam.Request
 	for _, p := range peer.Pods {
@@ -132,8 +132,8 @@ func (peer Remote) requests(owner ipam.Owner) []ipam.Request {
 	return append(all, ipam.Request{Owner: owner, Purpose: ipam.PeerExternal, Real: peer.External})
 }
 
-// ReservePeer finds ranges for all that a peer has: its real ones where they are free here, else others of the
-// same size. Doing it again changes nothing. Ranges that the peer no longer has are released.
+// ReservePeer assigns ranges to all ranges of a peer: the same ones if they are free in this cluster, else others of
+// the same size. It is idempotent. It releases ranges that the peer no longer has.
 func ReservePeer(r *ipam.Registry, peering string, peer Remote) (Assigned, error) {
 	owner := ipam.Peering(peering)
 	requests := peer.requests(owner)
@@ -141,7 +141,7 @@ func ReservePeer(r *ipam.Registry, peering string, peer Remote) (Assigned, error
 		return Assigned{}, err
 	}
 	keepClear(r, owner, peer)
-	// First all that are free, before the search for another could take one of them.
+	// Reserve all free ranges first, because the search for others could choose one of them.
 	for _, q := range requests {
 		peer.InUse.prefer(r, q)
 	}
@@ -157,7 +157,7 @@ func ReservePeer(r *ipam.Registry, peering string, peer Remote) (Assigned, error
 	return Assigned{Pods: mappings[:last], External: mappings[last]}, nil
 }
 
-// releaseGone releases what the peering holds for ranges that the peer has no more.
+// releaseGone releases the reservations for ranges that the peer no longer has.
 func releaseGone(r *ipam.Registry, owner ipam.Owner, requests []ipam.Request, underlay []netip.Prefix) error {
 	for _, h := range r.Held(owner, ipam.PeerPods, ipam.PeerExternal) {
 		stays := func(q ipam.Request) bool { return q.Purpose == h.Purpose && q.Real == h.Real }
@@ -171,20 +171,20 @@ func releaseGone(r *ipam.Registry, owner ipam.Owner, requests []ipam.Request, un
 	return releaseOthers(r, owner, ipam.PeerUnderlay, underlay)
 }
 
-// keepClear marks the networks of the peer's nodes, where its endpoints are, as not to be given to pods. Where
-// something has them already there is nothing to gain: a gateway's own packets never take a peering's routes.
-// That goes for flat networks too, whose nodes have addresses among the pods.
+// keepClear excludes the networks of the peer's nodes, which contain its endpoints, from the ranges for pods. It skips
+// networks that are already reserved, where this would not help: the packets of a gateway itself never use the routes
+// of a peering. Flat networks, whose nodes have addresses in the pod CIDR, are an example.
 func keepClear(r *ipam.Registry, owner ipam.Owner, peer Remote) {
 	for _, p := range peer.Underlay {
 		if cidr.Overlaps(p, append(slices.Clone(peer.Pods), peer.External)) {
 			continue
 		}
-		// The error can only be a conflict, see above.
+		// The only possible error is a conflict, see above.
 		_ = r.Reserve(ipam.Reservation{Range: p, Owner: owner, Purpose: ipam.PeerUnderlay, Shared: true})
 	}
 }
 
-// releaseOthers releases what an owner holds for a purpose except the ranges that stay.
+// releaseOthers releases an owner's reservations for a purpose, except the given ranges.
 func releaseOthers(r *ipam.Registry, owner ipam.Owner, purpose ipam.Purpose, stay []netip.Prefix) error {
 	for _, h := range r.Held(owner, purpose) {
 		if slices.Contains(stay, h.Range) {
@@ -197,17 +197,19 @@ func releaseOthers(r *ipam.Registry, owner ipam.Owner, purpose ipam.Purpose, sta
 	return nil
 }
 
-// Restore reserves again what the fabric and the peerings use: an older registry, as of a manifest, may have taken the
-// place of the one in which it was reserved. What others hold by now stays theirs: Check tells.
+// Restore reserves the ranges that the fabric and the peerings use again: an older registry, for example from a
+// manifest, may have replaced the one with these reservations. It does not change reservations of other owners; Check
+// reports the conflict.
 func Restore(r *ipam.Registry, f *records.Fabric, peerings []records.Peering) {
-	own := Wanted(discover.Discovery{}, discover.Overrides{}, f)
-	for _, used := range (state{fabric: f, peerings: peerings, own: own}).wanted() {
+	own := Desired(discover.Discovery{}, discover.Overrides{}, f)
+	for _, used := range (state{fabric: f, peerings: peerings, own: own}).desired() {
 		_ = r.Reserve(used)
 	}
 }
 
-// Add is inventory.UpdateReservations for changes that take what is free. Peerings are read after the registry: one
-// that is read, and removed meanwhile, releases what it holds later than that, which makes the update begin anew.
+// Add is inventory.UpdateReservations for changes that reserve free ranges. It reads peerings after the registry. If a
+// peering that was read is removed in the meantime, its ranges are released after that, and the update is retried
+// because of the conflict.
 func Add(ctx context.Context, c *cluster.Cluster, f *records.Fabric, change func(*ipam.Registry) error) error {
 	return inventory.UpdateReservations(ctx, c, func(r *ipam.Registry) error {
 		peerings, err := inventory.Peerings(ctx, c)
@@ -219,25 +221,25 @@ func Add(ctx context.Context, c *cluster.Cluster, f *records.Fabric, change func
 	})
 }
 
-// resized is the range of another length at the same place.
+// resized returns the range with another length at the same place.
 func resized(p netip.Prefix, bits int) netip.Prefix { return netip.PrefixFrom(p.Addr(), bits).Masked() }
 
-// UpperHalf is the half of an internal CIDR in which gateways have their addresses; the nodes have the lower.
+// UpperHalf returns the half of an internal CIDR from which gateways get addresses; nodes use the lower half.
 func UpperHalf(p netip.Prefix) netip.Prefix {
 	_, upper := cidr.Halves(p)
 	return upper
 }
 
-// Wanted merges what was discovered with what the cluster's fabric says already: a recorded range that
+// Desired merges what was discovered with what the cluster's fabric says already: a recorded range that
 // covers everything seen stays, so that nodes which come and go change nothing. What the user told is taken as it is.
-func Wanted(d discover.Discovery, o discover.Overrides, fabric *records.Fabric) Own {
+func Desired(d discover.Discovery, o discover.Overrides, fabric *records.Fabric) Own {
 	own := Own{Pods: d.PodCIDRs.Prefixes, Services: d.ServiceCIDRs.Prefixes, Nodes: d.NodeNetworks.Prefixes}
 	if fabric == nil {
 		return own
 	}
-	keep := func(seen *[]netip.Prefix, told, recorded []netip.Prefix) {
+	keep := func(seen *[]netip.Prefix, override, recorded []netip.Prefix) {
 		outside := func(p netip.Prefix) bool { return !cidr.Within(p, recorded) }
-		if told == nil && !slices.ContainsFunc(*seen, outside) {
+		if override == nil && !slices.ContainsFunc(*seen, outside) {
 			*seen = recorded
 		}
 	}
@@ -247,7 +249,7 @@ func Wanted(d discover.Discovery, o discover.Overrides, fabric *records.Fabric) 
 	return own
 }
 
-// Ranges that a cluster uses where neither the user nor an earlier run chose others.
+// Default ranges of a cluster, if neither the user nor an earlier run chose others.
 var (
 	defaultExternal = netip.MustParsePrefix("10.70.0.0/16")
 	defaultInternal = netip.MustParsePrefix("10.80.0.0/16")

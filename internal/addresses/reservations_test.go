@@ -44,9 +44,9 @@ func TestReserveOwn(t *testing.T) {
 		{"usual", Own{Pods: ranges("10.244.0.0/16"), Services: ranges("10.96.0.0/12")}, "10.70.0.0/16", "10.80.0.0/16", ""},
 		{"pods everywhere in 10/8", Own{Pods: ranges("10.0.0.0/8")}, "192.168.0.0/16", "172.16.0.0/16", ""},
 		{"nodes and pods in one network", Own{Pods: ranges("10.0.0.0/16"), Nodes: ranges("10.0.1.0/24")}, "10.70.0.0/16", "10.80.0.0/16", ""},
-		{"wishes", Own{External: netip.MustParsePrefix("10.9.0.0/20"), Internal: netip.MustParsePrefix("10.9.16.0/20")}, "10.9.0.0/20", "10.9.16.0/20", ""},
-		{"one wish decides both lengths", Own{Internal: netip.MustParsePrefix("10.9.16.0/20")}, "10.70.0.0/20", "10.9.16.0/20", ""},
-		{"a wish that is taken", Own{Pods: ranges("10.9.0.0/16"), External: netip.MustParsePrefix("10.9.0.0/20")}, "", "", "conflict with pod CIDR"},
+		{"requested ranges", Own{External: netip.MustParsePrefix("10.9.0.0/20"), Internal: netip.MustParsePrefix("10.9.16.0/20")}, "10.9.0.0/20", "10.9.16.0/20", ""},
+		{"one requested range decides both lengths", Own{Internal: netip.MustParsePrefix("10.9.16.0/20")}, "10.70.0.0/20", "10.9.16.0/20", ""},
+		{"a requested range in conflict", Own{Pods: ranges("10.9.0.0/16"), External: netip.MustParsePrefix("10.9.0.0/20")}, "", "", "conflict with pod CIDR"},
 		{"no room for nodes", Own{Internal: netip.MustParsePrefix("10.9.0.0/27"), External: netip.MustParsePrefix("10.8.0.0/27")}, "", "", "the length must be"},
 	}
 	for _, tt := range tests {
@@ -131,14 +131,14 @@ func TestReservePeer(t *testing.T) {
 	}
 }
 
-func TestEveryGatewayHasItsOwnAddressAndOverlay(t *testing.T) {
+func TestGatewaysHaveUniqueAddressesAndOverlays(t *testing.T) {
 	r := newRegistry(t)
 	_, internal, err := ReserveOwn(r, Own{Internal: netip.MustParsePrefix("10.80.0.0/24"), External: netip.MustParsePrefix("10.70.0.0/24")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := make(map[uint32]bool)
-	for i := range 126 { // 128 in the upper half, but for its first and last
+	for i := range 126 { // 128 in the upper half, except its first and last
 		name := "p" + strings.Repeat("x", i%30) + string(rune('a'+i/30))
 		all, err := Gateways{Peering: name, Internal: internal, Count: 1}.Reserve(r)
 		if err != nil {
@@ -156,8 +156,8 @@ func TestEveryGatewayHasItsOwnAddressAndOverlay(t *testing.T) {
 	}
 }
 
-// Whatever the ranges of two clusters: what one sees of the other overlaps nothing of its own, and a change of
-// the peer's ranges leaves nothing behind.
+// TestReservationsProperty: for random ranges of two clusters, the remapped ranges of the peer overlap none of the
+// cluster's own, and changes of the peer's ranges leave no reservations behind.
 func TestReservationsProperty(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	some := func() []netip.Prefix {
@@ -205,14 +205,14 @@ func TestWantedRangesKeepWhatCoversAll(t *testing.T) {
 		NodeNetworks: discover.Ranges{Prefixes: ranges("172.31.1.0/24", "172.31.5.0/24")},
 	}
 	fabric := &records.Fabric{PodCIDRs: ranges("10.244.0.0/16"), ServiceCIDRs: ranges("10.96.0.0/16"), NodeNetworks: ranges("172.31.1.0/24")}
-	got := Wanted(discovery, discover.Overrides{}, fabric)
+	got := Desired(discovery, discover.Overrides{}, fabric)
 	if diff := cmp.Diff(fabric.PodCIDRs, got.Pods, comparePrefixes()...); diff != "" {
 		t.Errorf("pods:\n%s", diff)
 	}
 	if diff := cmp.Diff(discovery.NodeNetworks.Prefixes, got.Nodes, comparePrefixes()...); diff != "" {
 		t.Errorf("nodes:\n%s", diff)
 	}
-	told := Wanted(discovery, discover.Overrides{PodCIDRs: ranges("10.244.1.0/24")}, fabric)
+	told := Desired(discovery, discover.Overrides{PodCIDRs: ranges("10.244.1.0/24")}, fabric)
 	if diff := cmp.Diff(discovery.PodCIDRs.Prefixes, told.Pods, comparePrefixes()...); diff != "" {
 		t.Errorf("what the user told is not taken:\n%s", diff)
 	}

@@ -71,7 +71,7 @@ func (c *Cluster) leave(ctx context.Context, t target) (missing string, err erro
 	uid, policy := t.live.GetUID(), metav1.DeletePropagationBackground
 	err = t.resource.Delete(ctx, t.Name, metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid}})
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // gone, or another one by now
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // gone, or recreated
 		return "", nil
 	case err != nil:
 		return "", fmt.Errorf("delete %s in cluster %q without its pods on lost nodes: %w", t.operand(), c.Context, err)

@@ -132,7 +132,7 @@ func (s *Session) Read(to []byte) (int, error) {
 			return 0, err
 		case opcode == frameClose:
 			return 0, io.EOF
-		case len(message) == 0: // the server begins with an empty one on every channel
+		case len(message) == 0: // the server first sends an empty message on every channel
 		case message[0] == execOut:
 			s.rest = message[1:]
 		case message[0] == execErr:

@@ -4,7 +4,7 @@
 // Package netops builds on Linux only, and so do the states. liqoctl for other systems shows no changes of kernels.
 package datapath
 
-// Change is what changes in the kernel of a node, or of the gateway of a peering.
+// Change describes the changes in the kernel of a node or of a peering's gateway.
 type Change struct {
 	Node    string   `json:"node,omitempty"`
 	Gateway string   `json:"gateway,omitempty"` // a records.GatewayID as text

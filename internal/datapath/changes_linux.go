@@ -8,8 +8,8 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// Changes returns what changes in kernels when the records change. Nodes and gateways that have not reported are left
-// out.
+// Changes returns the changes in kernels that follow from a change of the records. It omits nodes and gateways that
+// have not reported.
 func Changes(before, after records.Set) []Change {
 	var all []Change
 	note := func(c Change, have, want netops.State) {
@@ -37,7 +37,8 @@ func nodeOf(r records.Set, n records.Node) Node {
 	return Node{Name: n.Name, Fabric: r.Fabric, Peerings: r.Peerings, Gateways: r.Gateways, Pods: PodsOf(n), Internal: n.Internal}
 }
 
-// gatewayOf is the state of a gateway; false where it is not there, as its kernel's state goes with it.
+// gatewayOf returns the state of a gateway; false if it does not exist, because its kernel state is removed with its
+// pod.
 func gatewayOf(r records.Set, id records.GatewayID) (netops.State, bool) {
 	i := slices.IndexFunc(r.Peerings, func(p records.Peering) bool { return p.Name == id.Peering && id.Number <= len(p.Gateways) })
 	if i < 0 || r.Fabric == nil || !r.Gateways[id].PodIP.IsValid() {

@@ -11,17 +11,17 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// Gateway is what the state of the kernel in a gateway's namespace follows from.
+// Gateway has the inputs for the kernel state in a gateway's network namespace.
 type Gateway struct {
 	Fabric  records.Fabric
 	Peering records.Peering
 	Number  int            // of the gateway, from 1
-	Nodes   []records.Node // as they report; of those that claim the same, the first counts
+	Nodes   []records.Node // as reported; for claims in conflict, the first applies
 	Pod     netip.Addr     // of the gateway
-	Unused  map[int]bool   // tunnels, by number, that packets do not take; where all are, they take all
+	Unused  map[int]bool   // tunnels, by number, to avoid; if all are unused, all are used
 }
 
-// State is the state of the kernel in the gateway's namespace.
+// State returns the desired kernel state in the gateway's network namespace.
 func (g Gateway) State() netops.State {
 	p := g.Peering
 	own := p.Gateways[g.Number-1]
@@ -46,15 +46,15 @@ func (g Gateway) State() netops.State {
 	for _, n := range g.Nodes {
 		source, ok := n.OverlaySources[records.GatewayID{Peering: p.Name, Number: g.Number}]
 		if !ok || !cidr.Lower(g.Fabric.InternalCIDR).Contains(n.Internal) {
-			continue // not yet on its way to this gateway
+			continue // does not send to this gateway yet
 		}
 		c.Nodes = append(c.Nodes, netops.GatewayNode{Internal: n.Internal, Source: source, Pods: within(PodsOf(n), g.Fabric.PodCIDRs)})
 	}
 	return netops.GatewayState(c)
 }
 
-// Exposed are the hosts that the peer may reach. One that has come to be inside the cluster's own ranges, or that
-// would have an address of a node, is left out.
+// Exposed returns the hosts that the peer may reach. It omits a host that is within the cluster's own ranges by now, or
+// whose address would be that of a node.
 func (g Gateway) Exposed() []records.Exposed {
 	f := g.Fabric
 	own := slices.Concat(f.PodCIDRs, f.ServiceCIDRs, []netip.Prefix{f.ExternalCIDR, f.InternalCIDR})
@@ -67,13 +67,13 @@ func (g Gateway) Exposed() []records.Exposed {
 	return all
 }
 
-// within keeps the ranges that lie inside one of the cluster's pod CIDRs: a node cannot claim others.
+// within returns the ranges that are inside one of the cluster's pod CIDRs: a node cannot claim others.
 func within(in, cidrs []netip.Prefix) []netip.Prefix {
 	return slices.DeleteFunc(in, func(p netip.Prefix) bool { return !cidr.Within(p, cidrs) })
 }
 
-// ListenPort is the server's port. A client takes any, another one after each renewal: a translation on the way
-// that went stale is left behind so.
+// ListenPort returns the server's port. A client uses any free port (0), a different one after each renewal, so that
+// stale NAT state on the path is not reused.
 func ListenPort(role records.Role, t records.Tunnel) uint16 {
 	if role == records.Client {
 		return 0

@@ -11,23 +11,24 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// overlayOverhead is what the overlay adds to an inner packet: IP 20, UDP 8, VXLAN or Geneve 8, Ethernet 14.
+// overlayOverhead is the overhead of the overlay for an inner packet, in bytes: IP 20, UDP 8, VXLAN or Geneve 8,
+// Ethernet 14.
 const overlayOverhead = 50
 
-// Node is what the state of a node's kernel follows from.
+// Node has the inputs for the kernel state of a node.
 type Node struct {
 	Name     string                                // of the Node
-	Fabric   *records.Fabric                       // nil: none, so that no peering is served
-	Peerings []records.Peering                     // that are served; sorted by name
-	Gateways map[records.GatewayID]records.Gateway // those of which it is known where they are
-	// That packets do not take; where all of a peering are, they take all.
+	Fabric   *records.Fabric                       // nil: not installed, so no peering is applied
+	Peerings []records.Peering                     // to apply; sorted by name
+	Gateways map[records.GatewayID]records.Gateway // those whose location is known
+	// Gateways to avoid; if all of a peering are unused, all are used.
 	Unused   map[records.GatewayID]bool
 	Pods     []netip.Prefix // of the node's pods
-	HeldBack []netip.Prefix // ranges of peers that are guarded and no more
+	HeldBack []netip.Prefix // ranges of peers that are only guarded
 	Internal netip.Addr
 }
 
-// State is the state of the node's kernel. Where no peering is served it is the guard of what is held back.
+// State returns the desired state of the node's kernel. Without peerings it is the guard of HeldBack.
 func (n Node) State() netops.State {
 	if n.Fabric == nil || len(n.Peerings) == 0 {
 		return netops.GuardState(n.HeldBack)
@@ -56,10 +57,10 @@ func (n Node) State() netops.State {
 	return netops.NodeState(c)
 }
 
-// endpoints are where a gateway hears its peer, and those of its record that are addresses: it tries them in turn.
-// Those that are names are left to the gateway.
-func endpoints(heard []netip.Addr, tunnels []records.Tunnel) []netip.Addr {
-	all := slices.Clone(heard)
+// endpoints returns the addresses from which the peer's gateways send, and those of the record's endpoints that are
+// addresses: a gateway tries them in turn. Only the gateway resolves names.
+func endpoints(observed []netip.Addr, tunnels []records.Tunnel) []netip.Addr {
+	all := slices.Clone(observed)
 	for _, t := range tunnels {
 		for _, e := range t.Endpoints {
 			if a, err := netip.ParseAddrPort(e); err == nil {
@@ -74,7 +75,7 @@ func overlayConfig(f records.Fabric) netops.OverlayConfig {
 	return netops.OverlayConfig{Kind: netops.LinkKind(f.Overlay.Kind), Port: f.Overlay.Port, MTU: f.MTU - overlayOverhead}
 }
 
-// PodsOf are the ranges and addresses of the pods that a node reports.
+// PodsOf returns the ranges and addresses of a node's pods, as reported.
 func PodsOf(n records.Node) []netip.Prefix {
 	all := slices.Clone(n.PodCIDRs)
 	for _, a := range n.Pods {

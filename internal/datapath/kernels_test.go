@@ -37,7 +37,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// connected are the records of a cluster of two nodes with one peering.
+// connected returns the records of a cluster with two nodes and one peering.
 func connected() records.Set {
 	prefix := netip.MustParsePrefix
 	mapped := func(real, seen string) records.Mapping {

@@ -1,7 +1,7 @@
-// Package health decides the state of a peering. It is the only place with thresholds: gateways use it to decide
-// which reports cannot wait, `network status` to judge them, so that both cross a threshold at the same moment.
+// Package health determines the state of a peering. It is the only place with thresholds: gateways use it to decide
+// which reports to send immediately, `network status` to evaluate them, so that both apply the same thresholds.
 //
-// It is pure: records in, a state with its reason out. It knows neither Kubernetes nor the kernel.
+// It is pure: it maps records to a state and a reason. It depends neither on Kubernetes nor on the kernel.
 package health
 
 import (
@@ -18,31 +18,32 @@ type State string
 
 // The states.
 const (
-	Healthy    State = "healthy"    // packets cross both ways, from every node
-	Degraded   State = "degraded"   // some do
+	Healthy    State = "healthy"    // packets cross in both directions, from every node
+	Degraded   State = "degraded"   // packets of some nodes cross
 	Connecting State = "connecting" // the peer's gateway has never answered
 	Down       State = "down"       // no packets cross
-	Unknown    State = "unknown"    // nothing recent is known
+	Unknown    State = "unknown"    // no recent information
 )
 
-// States are all of them.
+// States returns all states.
 func States() []State { return []State{Healthy, Degraded, Connecting, Down, Unknown} }
 
-// How long something seen counts. Each is longer than what one lost packet costs, and with the half second in which a
-// gateway looks, and the time to write, shorter than the five seconds within which a fault is shown.
+// How long an observation is valid. Each duration is longer than the effect of one lost packet. With the half second
+// between a gateway's checks and the time to write a report, it is shorter than the five seconds within which status
+// must show a fault.
 const (
-	EchoSilence = 3 * time.Second // of the peer's gateway, which is asked five times a second on average, at least
+	EchoSilence = 3 * time.Second // of the peer's gateway, which gets at least five echoes a second on average
 	NodeSilence = 4 * time.Second // of a node, which sends an echo a second
-	// GatewaySilence is that of a gateway, to which its nodes send those echoes.
+	// GatewaySilence applies to a gateway, to which its nodes send those echoes.
 	GatewaySilence = 2500 * time.Millisecond
-	ProofSilence   = 4 * time.Second // of the peer's nodes, one of which a node asks every two seconds
-	// handshakeLife is WireGuard's REJECT_AFTER_TIME: keys of that age carry no packet any more.
+	ProofSilence   = 4 * time.Second // of the peer's nodes; a node probes one of them every two seconds
+	// handshakeLife is WireGuard's REJECT_AFTER_TIME: older keys carry no packets.
 	handshakeLife = 180 * time.Second
 )
 
-// Loss is measured over LossSpan. It counts from MuchLoss on, which is what users feel, and if LossLeast echoes are
-// missing: one says nothing. It is over when nothing was lost for LossClean: at fifty echoes a second, and two in a
-// hundred lost, such a pause comes by chance once in a minute.
+// Loss is measured over LossSpan. It is reported from MuchLoss on, which users notice, and if at least LossLeast echoes
+// are missing, because one is not significant. It ends after LossClean without loss. At fifty echoes a second and a
+// loss of two percent, such a pause occurs by chance once a minute.
 const (
 	MuchLoss  = 0.02
 	LossSpan  = 10 * time.Second
@@ -50,16 +51,16 @@ const (
 	LossLeast = 2
 )
 
-// A gateway reports every ReportEvery, and at once what passes a threshold. Where no other machine would report its
-// end, it reports every LoneReportEvery.
+// A gateway reports every ReportEvery, and immediately if a threshold is crossed. If no other machine would report its
+// failure, it reports every LoneReportEvery.
 const (
 	ReportEvery     = 10 * time.Second
 	LoneReportEvery = 2 * time.Second
-	// reportDelay is what a report may take to be written and read.
+	// reportDelay is the time in which a report is written and read.
 	reportDelay = 2500 * time.Millisecond
 )
 
-// Every is how often a gateway reports; watched says that it has witnesses on other machines.
+// Every returns the report interval of a gateway; watched is set if it has witnesses on other machines.
 func Every(watched bool) time.Duration {
 	if watched {
 		return ReportEvery
@@ -67,8 +68,8 @@ func Every(watched bool) time.Duration {
 	return LoneReportEvery
 }
 
-// Life is how long a report counts after which the next one comes in that time at the latest. What no gateway would
-// state is ReportEvery: the statement outlives the gateway, and must not make it look alive.
+// Life returns how long a report is valid if the next one is due after that interval. An interval that no gateway would
+// announce is replaced with ReportEvery: the announcement outlives the gateway, and must not make it appear alive.
 func Life(every time.Duration) time.Duration {
 	if every <= 0 || every > ReportEvery {
 		every = ReportEvery
@@ -76,37 +77,38 @@ func Life(every time.Duration) time.Duration {
 	return every + reportDelay
 }
 
-// Late reports whether the report after one of that age is missing. Of one that is as far in the future nobody knows.
+// Late reports whether the report that follows one of that age is overdue. A report that is equally far in the future,
+// by its clock, is treated the same, because its age is unknown.
 func Late(age, every time.Duration) bool { return age.Abs() >= Life(every) }
 
-// Observation is what is known of a gateway of a peering.
+// Observation has all inputs about a gateway of a peering.
 type Observation struct {
-	// Status is what the gateway reports; nil: it never has.
+	// Status is the gateway's report; nil: none yet.
 	Status *records.Status
-	// Age is that of the report, negative for one of the future. It counts from when the report was seen to be written,
-	// if it was, whatever the clocks.
+	// Age is the age of the report, negative for a time in the future. If the writing of the report was observed, it is
+	// measured from that moment, independent of clocks.
 	Age time.Duration
-	// Every is how long after the report the next one comes at the latest; zero: ReportEvery.
+	// Every is the time after the report at which the next one is due; zero: ReportEvery.
 	Every time.Duration
-	// Witnesses are what nodes report of the gateway, by the node's name: "" where its path works, else the fault.
+	// Witnesses are the nodes' reports about the gateway, by the node's name: "" if the path works, else the fault.
 	Witnesses map[string]string
 	// GatewayNode is the node on which the gateway runs; "": not known.
 	GatewayNode string
 	// Nodes are the names of the nodes that should take part: Ready, and able to run a helper.
 	Nodes []string
-	// Problem is why the gateway's pod does not run; "": none is known.
+	// Problem is the reason why the gateway's pod does not run; "": none known.
 	Problem string
-	MTU     int // bytes, of the largest packet that is to cross; 0: not judged
+	MTU     int // bytes, of the largest packet that must cross; 0: not checked
 }
 
-// JudgeAll returns the state of one side of a peering by those of its gateways, each of which carries packets of all
-// nodes. altered are objects that are not as they should be, each with how.
+// JudgeAll returns the state of a peering in one cluster from its gateways, each of which carries packets of all nodes.
+// altered lists objects that differ from the desired state, with the difference.
 func JudgeAll(gateways []Observation, altered []string) (State, string) {
 	states, reasons := make([]State, len(gateways)), make([]string, len(gateways))
 	for i, o := range gateways {
 		states[i], reasons[i] = Judge(o)
 	}
-	state := together(states)
+	state := combine(states)
 	if len(slices.Compact(slices.Clone(reasons))) == 1 {
 		return withAltered(state, reasons[0], altered)
 	}
@@ -118,8 +120,8 @@ func JudgeAll(gateways []Observation, altered []string) (State, string) {
 	return withAltered(state, joined(reasons...), altered)
 }
 
-// together is the state of several gateways: degraded while one carries packets.
-func together(states []State) State {
+// combine returns the state of several gateways: degraded as long as one carries packets.
+func combine(states []State) State {
 	first := states[0]
 	if !slices.ContainsFunc(states, func(s State) bool { return s != first }) {
 		return first
@@ -135,20 +137,20 @@ func together(states []State) State {
 	return Connecting
 }
 
-// withAltered adds objects that are not as they should be.
+// withAltered adds objects that differ from the desired state.
 func withAltered(state State, reason string, objects []string) (State, string) {
 	if len(objects) == 0 {
 		return state, reason
 	}
 	altered := strings.Join(objects, "; ")
-	if state == Healthy { // packets still cross, but a restart may end that
+	if state == Healthy { // packets still cross, but a restart may stop them
 		return Degraded, altered
 	}
 	return state, altered + "; " + reason
 }
 
-// Judge returns the state of a gateway and, unless it is healthy, the reason. All ages but the report's own are
-// relative to the report, so that clocks which differ do not matter.
+// Judge returns the state of a gateway and, unless it is healthy, the reason. All ages except the report's own are
+// relative to the report's time, so that they do not depend on synchronized clocks.
 func Judge(o Observation) (State, string) {
 	s := o.Status
 	if s == nil {
@@ -183,11 +185,12 @@ func Judge(o Observation) (State, string) {
 	return worst, reason
 }
 
-// witnessed is what the witnesses see: Down where all of them miss the gateway, or what is behind it. A node whose
-// echoes, or whose answers of the peer, the gateway itself misses is none: its path is the gateway's to report. The
-// gateway's own node is one only where there is no other: when it is lost, what it reported last says that all is well.
+// witnessed returns the state according to the witnesses: Down if all of them miss the gateway, or the peer behind it.
+// A node from which the gateway misses echoes or answers of the peer is not a witness, because the gateway reports that
+// path itself. The gateway's own node is a witness only if there is no other: if it is lost, its last report is that
+// the path works.
 func witnessed(o Observation) (State, string) {
-	var others, own []string // what each reports, "" where its path works
+	var others, own []string // the report of each, "" if its path works
 	for _, name := range o.Nodes {
 		fault, ok := o.Witnesses[name]
 		if n, _ := Node(o.Status, name); !ok || !echoes(o.Status, n) || !proven(o.Status, n) {
@@ -219,7 +222,7 @@ func joined(reasons ...string) string {
 	return strings.Join(slices.DeleteFunc(reasons, func(r string) bool { return r == "" }), "; ")
 }
 
-// round is an age as people say it.
+// round rounds an age for display.
 func round(d time.Duration) time.Duration {
 	if d < time.Minute {
 		return d.Round(time.Second)

@@ -13,7 +13,7 @@ var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) time.Time { return noon.Add(-d) }
 
-// healthyStatus is a report of noon with two nodes.
+// healthyStatus returns a report of 12:00 with two nodes.
 func healthyStatus() *records.Status {
 	node := func(name string) records.NodeStatus {
 		return records.NodeStatus{Name: name, LastEcho: ago(time.Second), LastProof: ago(2 * time.Second)}
@@ -33,11 +33,11 @@ func TestJudge(t *testing.T) {
 		want   State
 		reason string
 	}{
-		{"all is well", func(*Observation) {}, Healthy, ""},
+		{"no fault", func(*Observation) {}, Healthy, ""},
 		{"report at the limit", func(o *Observation) { o.Age = ReportEvery + reportDelay - 1 }, Healthy, ""},
 		{"clock a little ahead of ours", func(o *Observation) { o.Age = -ReportEvery }, Healthy, ""},
 		{"clock far ahead of ours, and no other report seen", func(o *Observation) { o.Age = -time.Hour }, Unknown, "from 1h0m0s in the future"},
-		{"a node of no concern", func(o *Observation) { o.Nodes = []string{"n1"}; o.Status.Nodes[1].LastProof = time.Time{} }, Healthy, ""},
+		{"a node that does not take part", func(o *Observation) { o.Nodes = []string{"n1"}; o.Status.Nodes[1].LastProof = time.Time{} }, Healthy, ""},
 		{"never reported", func(o *Observation) { o.Status = nil }, Connecting, "has not reported"},
 		{"cannot start", func(o *Observation) { o.Status, o.Problem = nil, "no image" }, Down, "no image"},
 		{"late report of a gateway without witnesses", func(o *Observation) { o.Every, o.Age = LoneReportEvery, LoneReportEvery+reportDelay }, Unknown, "5s old"},
@@ -60,7 +60,7 @@ func TestJudge(t *testing.T) {
 		{"half lost", func(o *Observation) { o.Status.Loss = 0.48 }, Degraded, "48 % of the echoes"},
 		{"two in a hundred lost", func(o *Observation) { o.Status.Loss = 0.02 }, Degraded, "2.0 % of the echoes"},
 		{"less lost", func(o *Observation) { o.Status.Loss = 0.019 }, Healthy, ""},
-		{"a failure of the gateway's", func(o *Observation) { o.Status.Failed = []string{"nft: busy"} }, Degraded, "nft: busy"},
+		{"a failure of the gateway", func(o *Observation) { o.Status.Failed = []string{"nft: busy"} }, Degraded, "nft: busy"},
 		{"loss and a node without proof", func(o *Observation) {
 			o.Status.Loss, o.Status.Nodes[1].LastProof = 0.48, time.Time{}
 		}, Degraded, "node n2; 48 %"},
@@ -75,13 +75,13 @@ func TestJudge(t *testing.T) {
 		{"paths that just carry it", func(o *Observation) { o.MTU, o.Status.Path.MTU, o.Status.Nodes[0].Path.MTU = 1420, 1480, 1470 }, Healthy, ""},
 		{"a narrow path between gateways", func(o *Observation) { o.MTU, o.Status.Path.MTU = 1420, 1479 }, Degraded, "between the gateways carries 1479, which is enough for 1399"},
 		{"a narrow path of a node", func(o *Observation) { o.MTU, o.Status.Nodes[1].Path.MTU = 1420, 1469 }, Degraded, "node n2 to the gateway 1469, enough for 1419"},
-		{"a narrow path of no concern", func(o *Observation) { o.Nodes, o.MTU, o.Status.Nodes[1].Path.MTU = []string{"n1"}, 1420, 1400 }, Healthy, ""},
+		{"a narrow path of a node that does not take part", func(o *Observation) { o.Nodes, o.MTU, o.Status.Nodes[1].Path.MTU = []string{"n1"}, 1420, 1400 }, Healthy, ""},
 		{"a narrow path on which packets are lost", func(o *Observation) {
 			o.MTU, o.Status.Path.MTU = 1420, 1400
 			o.Status.Nodes[0].LastProof, o.Status.Nodes[1].LastProof = time.Time{}, time.Time{}
 		}, Down, "do not fit"},
 
-		{"witnesses are content", func(o *Observation) { o.Witnesses = map[string]string{"n1": "", "n2": ""} }, Healthy, ""},
+		{"witnesses report no fault", func(o *Observation) { o.Witnesses = map[string]string{"n1": "", "n2": ""} }, Healthy, ""},
 		{"all witnesses miss the gateway", func(o *Observation) {
 			o.Witnesses = map[string]string{"n2": "no answer from the gateway"}
 		}, Down, "node n2 reports: no answer from the gateway"},
@@ -110,7 +110,7 @@ func TestJudge(t *testing.T) {
 		{"the gateway's own node is the only one", func(o *Observation) {
 			o.GatewayNode, o.Witnesses = "n1", map[string]string{"n1": "no answer from the gateway"}
 		}, Down, "node n1 reports"},
-		{"an old report, and witnesses are content", func(o *Observation) {
+		{"an old report, and witnesses report no fault", func(o *Observation) {
 			o.Age, o.Witnesses = time.Minute, map[string]string{"n1": ""}
 		}, Unknown, "1m0s old"},
 	}
@@ -126,7 +126,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestSame: what changes the judgment is worth a report at once, counters and ages are not.
+// TestSame: changes of the state lead to an immediate report, changes of counters and ages do not.
 func TestSame(t *testing.T) {
 	tests := map[string]struct {
 		edit func(*records.Status)
@@ -147,11 +147,11 @@ func TestSame(t *testing.T) {
 		"host exposed": {func(s *records.Status) {
 			s.Exposed = []records.Exposed{{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1")}}
 		}, false},
-		"node falls silent":      {func(s *records.Status) { s.Nodes[0].LastEcho = ago(NodeSilence) }, false},
-		"node's proof is old":    {func(s *records.Status) { s.Nodes[0].LastProof = ago(ProofSilence) }, false},
-		"node never heard":       {func(s *records.Status) { s.Nodes[0].LastEcho = time.Time{} }, false},
-		"a node sends by others": {func(s *records.Status) { s.Nodes[0].Unused = true }, false},
-		"node joins":             {func(s *records.Status) { s.Nodes = append(s.Nodes, records.NodeStatus{Name: "n3"}) }, false},
+		"node falls silent":         {func(s *records.Status) { s.Nodes[0].LastEcho = ago(NodeSilence) }, false},
+		"node's proof is old":       {func(s *records.Status) { s.Nodes[0].LastProof = ago(ProofSilence) }, false},
+		"node without echoes":       {func(s *records.Status) { s.Nodes[0].LastEcho = time.Time{} }, false},
+		"node sends through others": {func(s *records.Status) { s.Nodes[0].Unused = true }, false},
+		"node joins":                {func(s *records.Status) { s.Nodes = append(s.Nodes, records.NodeStatus{Name: "n3"}) }, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -164,8 +164,8 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// TestAgesAreNoNews: silence that goes on leads to no more reports.
-func TestAgesAreNoNews(t *testing.T) {
+// TestAgesDoNotTriggerReports: a silence that continues leads to no further reports.
+func TestAgesDoNotTriggerReports(t *testing.T) {
 	a, b := healthyStatus(), healthyStatus()
 	a.LastEcho, b.LastEcho = ago(time.Minute), ago(2*time.Minute)
 	if !Same(*a, *b) {

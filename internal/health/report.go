@@ -9,20 +9,20 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// What encapsulation adds to a packet, in bytes.
+// The overhead of encapsulation, in bytes.
 const (
 	OverlayOverhead = 50 // IP 20, UDP 8, VXLAN or Geneve 8, Ethernet 14
 	TunnelOverhead  = 80 // IPv6 40, UDP 8, WireGuard 32; over IPv4 it is 20 less
-	// tunnelOverheadLeast is TunnelOverhead where the tunnel runs over IPv4 all the way.
+	// tunnelOverheadLeast is TunnelOverhead if the tunnel uses IPv4 on its whole path.
 	tunnelOverheadLeast = TunnelOverhead - 20
 )
 
-// finding is what was found out of a part of the path. The age is apart from the rest of the reason: that it grows is
-// not worth a report.
+// finding is the evaluation of a part of the path. The age is separate from the rest of the reason: its growth does not
+// trigger a report.
 type finding struct {
 	state  State
 	reason string
-	age    time.Duration // 0: of no importance
+	age    time.Duration // 0: not relevant
 }
 
 func (f finding) text() string {
@@ -32,7 +32,8 @@ func (f finding) text() string {
 	return fmt.Sprintf("%s %s ago", f.reason, round(f.age))
 }
 
-// TunnelMissing returns why the gateways do not reach each other; "" when they do. A report that is nil is none yet.
+// TunnelMissing returns the reason why the gateways do not reach each other; "" if they do. A nil report means none
+// yet.
 func TunnelMissing(s *records.Status) string {
 	if s == nil {
 		_, reason := Judge(Observation{})
@@ -47,12 +48,13 @@ func Tunnel(s *records.Status, t records.TunnelStatus) (State, string) {
 	return f.state, f.text()
 }
 
-// HasKeys reports whether a tunnel has session keys of WireGuard that are not too old.
+// HasKeys reports whether a tunnel has session keys of WireGuard that have not expired.
 func HasKeys(s *records.Status, t records.TunnelStatus) bool {
 	return !t.LastHandshake.IsZero() && s.Time.Sub(t.LastHandshake) < handshakeLife
 }
 
-// tunnel judges a path between gateways. An answer counts more than a handshake, which a renewal forgets.
+// tunnel evaluates the path between two gateways. Answers take precedence over handshakes, because a renewal of the
+// tunnel resets the latter.
 func tunnel(s *records.Status, t records.TunnelStatus) finding {
 	with := ""
 	if t.Endpoint.IsValid() {
@@ -73,7 +75,7 @@ func tunnel(s *records.Status, t records.TunnelStatus) finding {
 	return finding{state: Connecting, reason: "the peer's gateway has answered no echo yet"}
 }
 
-// gateway returns what is wrong though the gateway reaches one of the peer's.
+// gateway returns the faults of a gateway that reaches a gateway of the peer.
 func gateway(s *records.Status) []string {
 	var reasons []string
 	all := s.AllTunnels()
@@ -102,7 +104,7 @@ func decimals(loss float64) int {
 	return 0
 }
 
-// nodes judges the paths of the nodes, to their gateway and through it to nodes of the peer.
+// nodes evaluates the paths of the nodes: to their gateway, and through it to nodes of the peer.
 func nodes(s *records.Status, names []string) (State, []string) {
 	if len(names) == 0 {
 		return Degraded, []string{"no node is Ready"}
@@ -124,14 +126,14 @@ func nodes(s *records.Status, names []string) (State, []string) {
 	case len(reasons) == 0:
 		return Healthy, nil
 	case len(silent)+len(unproven) == len(names):
-		// Also the state of the first seconds: the gateways reach each other before the nodes do.
+		// This is also the state in the first seconds: the gateways reach each other before the nodes do.
 		return Down, reasons
 	}
 	return Degraded, reasons
 }
 
-// Missing are the nodes whose echoes do not reach the gateway, and of the others those whose packets no node of the
-// peer answers.
+// Missing returns the nodes whose echoes do not reach the gateway, and of the others those to which no node of the peer
+// answers.
 func Missing(s *records.Status, names []string) (silent, unproven []string) {
 	for _, name := range names {
 		switch n, _ := Node(s, name); {
@@ -144,7 +146,7 @@ func Missing(s *records.Status, names []string) (silent, unproven []string) {
 	return silent, unproven
 }
 
-// NodeFault returns why the packets of a node do not cross; "" if they do.
+// NodeFault returns the reason why the packets of a node do not cross; "" if they do.
 func NodeFault(s *records.Status, name string) string {
 	n, _ := Node(s, name)
 	switch {
@@ -158,8 +160,8 @@ func NodeFault(s *records.Status, name string) string {
 	return ""
 }
 
-// NarrowTunnel is the path MTU between the gateways, in bytes, if packets of that MTU do not fit; 0 if they do, or if
-// nothing is measured.
+// NarrowTunnel returns the path MTU between the gateways, in bytes, if packets of size mtu do not fit; 0 if they do, or
+// if nothing was measured.
 func NarrowTunnel(s *records.Status, mtu int) int {
 	size := 0
 	for _, t := range s.AllTunnels() {
@@ -181,7 +183,8 @@ func NarrowNode(n records.NodeStatus, mtu int) int {
 	return 0
 }
 
-// narrow returns which hops of a report carry no packets of that size, in bytes; "": all do, or none is measured.
+// narrow returns the hops in a report that do not carry packets of that size, in bytes; "" if all do, or none was
+// measured.
 func narrow(s *records.Status, names []string, mtu int) string {
 	if mtu == 0 {
 		return ""
@@ -202,7 +205,7 @@ func narrow(s *records.Status, names []string, mtu int) string {
 	return fmt.Sprintf("packets of %d bytes do not fit: %s (liqoctl network connect --update adapts the MTU)", mtu, strings.Join(reasons, ", "))
 }
 
-// Node returns what a report, nil if there is none, says of a node.
+// Node returns the status of a node in a report; the report may be nil.
 func Node(s *records.Status, name string) (records.NodeStatus, bool) {
 	if s == nil {
 		return records.NodeStatus{}, false
@@ -214,7 +217,7 @@ func Node(s *records.Status, name string) (records.NodeStatus, bool) {
 	return s.Nodes[i], true
 }
 
-// NodeReady reports whether a node's packets cross, those of its pods too.
+// NodeReady reports whether the packets of a node and its pods cross.
 func NodeReady(s *records.Status, name string) bool { return s != nil && NodeFault(s, name) == "" }
 
 // NodesReady counts the nodes whose packets cross.
@@ -236,10 +239,10 @@ func proven(s *records.Status, n records.NodeStatus) bool {
 	return !n.LastProof.IsZero() && s.Time.Sub(n.LastProof) < ProofSilence
 }
 
-// Same reports whether two reports of a gateway lead to the same judgment, and differ in counters and ages alone.
+// Same reports whether two reports of a gateway result in the same state, and differ only in counters and ages.
 func Same(a, b records.Status) bool { return slices.Equal(condition(&a), condition(&b)) }
 
-// condition is a report without counters and ages.
+// condition returns a report's contents without counters and ages.
 func condition(s *records.Status) []string {
 	f := tunnel(s, s.TunnelStatus)
 	c := append([]string{
@@ -259,7 +262,7 @@ func condition(s *records.Status) []string {
 	return c
 }
 
-// Loss is the share of lost echoes that a report states: of those that are missing, with how long ago the last of them
+// Loss returns the share of lost echoes to report, given the number of missing ones and the time since the last of them
 // was sent.
 func Loss(missing int, share float64, clean time.Duration) float64 {
 	if missing < LossLeast || clean >= LossClean {

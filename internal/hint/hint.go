@@ -1,5 +1,5 @@
-// Package hint adds to errors what the user can do about them: a command to run, a flag to use. An error type that
-// knows a way out has a method Hint() string; others get one here.
+// Package hint attaches advice for the user to errors: a command to run, a flag to use. An error type with advice has a
+// method Hint() string. For other errors, With adds it.
 package hint
 
 // hinted is an error with advice.
@@ -26,7 +26,7 @@ func Of(err error) string {
 	if h, ok := err.(interface{ Hint() string }); ok && h.Hint() != "" {
 		return h.Hint()
 	}
-	switch e := err.(type) { //nolint:errorlint // this is the walk through what is wrapped
+	switch e := err.(type) { //nolint:errorlint // walks the wrapped errors
 	case interface{ Unwrap() error }:
 		if cause := e.Unwrap(); cause != nil {
 			return Of(cause)

@@ -13,7 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 )
 
-// architectures are those that releases are built for, by the machine of their ELF header.
+// architectures are those of the releases, by the machine in their ELF header.
 var architectures = map[elf.Machine]string{
 	elf.EM_X86_64:  "amd64",
 	elf.EM_AARCH64: "arm64",
@@ -35,7 +35,7 @@ func inspect(path string) (v1.Platform, error) {
 	}
 	defer f.Close()
 
-	// Go leaves the header's operating system at NONE on Linux; the BSDs and Solaris set theirs.
+	// On Linux, Go sets the header's operating system to NONE; the BSDs and Solaris set theirs.
 	if f.OSABI != elf.ELFOSABI_NONE && f.OSABI != elf.ELFOSABI_LINUX {
 		return refuse("an executable of another system than Linux")
 	}

@@ -1,7 +1,7 @@
-// Package image makes liqonet's container image out of a liqoctl binary: nothing but that binary, /liqoctl, in
-// an otherwise empty file system. It needs no container runtime.
+// Package image builds liqonet's container image from a liqoctl binary. The image contains only that binary, /liqoctl.
+// The package needs no container runtime.
 //
-// The same binary gives the same digest whenever and wherever the image is made.
+// The same binary always results in the same digest, independent of time and machine.
 package image
 
 import (
@@ -24,18 +24,18 @@ import (
 // Entrypoint is the program in the image.
 const Entrypoint = "/liqoctl"
 
-// created is the time of the image and of its file: a constant, for the sake of the digest.
+// created is the creation time of the image and of its file: a constant, so that the digest is reproducible.
 var created = time.Unix(0, 0).UTC()
 
-// Image is a container image in the making.
+// Image is a container image that is being built.
 type Image struct {
 	binary   string
 	platform v1.Platform
 	image    v1.Image
 }
 
-// Build makes the image of a binary. An empty path stands for the running one. A file that cannot run in the
-// image is an error.
+// Build builds the image of a binary; an empty path is the running binary. A file that cannot run in the image is an
+// error.
 func Build(path string) (*Image, error) {
 	if path == "" {
 		self, err := os.Executable()
@@ -48,7 +48,7 @@ func Build(path string) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Most of the time goes into compression, and nodes keep the layer unpacked: the fastest level will do.
+	// Compression takes most of the time, and nodes store the layer unpacked: the fastest level is sufficient.
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return openLayer(path) },
 		tarball.WithCompressionLevel(gzip.BestSpeed), tarball.WithCompressedCaching, tarball.WithMediaType(types.OCILayer))
 	if err != nil {
@@ -85,7 +85,7 @@ func assemble(layer v1.Layer, platform v1.Platform) (v1.Image, error) {
 	return mutate.ConfigFile(img, config)
 }
 
-// openLayer streams the tar archive that holds the binary.
+// openLayer streams the tar archive that contains the binary.
 func openLayer(path string) (io.ReadCloser, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -115,10 +115,10 @@ func writeLayer(w io.Writer, binary io.Reader, size int64) error {
 	return archive.Close()
 }
 
-// Platform is what the image runs on, such as "linux/amd64".
+// Platform returns the platform of the image, such as "linux/amd64".
 func (i *Image) Platform() string { return i.platform.String() }
 
-// Digest is the digest of the image's manifest, such as "sha256:4f…".
+// Digest returns the digest of the image's manifest, such as "sha256:4f…".
 func (i *Image) Digest() (string, error) {
 	digest, err := i.image.Digest()
 	if err != nil {
@@ -127,7 +127,7 @@ func (i *Image) Digest() (string, error) {
 	return digest.String(), nil
 }
 
-// Save writes the image as an archive for `ctr images import` and `docker load`, where it is called ref.
+// Save writes the image as an archive for `ctr images import` and `docker load`, under the name ref.
 func (i *Image) Save(w io.Writer, ref string) error {
 	tag, err := name.NewTag(ref)
 	if err != nil {

@@ -29,14 +29,14 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 )
 
-// program is the head of an ELF file: as much of it as tells on what it runs.
+// program is the header of an ELF file, with the fields that determine the platform.
 type program struct {
 	machine     elf.Machine
 	abi         elf.OSABI
 	interpreter bool
 }
 
-// write puts the program into a file and returns its path.
+// write writes the program to a file and returns its path.
 func (p program) write(t *testing.T) string {
 	t.Helper()
 	header := elf.Header64{
@@ -123,7 +123,7 @@ func TestImageHoldsOnlyTheBinary(t *testing.T) {
 func TestReproducible(t *testing.T) {
 	archives := make([][]byte, 2)
 	for i := range archives {
-		// Another file each time, with another modification time, of the same content.
+		// Each time another file, with another modification time and the same content.
 		img := build(t, program{machine: elf.EM_X86_64}.write(t))
 		var b bytes.Buffer
 		if err := img.Save(&b, "liqonet/liqonet:test"); err != nil {
@@ -175,7 +175,7 @@ func sameConfig(t *testing.T, want, got v1.Image) {
 	}
 }
 
-// pushed starts a registry, uploads images to it, and returns what it holds under their name.
+// pushed starts a registry, uploads images to it, and returns what the registry stores under their name.
 func pushed(t *testing.T, images ...*Image) (digest string, got *remote.Descriptor) {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -281,7 +281,8 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestOnlyPublishersHaveADefaultImage: whoever registers the default name of a build runs on every node.
+// TestOnlyPublishersHaveADefaultImage: a build without a publisher has no default image name. The owner of a default
+// name could run code on every node.
 func TestOnlyPublishersHaveADefaultImage(t *testing.T) {
 	got, err := DefaultReference(buildinfo.Info{Version: "v1.2.3", Repository: "registry.example/liqonet"})
 	if err != nil || got != "registry.example/liqonet:v1.2.3" {

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Push uploads an image, or images for several platforms under one name, to the registry that ref names. It uses
-// HTTPS (plain HTTP to the local host) and the credentials of the Docker configuration, and returns the digest.
+// Push uploads an image, or images for several platforms under one name, to the registry in ref. It uses HTTPS (plain
+// HTTP to the local host) and the credentials of the Docker configuration, and returns the digest.
 func Push(ctx context.Context, ref string, images ...*Image) (digest string, err error) {
 	tag, err := name.NewTag(ref)
 	if err != nil {
@@ -39,7 +39,7 @@ type manifest interface {
 	Digest() (v1.Hash, error)
 }
 
-// merge returns the only image, or an index of them all.
+// merge returns the only image, or an index of all images.
 func merge(images []*Image) (manifest, error) {
 	if len(images) == 1 {
 		return images[0].image, nil

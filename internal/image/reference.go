@@ -14,8 +14,8 @@ import (
 // invalid is reserved (RFC 2606).
 const unpublished = "liqonet.invalid/liqonet"
 
-// DefaultReference names the image that runs in clusters where the user names none: that of the release, in its
-// publisher's repository. For any other build it is an error that says how to make one.
+// DefaultReference returns the image to run in clusters if the user does not set one: that of the release, in its
+// publisher's repository. For any other build it returns an error that explains how to build one.
 func DefaultReference(build buildinfo.Info) (string, error) {
 	if !build.Published() {
 		return "", hint.With(errors.New("no image for the helpers: this liqoctl is not a published release"),
@@ -25,11 +25,11 @@ func DefaultReference(build buildinfo.Info) (string, error) {
 	return build.Repository + ":" + build.Version, nil
 }
 
-// Reference is the image's name in an archive, unless the user chooses one: in a published release that of
-// DefaultReference, else one that follows the binary's content, so that every new build rolls out.
+// Reference returns the image's name in an archive if the user does not set one: for a published release that of
+// DefaultReference, else a name derived from the binary's content, so that every new build rolls out.
 func (i *Image) Reference(build buildinfo.Info) (string, error) { return reference(build, i.binary) }
 
-// developmentTag is how many digits of the binary's SHA-256 tell development builds apart.
+// developmentTag is the number of digits of the binary's SHA-256 in the tag of development builds.
 const developmentTag = 12
 
 func reference(build buildinfo.Info, binary string) (string, error) {
@@ -43,13 +43,14 @@ func reference(build buildinfo.Info, binary string) (string, error) {
 	return unpublished + ":dev-" + hex.EncodeToString(digest[:])[:developmentTag], nil
 }
 
-// IsReference reports whether a text can name an image, by a tag or a digest. Without either the tag is latest.
+// IsReference reports whether a text is a valid image name, with a tag or a digest. Without either, the tag is latest.
 func IsReference(text string) bool {
 	_, err := name.ParseReference(text)
 	return err == nil
 }
 
-// IsTag reports whether a text can be a name under which to push an image: a digest names what is there already.
+// IsTag reports whether a text is a valid name for pushing an image. A name with a digest is not: it refers to an
+// existing image.
 func IsTag(text string) bool {
 	_, err := name.NewTag(text)
 	return err == nil

@@ -19,28 +19,29 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// installation is a node helper that runs in some namespace of a cluster. A cluster can have one: two would fight for
-// the same port, links and routes of each node.
+// installation is a node helper that runs in some namespace of a cluster. A cluster can have only one: two would
+// compete for the same port, links and routes on each node.
 type installation struct {
 	namespace string
 	since     time.Time
 }
 
-// ElsewhereError says that a command speaks of a namespace, and liqonet is installed in another one.
+// ElsewhereError reports that the command's namespace is not the one in which liqonet is installed.
 type ElsewhereError struct{ Context, Namespace, Installed string }
 
 func (e *ElsewhereError) Error() string {
 	return fmt.Sprintf("liqonet is installed in namespace %s of cluster %q, not in %s", e.Installed, e.Context, e.Namespace)
 }
 
-// Hint tells how to use the installation.
+// Hint suggests how to use the existing installation.
 func (e *ElsewhereError) Hint() string {
 	return fmt.Sprintf("use it with --namespace %s, or --remote-namespace for the remote cluster; to install it elsewhere, remove it first: "+
 		"liqoctl network reset -n %s --context %s", e.Installed, e.Installed, cluster.ShellWord(e.Context))
 }
 
-// CheckElsewhere refuses to go on where the cluster's first installation is in another namespace than the client's.
-// younger are the namespaces of those that were made later beside the one in the client's namespace: they cannot work.
+// CheckElsewhere returns an error if the cluster's first installation is in another namespace than the client's.
+// younger has the namespaces of installations that were created after the one in the client's namespace; these cannot
+// work.
 func CheckElsewhere(ctx context.Context, c *cluster.Cluster) (younger []string, err error) {
 	all, err := installations(ctx, c)
 	if err != nil || len(all) == 0 {
@@ -55,8 +56,8 @@ func CheckElsewhere(ctx context.Context, c *cluster.Cluster) (younger []string, 
 	return younger, nil
 }
 
-// CheckInstalled refuses a namespace without liqonet. A fabric or, where an installation is incomplete, reservations
-// are enough.
+// CheckInstalled returns an error for a namespace without liqonet. A fabric or, in an incomplete installation,
+// reservations are sufficient.
 func CheckInstalled(ctx context.Context, c *cluster.Cluster) error {
 	fabric, err := cluster.Find[*corev1.ConfigMap](ctx, c, records.FabricName)
 	if fabric != nil || err != nil {
@@ -73,7 +74,8 @@ func CheckInstalled(ctx context.Context, c *cluster.Cluster) error {
 	return err
 }
 
-// NotInstalled is the error for a namespace without liqonet. It names the one where liqonet is installed.
+// NotInstalled returns the error for a namespace without liqonet. It contains the namespace in which liqonet is
+// installed, if any.
 func NotInstalled(ctx context.Context, c *cluster.Cluster) error {
 	if _, err := CheckElsewhere(ctx, c); err != nil {
 		return err
@@ -82,8 +84,8 @@ func NotInstalled(ctx context.Context, c *cluster.Cluster) error {
 		"install it with liqoctl network init, or by connecting the cluster: liqoctl network connect")
 }
 
-// installations are those of a cluster, in all namespaces, the oldest first. A user who may list neither DaemonSets nor
-// Pods of the cluster sees none.
+// installations returns those of a cluster, in all namespaces, the oldest first. For a user who may list neither
+// DaemonSets nor Pods of the cluster the result is empty.
 func installations(ctx context.Context, c *cluster.Cluster) ([]installation, error) {
 	all, err := helperSets(ctx, c)
 	if apierrors.IsForbidden(err) {
@@ -95,7 +97,7 @@ func installations(ctx context.Context, c *cluster.Cluster) ([]installation, err
 	if err != nil {
 		return nil, fmt.Errorf("look for installations in cluster %q: %w", c.Context, err)
 	}
-	// Of each namespace the oldest counts.
+	// Of each namespace, keep the oldest.
 	slices.SortFunc(all, func(a, b installation) int {
 		return cmp.Or(strings.Compare(a.namespace, b.namespace), a.since.Compare(b.since))
 	})
@@ -107,8 +109,8 @@ func installations(ctx context.Context, c *cluster.Cluster) ([]installation, err
 			found = append(found, i)
 			continue
 		}
-		// Whoever may create pods can label them; a ClusterRole is an administrator's. A user who may not read it
-		// trusts the label.
+		// Every user who may create pods can label them, whereas a ClusterRole is created by an administrator. If the
+		// user may not read it, the label is trusted.
 		role, err := cluster.Find[*rbacv1.ClusterRole](ctx, c, templates.NodeClusterRole(i.namespace))
 		switch {
 		case role != nil, apierrors.IsForbidden(err):
@@ -120,7 +122,7 @@ func installations(ctx context.Context, c *cluster.Cluster) ([]installation, err
 	return found, nil
 }
 
-// helperSets finds the DaemonSets of node helpers.
+// helperSets returns the DaemonSets of node helpers.
 func helperSets(ctx context.Context, c *cluster.Cluster) ([]installation, error) {
 	list, err := c.Kube.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: Selector(records.ComponentFabric)})
 	if err != nil {
@@ -135,7 +137,7 @@ func helperSets(ctx context.Context, c *cluster.Cluster) ([]installation, error)
 	return all, nil
 }
 
-// helperPods finds the pods of node helpers.
+// helperPods returns the pods of node helpers.
 func helperPods(ctx context.Context, c *cluster.Cluster) ([]installation, error) {
 	list, err := c.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: Selector(records.ComponentFabric)})
 	if err != nil {

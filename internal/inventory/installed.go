@@ -13,7 +13,7 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// Installed are the objects in the namespace that are ours, and all that an installation may have outside it.
+// Installed returns liqonet's objects in the namespace, and all objects that an installation may have outside it.
 func Installed(ctx context.Context, c *cluster.Cluster) ([]cluster.Object, error) {
 	objects, err := c.List(ctx, records.LabelComponent)
 	if err != nil {
@@ -23,9 +23,9 @@ func Installed(ctx context.Context, c *cluster.Cluster) ([]cluster.Object, error
 	return append(objects, wide...), err
 }
 
-// ClusterWide are the objects that an installation may have outside its namespace.
+// ClusterWide returns the objects that an installation may have outside its namespace.
 func ClusterWide(namespace string) ([]cluster.Object, error) {
-	// The image does not matter to what is looked for, and what the API server does not know is not there.
+	// Only names and kinds are used, so the image is arbitrary. Kinds that the API server does not have are not found.
 	base, err := templates.Base(templates.BaseValues{Namespace: namespace, Image: AnyImage, Policies: true})
 	if err != nil {
 		return nil, err
@@ -33,10 +33,10 @@ func ClusterWide(namespace string) ([]cluster.Object, error) {
 	return slices.DeleteFunc(base, func(o cluster.Object) bool { return o.GetNamespace() != "" }), nil
 }
 
-// AnyImage stands for the helpers' image in objects whose contents do not matter.
+// AnyImage is the helpers' image in objects whose contents are not used.
 const AnyImage = "any"
 
-// PodSettings returns the settings of an installation for its pods, which its DaemonSet has.
+// PodSettings returns the pod settings of an installation, read from its DaemonSet.
 func PodSettings(ctx context.Context, c *cluster.Cluster) (templates.Pods, error) {
 	set, err := cluster.Find[*appsv1.DaemonSet](ctx, c, records.NodeName)
 	if set == nil || err != nil {

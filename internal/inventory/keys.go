@@ -15,24 +15,24 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Secret hands out a key. As a function it has no content that a print could show, however deep it is buried.
+// Secret returns a key. Because it is a function, printing a value that contains it does not show the key.
 type Secret func() wgtypes.Key
 
-// Hide is the Secret of a key.
+// Hide wraps a key in a Secret.
 func Hide(k wgtypes.Key) Secret { return func() wgtypes.Key { return k } }
 
-// Keys are a gateway's secrets of a peering.
+// Keys are the secrets of a gateway for a peering.
 type Keys struct {
 	Private   Secret
-	Preshared Secret // nil: none yet
-	// Created is when the key pair was made; zero: not known.
+	Preshared Secret // nil: not generated yet
+	// Created is the creation time of the key pair; zero: not known.
 	Created time.Time
 }
 
 // Public returns the public key, which the peer needs.
 func (k Keys) Public() string { return k.Private().PublicKey().String() }
 
-// Equal reports whether both are the same keys; nil is none.
+// Equal reports whether the keys are the same; nil means no keys.
 func (k *Keys) Equal(o *Keys) bool {
 	if k == nil || o == nil {
 		return k == o
@@ -40,7 +40,7 @@ func (k *Keys) Equal(o *Keys) bool {
 	return k.Private() == o.Private() && k.Preshared() == o.Preshared()
 }
 
-// ReadKeys returns the keys that a cluster holds for a gateway; nil where it has none.
+// ReadKeys returns the keys of a gateway in a cluster; nil if there are none.
 func ReadKeys(ctx context.Context, c *cluster.Cluster, id records.GatewayID) (*Keys, error) {
 	object, err := cluster.Find[*corev1.Secret](ctx, c, id.KeysName())
 	if object == nil || err != nil {
@@ -49,19 +49,19 @@ func ReadKeys(ctx context.Context, c *cluster.Cluster, id records.GatewayID) (*K
 	return DecodeKeys(object)
 }
 
-// DecodeKeys reads the keys in a Secret.
+// DecodeKeys decodes the keys in a Secret.
 func DecodeKeys(object *corev1.Secret) (*Keys, error) {
 	var k Keys
 	var err error
 	if k.Private, err = decodeKey(object, records.PrivateKeyKey); err != nil {
 		return nil, err
 	}
-	k.Created, _ = time.Parse(time.RFC3339, string(object.Data[records.CreatedKey])) // no key depends on it
+	k.Created, _ = time.Parse(time.RFC3339, string(object.Data[records.CreatedKey])) // informational only
 	k.Preshared, err = decodeKey(object, records.PresharedKeyKey)
 	return &k, err
 }
 
-// decodeKey reads one key. Its error does not quote what it read.
+// decodeKey decodes one key. Its error does not quote the contents.
 func decodeKey(object *corev1.Secret, name string) (Secret, error) {
 	if key, err := wgtypes.ParseKey(string(object.Data[name])); err == nil {
 		return Hide(key), nil
@@ -71,9 +71,9 @@ func decodeKey(object *corev1.Secret, name string) (Secret, error) {
 		"delete the Secret, then connect again: new keys are made")
 }
 
-// CompleteKeys returns the keys of all gateways of both sides, those that they hold and new ones for what is missing
-// (nil). A private key stays with its gateway; the preshared key is the same in all, and that of the server's first
-// counts.
+// CompleteKeys returns the keys of all gateways of both clusters: existing ones, and new ones for missing ones (nil). A
+// private key stays with its gateway. The preshared key is the same for all gateways; that of the server's first
+// gateway takes precedence.
 func CompleteKeys(server, client []*Keys) (s, c []Keys, err error) {
 	var preshared Secret
 	var all []Keys
@@ -100,7 +100,7 @@ func CompleteKeys(server, client []*Keys) (s, c []Keys, err error) {
 	return all[:len(server)], all[len(server):], nil
 }
 
-// orNew returns the keys, or a new private key alone.
+// orNew returns the keys, or a new private key without a preshared key.
 func orNew(k *Keys) (Keys, error) {
 	if k != nil {
 		return *k, nil
@@ -108,7 +108,7 @@ func orNew(k *Keys) (Keys, error) {
 	return NewKeys(nil)
 }
 
-// NewKeys are a new private key, and a preshared one that is given; nil: none yet.
+// NewKeys generates a private key and combines it with the given preshared key; nil: none yet.
 func NewKeys(preshared Secret) (Keys, error) {
 	private, err := wgtypes.GeneratePrivateKey()
 	if err != nil {
@@ -117,17 +117,17 @@ func NewKeys(preshared Secret) (Keys, error) {
 	return Keys{Private: Hide(private), Preshared: preshared, Created: time.Now().UTC().Truncate(time.Second)}, nil
 }
 
-// KeysMeta are name and labels of the Secret of a gateway.
+// KeysMeta returns name, namespace and labels of a gateway's Secret.
 func KeysMeta(namespace string, id records.GatewayID) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: id.KeysName(), Namespace: namespace, Labels: id.Identity(records.ComponentPeering).Labels()}
 }
 
-// KeysObject is the Secret of a gateway.
+// KeysObject returns the Secret of a gateway.
 func KeysObject(namespace string, id records.GatewayID, k Keys) *corev1.Secret {
 	object := &corev1.Secret{
 		ObjectMeta: KeysMeta(namespace, id),
 		Type:       corev1.SecretTypeOpaque,
-		// base64, as wg(8) prints keys, inside the API's own base64: a mounted file is text.
+		// base64, as printed by wg(8), inside the API's own base64: a mounted file is text.
 		Data: map[string][]byte{
 			records.PrivateKeyKey:   []byte(k.Private().String()),
 			records.PresharedKeyKey: []byte(k.Preshared().String()),

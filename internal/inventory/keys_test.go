@@ -33,8 +33,9 @@ func TestKeysDoNotPrint(t *testing.T) {
 	}
 }
 
-// TestKeysHaveAnAge: it is that of the private key, and not known of a Secret that an earlier release made.
-func TestKeysHaveAnAge(t *testing.T) {
+// TestKeysCreated: the creation time is that of the private key. It is not known for a Secret that an earlier release
+// created.
+func TestKeysCreated(t *testing.T) {
 	id := records.GatewayID{Peering: "b", Number: 1}
 	made, err := NewKeys(nil)
 	if err != nil {
@@ -92,7 +93,7 @@ func TestCompleteKeys(t *testing.T) {
 	}
 }
 
-// TestKeysOfSeveralGateways: each has a private key of its own, and all have one preshared key.
+// TestKeysOfSeveralGateways: each gateway has its own private key, and all share one preshared key.
 func TestKeysOfSeveralGateways(t *testing.T) {
 	first, _, err := CompleteKeys(make([]*Keys, 1), make([]*Keys, 1))
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// maxName is how long a name made from a kube context may be: what records.ValidateName allows.
+// maxName is the maximum length of a name derived from a kube context, as allowed by records.ValidateName.
 const maxName = 40
 
-// NameFromContext makes a cluster's name from its kube context, such as "admin-prod" from "admin@prod". Of a
-// long context it keeps the end, where cloud providers put the cluster's own name.
+// NameFromContext derives a cluster's name from its kube context, such as "admin-prod" from "admin@prod". Of a long
+// context it keeps the end, where cloud providers put the cluster's own name.
 func NameFromContext(context string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(context) {
@@ -35,7 +35,7 @@ func NameFromContext(context string) string {
 	return name
 }
 
-// ChooseName decides the name of a cluster. A cluster that has a name keeps it: peers know it by that.
+// ChooseName returns the name of a cluster. A cluster with a name keeps it, because its peers use it.
 func ChooseName(c *cluster.Cluster, wish string, fabric *records.Fabric) (string, error) {
 	switch {
 	case fabric == nil && wish == "":

@@ -13,21 +13,22 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 )
 
-// farewell is how long a namespace that is being deleted is waited for: one that a reset has just begun to delete
-// takes some seconds (the namespace controller rests for five before it begins).
-const farewell = 15 * time.Second
+// deletionTimeout limits the wait for the deletion of a namespace. After a reset the deletion takes some seconds: the
+// namespace controller waits for five before it begins.
+const deletionTimeout = 15 * time.Second
 
-// AwaitNamespace makes sure that the namespace is not one that is being deleted, in which nothing can be made.
+// AwaitNamespace waits for the end of the namespace's deletion, if it is being deleted: no objects can be created in
+// such a namespace.
 func AwaitNamespace(ctx context.Context, c *cluster.Cluster, flagPrefix string) error {
 	name := c.Namespace
 	found, err := cluster.Find[*corev1.Namespace](ctx, c, name)
 	switch {
-	case apierrors.IsForbidden(err): // who may only connect need not see namespaces
+	case apierrors.IsForbidden(err): // users who only connect need no permission for namespaces
 		return nil
 	case err != nil || found == nil || found.DeletionTimestamp == nil:
 		return err
 	}
-	inner, cancel := context.WithTimeout(ctx, farewell)
+	inner, cancel := context.WithTimeout(ctx, deletionTimeout)
 	defer cancel()
 	err = cluster.Wait(inner, c, cluster.Named(name), "Namespace "+name, func(all []*corev1.Namespace) (string, error) {
 		if len(all) > 0 && all[0].DeletionTimestamp != nil {

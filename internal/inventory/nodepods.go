@@ -15,7 +15,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// HelperNodes are the names of a cluster's nodes that can run a helper, sorted: those that are Ready, and the others.
+// HelperNodes returns the names of a cluster's nodes that can run a helper, sorted: those that are Ready, and the
+// others.
 func HelperNodes(ctx context.Context, c *cluster.Cluster) (ready, silent []string, err error) {
 	nodes, err := cluster.All[*corev1.Node](ctx, c, "")
 	for _, n := range nodes {
@@ -32,9 +33,9 @@ func HelperNodes(ctx context.Context, c *cluster.Cluster) (ready, silent []strin
 	return ready, silent, err
 }
 
-// AwaitOnNodes waits until the pods of a DaemonSet, which bears the name of a run, are done on all of some nodes. done
-// names the nodes on which they are. Another run that puts its own pods in their place is an error: what these have
-// done is not what was asked.
+// AwaitOnNodes waits until the pods of a DaemonSet, which is annotated with the ID of a run, are done on all of the
+// given nodes. done returns the nodes on which they are. If another run replaces the pods with its own, this is an
+// error, because those pods did not do this run's work.
 func AwaitOnNodes(
 	ctx context.Context, c *cluster.Cluster, set *appsv1.DaemonSet, what string, nodes []string, done func([]*corev1.Pod) ([]string, error),
 ) error {
@@ -46,7 +47,7 @@ func AwaitOnNodes(
 			own := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.Annotations[records.AnnotationRun] != run })
 			if slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil && !slices.Contains(own, p) }) {
 				live, err := cluster.Find[*appsv1.DaemonSet](ctx, c, set.Name)
-				// Which replaces those of another run.
+				// The DaemonSet is this run's, and replaces the other run's pods.
 				if err != nil || live != nil && live.Annotations[records.AnnotationRun] == run {
 					return "pods of another run are there", err
 				}
@@ -60,8 +61,9 @@ func AwaitOnNodes(
 	})
 }
 
-// Reported is what a pod's init container wrote as its termination message; false: it has not ended, or has failed.
-func Reported(pod *corev1.Pod) (message string, ended bool) {
+// TerminationMessage returns the termination message of a pod's init container; false if the container has not ended or
+// has failed.
+func TerminationMessage(pod *corev1.Pod) (message string, ended bool) {
 	for _, c := range pod.Status.InitContainerStatuses {
 		if end := c.State.Terminated; end != nil && end.ExitCode == 0 {
 			return end.Message, true
@@ -70,7 +72,7 @@ func Reported(pod *corev1.Pod) (message string, ended bool) {
 	return "", false
 }
 
-// PodAddress is a pod's IPv4 address.
+// PodAddress returns a pod's IPv4 address.
 func PodAddress(pod *corev1.Pod) (netip.Addr, error) {
 	if all := discover.PodAddresses(pod); len(all) > 0 {
 		return all[0], nil

@@ -9,8 +9,8 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// CheckPermissions asks whether the user may do all that a level takes. Who may do everything is asked once;
-// everybody else gets a list of all that is missing.
+// CheckPermissions checks whether the user has all permissions of a level. For a user with all permissions it needs one
+// request; otherwise the error lists all missing ones.
 func CheckPermissions(ctx context.Context, c *cluster.Cluster, level templates.Level) error {
 	everything := []cluster.Permission{{Verb: "*", Group: "*", Resource: "*"}}
 	err := c.CheckPermissions(ctx, everything)
@@ -25,8 +25,8 @@ func CheckPermissions(ctx context.Context, c *cluster.Cluster, level templates.L
 	return c.CheckPermissions(ctx, needed)
 }
 
-// NeededPermissions are those of a level without which nothing works. What else a level may read outside the
-// namespace makes discovery better, and it does without.
+// NeededPermissions returns the indispensable permissions of a level. The other permissions outside the namespace only
+// improve discovery.
 func NeededPermissions(namespace string, level templates.Level) ([]cluster.Permission, error) {
 	local, wide, err := templates.Rules(namespace, level)
 	if err != nil {

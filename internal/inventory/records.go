@@ -1,6 +1,6 @@
-// Package inventory reads what a cluster holds of liqonet: records, reports of nodes and gateways, keys, reservations,
-// installations, and the remains of peerings. What cannot be read is an error that names the object and says what to
-// do. Records are written here too, by compare-and-swap. What they should say is decided elsewhere.
+// Package inventory reads liqonet's objects in a cluster: records, reports of nodes and gateways, keys, reservations,
+// installations, and remains of peerings. If an object cannot be read, the error contains its name and a hint. The
+// package also writes records, by compare-and-swap. Their contents are determined elsewhere.
 package inventory
 
 import (
@@ -20,7 +20,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Record returns the record in the ConfigMap of a name; nil where there is none.
+// Record returns the record in the ConfigMap with that name; nil if it does not exist.
 func Record[T records.Document](ctx context.Context, c *cluster.Cluster, name string) (*T, error) {
 	object, err := cluster.Find[*corev1.ConfigMap](ctx, c, name)
 	if object == nil || err != nil {
@@ -29,7 +29,7 @@ func Record[T records.Document](ctx context.Context, c *cluster.Cluster, name st
 	return DecodeRecord[T](c, object)
 }
 
-// DecodeRecord reads the record in a ConfigMap. One that cannot be read is not written over.
+// DecodeRecord decodes the record in a ConfigMap. A record that does not decode must not be overwritten.
 func DecodeRecord[T records.Document](c *cluster.Cluster, object *corev1.ConfigMap) (*T, error) {
 	record, err := records.Decode[T](object.Data[records.DataKey])
 	if err != nil {
@@ -38,17 +38,17 @@ func DecodeRecord[T records.Document](c *cluster.Cluster, object *corev1.ConfigM
 	return &record, nil
 }
 
-// damaged is the error for a ConfigMap whose record cannot be used.
+// damaged is the error for a ConfigMap whose record does not decode.
 func damaged(c *cluster.Cluster, object *corev1.ConfigMap, err error) error {
 	return hint.With(fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", object.Namespace, object.Name, c.Context, err), records.DamageHint)
 }
 
-// Fabric returns the cluster's fabric; nil where liqonet is not installed.
+// Fabric returns the cluster's fabric; nil if liqonet is not installed.
 func Fabric(ctx context.Context, c *cluster.Cluster) (*records.Fabric, error) {
 	return Record[records.Fabric](ctx, c, records.FabricName)
 }
 
-// Peerings returns the peerings of the cluster, sorted by name. What a ConfigMap is follows from its name.
+// Peerings returns the peerings of the cluster, sorted by name. They are identified by the names of their ConfigMaps.
 func Peerings(ctx context.Context, c *cluster.Cluster) ([]records.Peering, error) {
 	objects, err := cluster.All[*corev1.ConfigMap](ctx, c, "")
 	if err != nil {
@@ -73,8 +73,8 @@ func Peerings(ctx context.Context, c *cluster.Cluster) ([]records.Peering, error
 	return peerings, nil
 }
 
-// FindPeering returns the first peering of which is holds. Without any the error is a *NoPeeringError with the name, or
-// says that liqonet is installed elsewhere.
+// FindPeering returns the first peering for which is returns true. If there is none, the error is a *NoPeeringError
+// with the name, or reports that liqonet is installed in another namespace.
 func FindPeering(ctx context.Context, c *cluster.Cluster, name string, is func(records.Peering) bool) (records.Peering, error) {
 	all, err := Peerings(ctx, c)
 	if err != nil {
@@ -93,7 +93,7 @@ func FindPeering(ctx context.Context, c *cluster.Cluster, name string, is func(r
 	return records.Peering{}, missing
 }
 
-// Same reports whether two records say the same.
+// Same reports whether two records have the same encoding.
 func Same[T records.Document](a, b T) bool {
 	one, err := records.Encode(a)
 	if err != nil {
@@ -122,7 +122,7 @@ func Swap[T records.Document](ctx context.Context, c *cluster.Cluster, name stri
 		}
 		text, err := records.Encode(wanted)
 		if err != nil && c.IsDryRun() {
-			text, err = records.Draft(wanted) // what is missing comes later
+			text, err = records.Draft(wanted) // missing values are known later
 		}
 		if err == nil && live != nil {
 			text, err = records.Replace[T](live.Data[records.DataKey], text)
@@ -159,8 +159,8 @@ func Conflict(c *cluster.Cluster, kind, name string) error {
 // lost.
 func NewRun() string { return rand.Text() }
 
-// DeleteOwn deletes the object of that type and name if it bears the name of a run, and then what belongs to it as
-// well.
+// DeleteOwn deletes the object of that type and name if it is annotated with the ID of the run, together with the
+// objects in also.
 func DeleteOwn[T interface {
 	cluster.Object
 	comparable
@@ -180,7 +180,7 @@ func Meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: id.Labels()}
 }
 
-// ReadInto adds to a group of reads: what is read is there when all of them are done.
+// ReadInto adds a read to a group. The result is available when the group is done.
 func ReadInto[T any](ctx context.Context, group *errgroup.Group, c *cluster.Cluster, to *T, from func(context.Context, *cluster.Cluster) (T, error)) {
 	group.Go(func() (err error) {
 		*to, err = from(ctx, c)
@@ -188,7 +188,7 @@ func ReadInto[T any](ctx context.Context, group *errgroup.Group, c *cluster.Clus
 	})
 }
 
-// NoPeeringError says that a cluster has no peering of that name.
+// NoPeeringError reports that a cluster has no peering with that name.
 type NoPeeringError struct {
 	Context, Name string
 	Known         []string
@@ -198,7 +198,7 @@ func (e *NoPeeringError) Error() string {
 	return fmt.Sprintf("cluster %q has no peering %q", e.Context, e.Name)
 }
 
-// Hint lists the peerings that there are.
+// Hint lists the existing peerings.
 func (e *NoPeeringError) Hint() string {
 	if len(e.Known) == 0 {
 		return "it has none: liqoctl network connect"

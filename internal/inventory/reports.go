@@ -18,8 +18,8 @@ func Leases(ctx context.Context, c *cluster.Cluster) ([]*coordinationv1.Lease, e
 	return cluster.All[*coordinationv1.Lease](ctx, c, Selector(records.ComponentNode))
 }
 
-// Reports decodes the reports that Leases carry; those that are damaged are told by the error. A Lease without one
-// belongs to a helper that has only begun.
+// Reports decodes the reports in Leases. The error names those that do not decode. A Lease without a report belongs to
+// a helper that has just started.
 func Reports(leases []*coordinationv1.Lease) ([]records.Node, error) {
 	var nodes []records.Node
 	var damaged []error
@@ -38,7 +38,7 @@ func Reports(leases []*coordinationv1.Lease) ([]records.Node, error) {
 	return nodes, errors.Join(damaged...)
 }
 
-// DecodeStatus decodes what a gateway reports; nil where none has reported yet.
+// DecodeStatus decodes the status of a gateway; nil if it has not reported yet.
 func DecodeStatus(c *cluster.Cluster, object *corev1.ConfigMap) (*records.Status, error) {
 	if object == nil || object.Data[records.DataKey] == "" {
 		return nil, nil
@@ -46,8 +46,8 @@ func DecodeStatus(c *cluster.Cluster, object *corev1.ConfigMap) (*records.Status
 	return DecodeRecord[records.Status](c, object)
 }
 
-// AwaitStatus waits until nothing is missing in the report of a gateway, which is nil before the first. again has it
-// looked at again; nil: only new reports do.
+// AwaitStatus waits until missing returns "" for the status of a gateway, which is nil before the first report. The
+// bell triggers another check; nil: only new reports do.
 func AwaitStatus(
 	ctx context.Context, c *cluster.Cluster, id records.GatewayID, what string, again *cluster.Bell, missing func(*records.Status) string,
 ) error {
@@ -66,7 +66,7 @@ func AwaitStatus(
 	})
 }
 
-// ReadyNodes are the names of a cluster's Ready nodes.
+// ReadyNodes returns the names of a cluster's Ready nodes.
 func ReadyNodes(ctx context.Context, c *cluster.Cluster) (map[string]bool, error) {
 	nodes, err := cluster.All[*corev1.Node](ctx, c, "")
 	if err != nil {
@@ -81,7 +81,7 @@ func ReadyNodes(ctx context.Context, c *cluster.Cluster) (map[string]bool, error
 	return ready, nil
 }
 
-// NotYet is what is missing of nodes; "" for none.
+// NotYet describes nodes that are missing; "" for none.
 func NotYet(nodes []string) string {
 	if len(nodes) == 0 {
 		return ""

@@ -17,7 +17,7 @@ import (
 	"liqonet.io/liqonet/ipam/store"
 )
 
-// Reservations returns a cluster's reservations; an empty registry with the default pools where nothing was ever kept.
+// Reservations returns a cluster's reservations, or an empty registry with the default pools if there are none.
 func Reservations(ctx context.Context, c *cluster.Cluster) (*ipam.Registry, error) {
 	object, err := cluster.Find[*corev1.ConfigMap](ctx, c, records.IPAMName)
 	if err != nil {
@@ -27,8 +27,8 @@ func Reservations(ctx context.Context, c *cluster.Cluster) (*ipam.Registry, erro
 	return registry, ExplainAddresses(c.Context, err)
 }
 
-// UpdateReservations changes a cluster's reservations by compare-and-swap. change is called again where another writer
-// was faster, and must therefore have no other effect. Where it changes nothing, nothing is written.
+// UpdateReservations changes a cluster's reservations by compare-and-swap. It calls change again after a conflict with
+// another writer; change must therefore have no other effect. If nothing changes, nothing is written.
 func UpdateReservations(ctx context.Context, c *cluster.Cluster, change func(*ipam.Registry) error) error {
 	object := &corev1.ConfigMap{ObjectMeta: Meta(c.Namespace, records.IPAMName)}
 	_, err := cluster.Swap(ctx, c, object, func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
@@ -55,7 +55,7 @@ func UpdateReservations(ctx context.Context, c *cluster.Cluster, change func(*ip
 	return ExplainAddresses(c.Context, err)
 }
 
-// registryOf reads the registry in a ConfigMap, nil if there is none yet. unknown are fields of a later release.
+// registryOf decodes the registry in a ConfigMap; nil if it does not exist. unknown are fields of a later release.
 func registryOf(c *cluster.Cluster, object *corev1.ConfigMap) (registry *ipam.Registry, unknown []string, err error) {
 	if object == nil {
 		registry, err = ipam.New(ipam.DefaultPools()...)
@@ -68,7 +68,7 @@ func registryOf(c *cluster.Cluster, object *corev1.ConfigMap) (registry *ipam.Re
 	return registry, unknown, err
 }
 
-// UnreadableError says that a cluster's reservations cannot be decoded. Nothing overwrites them.
+// UnreadableError reports that a cluster's reservations do not decode. They are never overwritten.
 type UnreadableError struct {
 	Context, Namespace string
 	Err                error
@@ -81,13 +81,13 @@ func (e *UnreadableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-// Hint returns how to keep a copy, and what can be done then.
+// Hint suggests how to save a copy, and the next steps.
 func (e *UnreadableError) Hint() string {
 	return fmt.Sprintf("%s; keep a copy: kubectl --context %s -n %s get configmap %s -o yaml > ipam.yaml; liqoctl network reset --force removes it, and all peerings of this cluster with it",
 		records.DamageHint, cluster.ShellWord(e.Context), e.Namespace, records.IPAMName)
 }
 
-// ExplainAddresses adds to an error of the registry what the user can do.
+// ExplainAddresses adds a hint to an error of the registry.
 func ExplainAddresses(context string, err error) error {
 	if err == nil {
 		return nil
@@ -105,10 +105,10 @@ func ExplainAddresses(context string, err error) error {
 	return fmt.Errorf("addresses of cluster %q: %w", context, err)
 }
 
-// NoneFreeHint is the advice where no range is free.
+// NoneFreeHint is the hint if no range is free.
 const NoneFreeHint = "add pools with --pool or --remote-pool (in an installed cluster: liqoctl network init --pool CIDR,... --update), or release ranges: liqoctl ipam list"
 
-// ConflictOf returns the reservation because of which another one was refused.
+// ConflictOf returns the existing reservation because of which another one was rejected.
 func ConflictOf(err error) (ipam.Reservation, bool) {
 	if conflict, ok := errors.AsType[*ipam.ConflictError](err); ok {
 		return conflict.Held, true
@@ -116,7 +116,7 @@ func ConflictOf(err error) (ipam.Reservation, bool) {
 	return ipam.Reservation{}, false
 }
 
-// ReservedPeerings returns the names of the peerings that hold something, sorted.
+// ReservedPeerings returns the names of the peerings that have reservations, sorted.
 func ReservedPeerings(r *ipam.Registry) []string {
 	var names []string
 	for _, h := range r.List() {

@@ -30,7 +30,7 @@ import (
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
-// writes counts the requests that change something.
+// writes counts the requests that modify objects.
 func writes(client *fake.Clientset) (n int) {
 	for _, a := range client.Actions() {
 		if a.GetVerb() != "get" {
@@ -48,7 +48,7 @@ func peer(name string) func(*ipam.Registry) error {
 	}
 }
 
-// update makes a change that has to succeed.
+// update makes a change that must succeed.
 func update(t *testing.T, c *cluster.Cluster, change func(*ipam.Registry) error) {
 	t.Helper()
 	if err := inventory.UpdateReservations(t.Context(), c, change); err != nil {
@@ -56,7 +56,7 @@ func update(t *testing.T, c *cluster.Cluster, change func(*ipam.Registry) error)
 	}
 }
 
-// owners lists who holds what is kept.
+// owners returns the owners of the reservations.
 func owners(t *testing.T, c *cluster.Cluster) (names []string) {
 	t.Helper()
 	r, err := inventory.Reservations(t.Context(), c)
@@ -69,8 +69,8 @@ func owners(t *testing.T, c *cluster.Cluster) (names []string) {
 	return names
 }
 
-// kept is the ConfigMap of reservations.
-func kept(t *testing.T, client *fake.Clientset) *corev1.ConfigMap {
+// reservationsConfigMap returns the ConfigMap of reservations.
+func reservationsConfigMap(t *testing.T, client *fake.Clientset) *corev1.ConfigMap {
 	t.Helper()
 	cm, err := client.CoreV1().ConfigMaps(records.DefaultNamespace).Get(t.Context(), records.IPAMName, metav1.GetOptions{})
 	if err != nil {
@@ -105,7 +105,7 @@ func TestUpdateReservations(t *testing.T) {
 		`- "10.245.0.0/16 peering/c peer-pods real=10.244.0.0/16"`,
 		"",
 	}, "\n")
-	cm := kept(t, client)
+	cm := reservationsConfigMap(t, client)
 	if diff := cmp.Diff(map[string]string{records.DataKey: want}, cm.Data); diff != "" {
 		t.Errorf("-want +kept:\n%s", diff)
 	}
@@ -117,20 +117,21 @@ func TestUpdateReservations(t *testing.T) {
 func TestUpdateReservationsKeepsWhatOthersPutThere(t *testing.T) {
 	c, client := fakecluster.NewAPIServer(fakecluster.Config{})
 	update(t, c, peer("b"))
-	cm := kept(t, client)
+	cm := reservationsConfigMap(t, client)
 	cm.Annotations = map[string]string{"example.com/backup": "daily"}
 	cm.Data["note"] = "by hand"
 	if _, err := client.CoreV1().ConfigMaps(cm.Namespace).Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	update(t, c, peer("c"))
-	if cm = kept(t, client); cm.Data["note"] != "by hand" || cm.Annotations["example.com/backup"] != "daily" {
+	if cm = reservationsConfigMap(t, client); cm.Data["note"] != "by hand" || cm.Annotations["example.com/backup"] != "daily" {
 		t.Errorf("after an update: %+v", cm)
 	}
 }
 
-// TestUpdateReservationsLosesRaces has another writer come between read and write: to create, to change, to delete.
-func TestUpdateReservationsLosesRaces(t *testing.T) {
+// TestUpdateReservationsRetriesConflicts: another writer creates, changes or deletes the ConfigMap between read and
+// write.
+func TestUpdateReservationsRetriesConflicts(t *testing.T) {
 	other := func(t *testing.T, c *cluster.Cluster) { update(t, c, peer("other")) }
 	remove := func(t *testing.T, c *cluster.Cluster) {
 		if _, err := c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: inventory.Meta(c.Namespace, records.IPAMName)}); err != nil {
@@ -138,7 +139,7 @@ func TestUpdateReservationsLosesRaces(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		first string // who holds something before; "": nobody does
+		first string // owner of a reservation before; "": none
 		race  func(*testing.T, *cluster.Cluster)
 		want  []string
 	}{
@@ -202,7 +203,7 @@ func TestUpdateReservationsReturnsTheChangesError(t *testing.T) {
 	if !errors.Is(err, ipam.ErrNoneFree) {
 		t.Error(err)
 	}
-	// An error of the change is final even where it looks like a lost race.
+	// An error of the change is final even if it is a conflict error of the API.
 	calls := 0
 	err = inventory.UpdateReservations(t.Context(), c, func(*ipam.Registry) error {
 		calls++
@@ -242,8 +243,8 @@ func TestDamagedReservationsAreNotOverwritten(t *testing.T) {
 	}
 }
 
-// TestLaterFieldsOfReservationsAreKept: a document with a field of a later release is read, and a change that would
-// delete it is refused.
+// TestLaterFieldsOfReservationsAreKept: a document with a field of a later release is decoded, and a change that would
+// delete the field is rejected.
 func TestLaterFieldsOfReservationsAreKept(t *testing.T) {
 	r, err := ipam.New(ipam.DefaultPools()...)
 	if err != nil {

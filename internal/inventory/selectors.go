@@ -6,18 +6,18 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Selector is a label selector for the objects of one component.
+// Selector returns a label selector for the objects of one component.
 func Selector(component string) string { return records.LabelComponent + "=" + component }
 
-// PeeringSelector is a label selector for all objects of one peering.
+// PeeringSelector returns a label selector for all objects of one peering.
 func PeeringSelector(peering string) string { return records.LabelPeering + "=" + peering }
 
-// GatewaysSelector is a label selector for the pods of a peering's gateways.
+// GatewaysSelector returns a label selector for the pods of a peering's gateways.
 func GatewaysSelector(peering string) string {
 	return Selector(records.ComponentGateway) + "," + PeeringSelector(peering)
 }
 
-// GatewaySelector is a label selector for the pods of one gateway.
+// GatewaySelector returns a label selector for the pods of one gateway.
 func GatewaySelector(id records.GatewayID) string {
 	if id.Number == 1 {
 		return GatewaysSelector(id.Peering) + ",!" + records.LabelGateway

@@ -12,8 +12,8 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// ServiceValues are what the Service of a server's gateways was made of. What an API server or a provider has added is
-// not among it.
+// ServiceValues returns the values from which the Service of a server's gateways was created, without additions of the
+// API server or a provider.
 func ServiceValues(svc *corev1.Service) (templates.ServiceValues, error) {
 	v := templates.ServiceValues{Type: svc.Spec.Type}
 	fields, err := cluster.Applied(svc)
@@ -33,7 +33,7 @@ func ServiceValues(svc *corev1.Service) (templates.ServiceValues, error) {
 		}
 	}
 	if v.Type == corev1.ServiceTypeLoadBalancer && ours("f:spec", "f:loadBalancerIP") {
-		v.LoadBalancerIP, _ = netip.ParseAddr(svc.Spec.LoadBalancerIP) // one that is none was not made by liqoctl
+		v.LoadBalancerIP, _ = netip.ParseAddr(svc.Spec.LoadBalancerIP) // liqoctl writes valid addresses only
 	}
 	for _, port := range svc.Spec.Ports {
 		if port.Name != (records.TunnelID{Server: 1, Client: 1}).PortName() {

@@ -11,14 +11,14 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Trace is a peering, or what is left of one, in a cluster.
+// Trace is a peering, or remaining state of one, in a cluster.
 type Trace struct {
 	Name      string
-	ClusterID string // of the peer; "" where its document is gone or cannot be read
+	ClusterID string // of the peer; "" if the record is missing or does not decode
 }
 
-// Traces finds every peering of which a cluster still has anything: an object or a reservation. Sorted by name. With an
-// UnreadableError come those that have objects.
+// Traces returns every peering of which a cluster still has an object or a reservation, sorted by name. With an
+// UnreadableError it returns those that have objects.
 func Traces(ctx context.Context, c *cluster.Cluster) ([]Trace, error) {
 	objects, err := c.List(ctx, records.LabelPeering)
 	if err != nil {
@@ -30,7 +30,7 @@ func Traces(ctx context.Context, c *cluster.Cluster) ([]Trace, error) {
 		t := found[name]
 		t.Name = name
 		if cm, ok := object.(*corev1.ConfigMap); ok && cm.Name == records.PeeringName(name) {
-			// A damaged document is removed like any other.
+			// Peerings with damaged records can be removed as well.
 			if p, err := records.Decode[records.Peering](cm.Data[records.DataKey]); err == nil {
 				t.ClusterID = p.Peer.ClusterID
 			}
@@ -53,7 +53,7 @@ func Traces(ctx context.Context, c *cluster.Cluster) ([]Trace, error) {
 	return all, err
 }
 
-// TracesOf chooses what belongs to one peer: by its cluster's ID, and by name what has no document any more.
+// TracesOf selects the traces of one peer: by its cluster ID, and by name those without a record.
 func TracesOf(all []Trace, clusterID, name string) []string {
 	var names []string
 	for _, t := range all {

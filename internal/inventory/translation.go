@@ -11,8 +11,8 @@ import (
 	"liqonet.io/liqonet/ipam/translate"
 )
 
-// Translation tells how addresses are called between a cluster and its peers, from the records of the cluster. A
-// peering whose record cannot be read is no error: see translate.Decode.
+// Translation returns the address translation between a cluster and its peers, from the records of the cluster. A
+// peering whose record does not decode is no error: see translate.Decode.
 func Translation(ctx context.Context, c *cluster.Cluster) (translate.Cluster, error) {
 	all, err := cluster.All[*corev1.ConfigMap](ctx, c, "")
 	if err != nil {

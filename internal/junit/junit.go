@@ -1,4 +1,4 @@
-// Package junit writes results as the JUnit reports that continuous integration systems read.
+// Package junit writes results as JUnit reports, as read by continuous integration systems.
 package junit
 
 import (
@@ -12,10 +12,10 @@ type Suite struct {
 	Cases []Case
 }
 
-// Case is a check. One that neither failed nor was skipped has passed.
+// Case is a check. It has passed if it neither failed nor was skipped.
 type Case struct {
 	Class, Name string
-	Failed      string // why; "": it did not
+	Failed      string // reason; "": it did not fail
 	Skipped     string
 }
 

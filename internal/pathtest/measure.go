@@ -161,7 +161,7 @@ func (s *side) measureFrom(ctx context.Context, node string, meter netip.AddrPor
 	}
 	err = inventory.AwaitOnNodes(ctx, s.cluster, set, reportsOfProbes, v.Nodes, func(all []*corev1.Pod) ([]string, error) {
 		for _, pod := range all {
-			if message, ended := inventory.Reported(pod); ended && pod.Spec.NodeName == node {
+			if message, ended := inventory.TerminationMessage(pod); ended && pod.Spec.NodeName == node {
 				m, err = probe.DecodeMeasured(message)
 				return v.Nodes, err
 			}

@@ -228,7 +228,7 @@ func (s *side) ask(ctx context.Context, peer *side, image string, hold time.Dura
 // read reads the reports of the probes that have ended.
 func (s *side) read(pods []*corev1.Pod) (reports []report, err error) {
 	for _, pod := range pods {
-		message, ended := inventory.Reported(pod)
+		message, ended := inventory.TerminationMessage(pod)
 		if !ended {
 			continue
 		}

@@ -129,7 +129,7 @@ func (e *end) assign(r *ipam.Registry) (err error) {
 	g := addresses.Gateways{Peering: e.peering, Internal: e.own.Internal, Count: e.count()}
 	if e.have != nil {
 		for _, standing := range e.have.Gateways {
-			g.Standing = append(g.Standing, standing.Address)
+			g.Current = append(g.Current, standing.Address)
 		}
 	}
 	e.gateways, err = g.Reserve(r)

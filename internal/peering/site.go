@@ -191,7 +191,7 @@ func (s *site) plan() error {
 	}
 	addresses.Restore(s.found.registry, s.found.fabric, s.found.peerings)
 	s.unreserved = s.newReservations()
-	s.own = addresses.Wanted(s.discovery, s.side.Overrides, s.found.fabric)
+	s.own = addresses.Desired(s.discovery, s.side.Overrides, s.found.fabric)
 	s.own.Pools = s.side.Pools
 	s.own.Reserved, s.own.External, s.own.Internal = s.side.Reserved, s.side.ExternalCIDR, s.side.InternalCIDR
 	s.own.InUse, _ = s.inUse()

@@ -6,7 +6,7 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 )
 
-// InputError is a wish that no state of the clusters could fulfil. Nothing was changed.
+// InputError reports an input that no state of the clusters could satisfy. Nothing was changed.
 type InputError struct {
 	Err    error
 	Advice string
@@ -17,10 +17,10 @@ func (e *InputError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *InputError) Unwrap() error { return e.Err }
 
-// Hint returns the advice; "" if there is none.
+// Hint returns the hint; "" if there is none.
 func (e *InputError) Hint() string { return e.Advice }
 
-// SameCluster refuses two contexts of one cluster.
+// SameCluster returns the error for two contexts of the same cluster.
 func SameCluster(local, remote *cluster.Cluster) error {
 	return &InputError{
 		Err:    fmt.Errorf("%q and %q are the same cluster", local.Context, remote.Context),

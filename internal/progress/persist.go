@@ -11,7 +11,7 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 )
 
-// EachOf does something for all at once. One that fails does not stop the others.
+// EachOf calls do for all items in parallel. An error does not stop the others.
 func EachOf[T any](all []T, do func(T) error) error {
 	errs := make([]error, len(all))
 	var group errgroup.Group
@@ -25,7 +25,7 @@ func EachOf[T any](all []T, do func(T) error) error {
 	return errors.Join(errs...)
 }
 
-// Persist tries something, which may be done twice, until no API server is lost on the way or ctx ends.
+// Persist retries an idempotent operation while an API server is unavailable, until ctx ends.
 func Persist(ctx context.Context, do func(context.Context) error) (err error) {
 	_ = wait.PollUntilContextCancel(ctx, persistPause, true, func(ctx context.Context) (bool, error) {
 		err = do(ctx)
@@ -34,5 +34,5 @@ func Persist(ctx context.Context, do func(context.Context) error) (err error) {
 	return err
 }
 
-// persistPause is between two attempts to reach an API server that is lost.
+// persistPause is the interval between two attempts to reach an unavailable API server.
 const persistPause = 500 * time.Millisecond

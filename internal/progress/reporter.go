@@ -8,13 +8,13 @@ type Reporter interface {
 	Stage(name string)
 	// Done reports the end of a stage: its result in a few words, and its duration.
 	Done(name, detail string, took time.Duration)
-	// Note reports what needs no action.
+	// Note reports information that needs no action.
 	Note(text string)
-	// Warn reports what may need action. hint is that action.
+	// Warn reports a problem that may need action. hint is that action.
 	Warn(text, hint string)
 }
 
-// planning is the Reporter of a dry run: stages that change nothing are not worth a line.
+// planning is the Reporter of a dry run. It omits stages, because a dry run changes nothing.
 type planning struct{ Reporter }
 
 // Stage implements Reporter.
@@ -23,7 +23,7 @@ func (planning) Stage(string) {}
 // Done implements Reporter.
 func (planning) Done(string, string, time.Duration) {}
 
-// Quiet is the Reporter of a dry run that is part of another operation, which reports the rest.
+// Quiet is the Reporter of a dry run within another operation, which reports notes and warnings itself.
 type Quiet struct{ planning }
 
 // Note implements Reporter.
@@ -32,5 +32,5 @@ func (Quiet) Note(string) {}
 // Warn implements Reporter.
 func (Quiet) Warn(string, string) {}
 
-// Planning is the Reporter of a dry run: it passes notes and warnings on.
+// Planning returns the Reporter of a dry run: it forwards notes and warnings.
 func Planning(r Reporter) Reporter { return planning{r} }

@@ -14,7 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 )
 
-// Stages of the operations, as reports, results and errors name them.
+// Stages of the operations, as named in reports, results and errors.
 const (
 	StageReach     = "reach"
 	StageDiscover  = "discover"
@@ -33,13 +33,13 @@ const (
 	StageDirect    = "direct"
 )
 
-// StageTime is how long a stage took.
+// StageTime is the duration of a stage.
 type StageTime struct {
 	Name string        `json:"name"`
 	Took time.Duration `json:"tookNanoseconds"`
 }
 
-// StageError says in which stage an operation ended, and why.
+// StageError has the stage in which an operation failed, and the cause.
 type StageError struct {
 	Stage string
 	Err   error
@@ -48,7 +48,7 @@ type StageError struct {
 
 func (e *StageError) Error() string {
 	if _, ok := errors.AsType[*cluster.ReachError](e.Err); ok && e.Stage == StageReach {
-		return e.Err.Error() // which says so itself
+		return e.Err.Error() // which contains this information
 	}
 	return e.Stage + ": " + e.Err.Error()
 }
@@ -56,11 +56,11 @@ func (e *StageError) Error() string {
 // Unwrap returns the cause.
 func (e *StageError) Unwrap() error { return e.Err }
 
-// Hint returns what the cause advises, else what the stage does; "" if there is no advice.
+// Hint returns the hint of the cause, else that of the stage; "" if there is none.
 func (e *StageError) Hint() string {
 	advice := hint.Of(e.Err)
 	if reach, ok := errors.AsType[*cluster.ReachError](e.Err); ok && e.Stage != StageReach && advice == reach.Hint() {
-		advice = "" // it was reached before
+		advice = "" // it was reachable before
 	}
 	if advice != "" {
 		return advice
@@ -74,16 +74,16 @@ func (e *StageError) Hint() string {
 	return e.hint
 }
 
-// Stages runs the stages of one operation and keeps their times.
+// Stages runs the stages of one operation and records their durations.
 type Stages struct {
 	Reporter Reporter
 	Times    []StageTime
 }
 
-// Step is what a stage does. It returns in a few words what came out of it.
+// Step is the work of a stage. It returns a short description of its result.
 type Step struct {
 	Stage string
-	Hint  string // the advice for failures that bring none of their own
+	Hint  string // the hint for errors that have none
 	Do    func(context.Context) (string, error)
 }
 
@@ -95,7 +95,7 @@ func (s *Stages) Run(ctx context.Context, steps ...Step) error {
 		detail, err := step.Do(ctx)
 		took := time.Since(start)
 		if err != nil {
-			return &StageError{Stage: step.Stage, Err: timed(ctx, err), hint: step.Hint}
+			return &StageError{Stage: step.Stage, Err: withTimeout(ctx, err), hint: step.Hint}
 		}
 		s.Times = append(s.Times, StageTime{Name: step.Stage, Took: took})
 		s.Reporter.Done(step.Stage, detail, took)
@@ -103,13 +103,13 @@ func (s *Stages) Run(ctx context.Context, steps ...Step) error {
 	return nil
 }
 
-// Within bounds an operation. When the time is over, the cause of the context's end says which flag is to
-// blame. The zero duration is no bound.
+// Within limits the duration of an operation. When the time is over, the cause of the context contains the flag that
+// set the limit. A duration of zero means no limit.
 func Within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	return WithinOf(ctx, time.Now(), timeout)
 }
 
-// WithinOf bounds an operation that has begun at start.
+// WithinOf limits the duration of an operation that began at start.
 func WithinOf(ctx context.Context, start time.Time, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout <= 0 {
 		return context.WithCancel(ctx)
@@ -117,28 +117,27 @@ func WithinOf(ctx context.Context, start time.Time, timeout time.Duration) (cont
 	return context.WithDeadlineCause(ctx, start.Add(timeout), &timeoutError{timeout})
 }
 
-// DefaultTimeout is the time limit of an operation unless the user sets another. Most of it is for images and load
-// balancers.
+// DefaultTimeout is the default time limit of an operation. Most of it is for image pulls and load balancers.
 const DefaultTimeout = 2 * time.Minute
 
-// TimeLimit is the time limit of an operation that waits for every node of a cluster: the user's, else, if that is 0,
-// DefaultTimeout and a second for every ten nodes.
+// TimeLimit returns the time limit of an operation that waits for every node of a cluster: the user's or, if that is 0,
+// DefaultTimeout and one more second per ten nodes.
 func TimeLimit(timeout time.Duration, nodes int) time.Duration {
 	return cmp.Or(timeout, DefaultTimeout+time.Duration(nodes/10)*time.Second)
 }
 
-// timeoutError is the cause of a context whose time is over.
+// timeoutError is the cause of a context whose time limit is over.
 type timeoutError struct{ timeout time.Duration }
 
 func (e *timeoutError) Error() string {
 	return fmt.Sprintf("not done within %s (--timeout)", e.timeout)
 }
 
-// advice says how to wait longer: for want of any better.
+// advice suggests a longer limit. It is used if the cause has no hint of its own.
 func (e *timeoutError) advice() string { return "give it more time with --timeout" }
 
-// timed adds to an error that it came with the end of the operation's time, unless it says so already.
-func timed(ctx context.Context, err error) error {
+// withTimeout adds the time limit to an error caused by it, unless the error contains it already.
+func withTimeout(ctx context.Context, err error) error {
 	over, ok := errors.AsType[*timeoutError](context.Cause(ctx))
 	if said, already := errors.AsType[*timeoutError](err); !ok || already && said == over {
 		return err
@@ -146,18 +145,18 @@ func timed(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", over, err)
 }
 
-// Is makes the error a deadline's.
+// Is makes the error match context.DeadlineExceeded.
 func (e *timeoutError) Is(target error) bool { return errors.Is(target, context.DeadlineExceeded) }
 
-// Afterwards is the context in which a failed operation removes what it has made, though its own time may be over. It
-// ends after three minutes: namespaces take some ten seconds, an API server may have to come back first, and a kubelet
-// that waits for a registry ends no pod until that is over. A second signal ends it, too.
+// Afterwards returns the context in which a failed operation rolls back its changes, although its own time may be over.
+// It ends after three minutes: deleting a namespace takes some ten seconds, an API server may be unavailable at first,
+// and a kubelet that waits for a registry terminates no pod until the wait is over. A second signal ends it as well.
 func Afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
 	const most = 3 * time.Minute
 	return context.WithTimeoutCause(context.WithoutCancel(ctx), most, &timeoutError{most})
 }
 
-// Altering returns the changes that left the cluster another one.
+// Altering returns the changes that modified the cluster.
 func Altering(changes []cluster.Change) []cluster.Change {
 	return slices.DeleteFunc(slices.Clone(changes), func(c cluster.Change) bool { return !c.Alters() })
 }

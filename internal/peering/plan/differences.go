@@ -13,7 +13,7 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// DifferenceError says that the existing configuration differs from what was asked for, and that nothing was changed.
+// DifferenceError reports that the existing configuration differs from the requested one, and that nothing was changed.
 type DifferenceError struct {
 	Lines []string // one for each difference
 }
@@ -22,10 +22,10 @@ func (e *DifferenceError) Error() string {
 	return "the existing configuration differs:\n  " + strings.Join(e.Lines, "\n  ")
 }
 
-// Hint names the flag that applies the differences.
+// Hint suggests the flag that applies the differences.
 func (e *DifferenceError) Hint() string { return "apply the changes with --update" }
 
-// DecideDifferences is the end of a comparison: differences need the user's consent.
+// DecideDifferences returns an error for differences, unless the user consents to them.
 func DecideDifferences(lines []string, consent bool) (string, error) {
 	switch {
 	case len(lines) == 0:
@@ -36,8 +36,8 @@ func DecideDifferences(lines []string, consent bool) (string, error) {
 	return fmt.Sprintf("%d differences, to be applied", len(lines)), nil
 }
 
-// Differences lists what a plan changes of what exists and is configuration. What is missing is completed without
-// consent, and so is what an interrupted run left open.
+// Differences lists the changes of existing configuration in a plan. Adding missing objects needs no consent; nor does
+// completing values that an interrupted run left open.
 func (p ClusterPlan) Differences() []string {
 	var lines []string
 	for _, c := range p.Changes {
@@ -45,7 +45,7 @@ func (p ClusterPlan) Differences() []string {
 			continue // reservations and keys follow from the rest
 		}
 		for _, field := range c.Fields {
-			if !opened(c.Name, field) && !ofKey(c.Name, field) {
+			if !leftOpen(c.Name, field) && !ofKey(c.Name, field) {
 				lines = append(lines, p.line(c, field))
 			}
 		}
@@ -53,29 +53,30 @@ func (p ClusterPlan) Differences() []string {
 	return lines
 }
 
-// line is a difference as users see it.
+// line returns a difference in the form that users see.
 func (p ClusterPlan) line(c cluster.Change, field string) string {
 	return fmt.Sprintf("cluster %q: %s %s: %s", p.Context, c.Kind, c.Name, field)
 }
 
-// ofKey reports whether a field of a record is a public key: it follows from the keys of the peer's gateway.
+// ofKey reports whether a field of a record is a public key. It follows from the keys of the peer's gateway.
 func ofKey(name, field string) bool {
 	path, _, _ := strings.Cut(field, ": ")
 	return strings.HasSuffix(path, publicKeyOf("")) && decidedLater(name, path)
 }
 
-// opened reports whether a field of a record was left open by the run that created it, or is by a dry run: a new key's.
-func opened(name, field string) bool {
+// leftOpen reports whether a field of a record was left open by the run that created it, or is left open by a dry run,
+// such as a new key.
+func leftOpen(name, field string) bool {
 	path, change, _ := strings.Cut(field, ": ")
 	old, wanted, _ := strings.Cut(change, " -> ")
 	return wanted == cluster.ErrLater.Error() || decidedLater(name, path) && slices.Contains([]string{"none", `""`, "0"}, old)
 }
 
-// index is a place in a list, in the path of a field.
+// index matches the index of a list element in the path of a field.
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// decidedLater reports whether a field of a record, in the ConfigMap of that name, can be decided only when its
-// cluster, or the peer, has answered.
+// decidedLater reports whether a field of a record, in the ConfigMap with that name, is known only after its cluster or
+// the peer has answered.
 func decidedLater(name, path string) bool {
 	id, _ := records.IdentityOf(name)
 	return slices.Contains(map[string][]string{
@@ -84,11 +85,11 @@ func decidedLater(name, path string) bool {
 	}[id.Component], index.ReplaceAllString(path, ""))
 }
 
-// publicKeyOf and endpointsOf are the paths of fields of a tunnel.
+// publicKeyOf and endpointsOf return the paths of a tunnel's fields.
 func publicKeyOf(tunnel string) string { return tunnel + ".publicKey" }
 func endpointsOf(tunnel string) string { return tunnel + ".endpoints" }
 
-// configured are the fields of a change without those that follow from others.
+// configured returns the fields of a change without those that follow from others.
 func configured(fields []string) []string {
 	var some []string
 	for _, field := range fields {
@@ -103,8 +104,8 @@ func configured(fields []string) []string {
 	return some
 }
 
-// Overtaken is the error for a record, in the ConfigMap of that name, that differs from the one that this run wants and
-// has compared before.
+// Overtaken returns the error for a record, in the ConfigMap with that name, that another run has changed since this
+// run compared it with the desired one.
 func Overtaken[T records.Document](c *cluster.Cluster, name string, live, wanted T) error {
 	var objects [2]*corev1.ConfigMap
 	for i, record := range []T{live, wanted} {
@@ -117,7 +118,7 @@ func Overtaken[T records.Document](c *cluster.Cluster, name string, live, wanted
 	p, change := ClusterPlan{Context: c.Context}, cluster.Change{Kind: "ConfigMap", Name: name, Action: cluster.Changed}
 	var lines []string
 	for _, field := range configured(cluster.Differences(objects[0], objects[1])) {
-		if !opened(name, field) {
+		if !leftOpen(name, field) {
 			lines = append(lines, p.line(change, field))
 		}
 	}

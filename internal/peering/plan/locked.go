@@ -20,7 +20,7 @@ func Locked[R any](ctx context.Context, r progress.Reporter, do func(context.Con
 	defer locks.Release(ctx)
 	for {
 		result, err := do(locks.Begin(ctx))
-		if err == nil || ctx.Err() != nil || refused(err) || !locks.Stale(ctx) {
+		if err == nil || ctx.Err() != nil || isFinal(err) || !locks.Stale(ctx) {
 			return result, locks.Explain(err)
 		}
 		if err := locks.Await(ctx, r.Note); err != nil {
@@ -30,8 +30,8 @@ func Locked[R any](ctx context.Context, r progress.Reporter, do func(context.Con
 	}
 }
 
-// refused reports whether no other run is the cause of an error.
-func refused(err error) bool {
+// isFinal reports whether an error cannot come from another run.
+func isFinal(err error) bool {
 	_, input := errors.AsType[*progress.InputError](err)
 	_, differs := errors.AsType[*DifferenceError](err)
 	_, denied := errors.AsType[*cluster.PermissionError](err)

@@ -17,15 +17,15 @@ import (
 	"liqonet.io/liqonet/ipam/store"
 )
 
-// Plan is what an operation would change. It comes from a dry run of the operation itself.
+// Plan lists the changes that an operation would make. It is the result of a dry run of the operation itself.
 type Plan struct {
 	Clusters []ClusterPlan `json:"clusters"`
 }
 
-// verbs are what is to be done, as a user says it.
+// verbs are the planned actions as shown to users.
 var verbs = map[cluster.Action]string{cluster.Created: "create", cluster.Changed: "change", cluster.Deleted: "delete"}
 
-// String is the plan of one cluster for people, a line for each object and each field.
+// String formats the plan of one cluster, a line for each object and each field.
 func (p ClusterPlan) String() string {
 	if len(p.Changes) == 0 {
 		return fmt.Sprintf("cluster %q: no changes\n", p.Context)
@@ -41,19 +41,19 @@ func (p ClusterPlan) String() string {
 	return b.String()
 }
 
-// ClusterPlan is what would change in one cluster. Fields of a record that only the operation can decide are
+// ClusterPlan lists the changes in one cluster. Fields of a record that are known only during the operation have
 // cluster.ErrLater's text.
 type ClusterPlan struct {
 	Context   string           `json:"context"`
 	Namespace string           `json:"namespace"`
 	Changes   []cluster.Change `json:"changes"` // in the order in which they are made
-	// Before and After are the records that kernels follow; After is nil where the operation has to decide some of
-	// them.
+	// Before and After are the records from which kernel states are computed; After is nil if some of them are known
+	// only during the operation.
 	Before records.Set  `json:"-"`
 	After  *records.Set `json:"-"`
 }
 
-// planned is the plan of one cluster from its dry run.
+// planned returns the plan of one cluster from its dry run.
 func planned(ctx context.Context, c *cluster.Cluster) (ClusterPlan, error) {
 	p := ClusterPlan{Context: c.Context, Namespace: c.Namespace, Changes: []cluster.Change{}}
 	all := c.Planned()
@@ -77,7 +77,7 @@ func planned(ctx context.Context, c *cluster.Cluster) (ClusterPlan, error) {
 	return p, p.readRecords(ctx, c, all)
 }
 
-// reservationChanges lists the reservations that are made and released, and pools that change.
+// reservationChanges lists reservations to add and to release, and changes of the pools.
 func reservationChanges(p cluster.Planned) ([]string, error) {
 	registry := func(o cluster.Object) (*ipam.Registry, error) {
 		if cm, ok := o.(*corev1.ConfigMap); ok {
@@ -134,7 +134,7 @@ func Of(ctx context.Context, err error, clusters ...*cluster.Cluster) (Plan, err
 	return p, nil
 }
 
-// Later returns nil for what a dry run cannot wait for.
+// Later returns nil for the error of a wait that a dry run cannot complete.
 func Later(err error) error {
 	if errors.Is(err, cluster.ErrLater) {
 		return nil

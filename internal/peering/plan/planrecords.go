@@ -17,13 +17,13 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// readRecords reads the records that kernels follow, from the cluster and from its dry run.
+// readRecords reads the records that define kernel states, from the cluster and from its dry run.
 func (p *ClusterPlan) readRecords(ctx context.Context, c *cluster.Cluster, changes []cluster.Planned) error {
 	leases, err := inventory.Leases(ctx, c)
 	if err != nil {
 		return err
 	}
-	nodes, _ := inventory.Reports(leases) // those that are damaged are left out, as gateways do
+	nodes, _ := inventory.Reports(leases) // damaged ones are omitted, as in gateways
 	slices.SortFunc(nodes, func(a, b records.Node) int { return strings.Compare(a.Name, b.Name) })
 	before, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -58,7 +58,7 @@ func recordFields(object cluster.Object) ([]string, error) {
 	flat := make(map[string]string)
 	flatten(flat, "", fields)
 	for _, path := range slices.Collect(maps.Keys(flat)) {
-		// The client's record has no endpoints before the server has.
+		// The client's record has no endpoints until the server has some.
 		if tunnel, ok := strings.CutSuffix(path, publicKeyOf("")); ok && flat["role"] == `"`+string(records.Client)+`"` {
 			flat[endpointsOf(tunnel)] = cmp.Or(flat[endpointsOf(tunnel)], `""`)
 		}
@@ -75,7 +75,7 @@ func recordFields(object cluster.Object) ([]string, error) {
 	return lines, nil
 }
 
-// flatten writes the values of nested maps, and of lists of gateways and tunnels, as JSON under their paths.
+// flatten stores the values of nested maps, and of lists of gateways and tunnels, as JSON under their paths.
 func flatten(into map[string]string, path string, value any) {
 	switch v := value.(type) {
 	case map[string]any:

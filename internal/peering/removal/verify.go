@@ -181,7 +181,7 @@ func (v *verifier) withdraw(ctx context.Context, made []cluster.Change) error {
 func reported(pods []*corev1.Pod) []NodeRemains {
 	nodes := []NodeRemains{}
 	for _, pod := range pods {
-		report, ended := inventory.Reported(pod)
+		report, ended := inventory.TerminationMessage(pod)
 		if !ended {
 			continue
 		}
