@@ -83,7 +83,7 @@ func side(kubeContext, namespace string) peering.Side {
 var sameOptions = cmp.Options{
 	cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{}),
 	cmpopts.IgnoreUnexported(cluster.Cluster{}),
-	cmpopts.IgnoreFields(cluster.Cluster{}, "Kube", "Dynamic", "Locking"), // Locking: see TestLockFlags
+	cmpopts.IgnoreFields(cluster.Cluster{}, "Kube", "Dynamic", "Host", "Lookup", "Locking"), // see TestLockFlags
 }
 
 func pfx(s string) netip.Prefix { return netip.MustParsePrefix(s) }
