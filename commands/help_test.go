@@ -9,7 +9,7 @@ import (
 	"liqonet.io/liqonet/commands/cli"
 )
 
-// all calls a function for every command that users see.
+// all calls a function for every visible command.
 func all(cmd *cobra.Command, do func(*cobra.Command)) {
 	if cmd.Hidden {
 		return
@@ -30,7 +30,7 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 			env.Help(cmd)
 			for line := range strings.Lines(b.String()) {
 				line = strings.TrimSuffix(line, "\n")
-				// What can be copied is not broken, nor is a name that is too long by itself.
+				// Lines to be copied are not wrapped, nor are names longer than a line.
 				if len(line) > columns && !strings.HasPrefix(line, "  ") {
 					t.Errorf("%s at %d columns: %q", cmd.CommandPath(), columns, line)
 				}
@@ -42,7 +42,7 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// TestExamples: every command has one, whose flags exist.
+// TestExamples: every command has an example, and the flags in it exist.
 func TestExamples(t *testing.T) {
 	env := &cli.Env{}
 	env.Start(false)
@@ -63,7 +63,7 @@ func TestExamples(t *testing.T) {
 			if len(args) == 0 {
 				continue
 			}
-			root := New(env) // flags that add up are set once
+			root := New(env) // repeated flags would accumulate
 			found, rest, err := root.Find(args)
 			if err != nil || found == root || found.HasSubCommands() {
 				t.Errorf("%s: example %q: no such command: %v", cmd.CommandPath(), line, err)

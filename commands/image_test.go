@@ -25,11 +25,11 @@ func TestImagePush(t *testing.T) {
 	if err := os.WriteFile(file, program, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var out, said strings.Builder
+	var out, stderr strings.Builder
 	ref := strings.TrimPrefix(server.URL, "http://") + "/net:1"
-	env := &cli.Env{Out: &out, Err: &said}
+	env := &cli.Env{Out: &out, Err: &stderr}
 	if code := Run(t.Context(), env, []string{"image", "push", ref, "--binary", file}); code != cli.ExitOK {
-		t.Fatalf("exit code %d: %s", code, said.String())
+		t.Fatalf("exit code %d: %s", code, stderr.String())
 	}
 	if !regexp.MustCompile(`^` + regexp.QuoteMeta(ref) + `@sha256:[0-9a-f]{64}\n$`).MatchString(out.String()) {
 		t.Errorf("stdout %q", out.String())

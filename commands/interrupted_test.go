@@ -18,10 +18,10 @@ func TestInterrupted(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	var said strings.Builder
-	code := Run(ctx, &cli.Env{Out: t.Output(), Err: &said}, []string{"network", "status", "--kubeconfig", file})
-	if got := said.String(); code != cli.ExitInterrupted || !strings.HasSuffix(got, ": interrupted\n") || strings.Contains(got, "hint:") {
-		t.Errorf("exit code %d, said %q", code, got)
+	var stderr strings.Builder
+	code := Run(ctx, &cli.Env{Out: t.Output(), Err: &stderr}, []string{"network", "status", "--kubeconfig", file})
+	if got := stderr.String(); code != cli.ExitInterrupted || !strings.HasSuffix(got, ": interrupted\n") || strings.Contains(got, "hint:") {
+		t.Errorf("exit code %d, stderr %q", code, got)
 	}
 }
 

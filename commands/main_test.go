@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs the command line as users do, with the files of testdata/script.
+// TestScripts runs the command line with the scripts in testdata/script.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",

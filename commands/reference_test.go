@@ -12,13 +12,13 @@ import (
 	"liqonet.io/liqonet/internal/testbed/golden"
 )
 
-// TestReference: docs/cli describes the commands as they are, and no others. The pages change only when the commands
-// do: dates and tags of a build are left out.
+// TestReference: docs/cli describes exactly the existing commands. The pages change only when the commands do: dates
+// and versions of a build are omitted.
 func TestReference(t *testing.T) {
 	const committed = "../docs/cli"
 	root, folder := commands.New(&cli.Env{}), t.TempDir()
 	root.DisableAutoGenTag = true
-	root.InitDefaultCompletionCmd() // Cobra adds it when a command line runs
+	root.InitDefaultCompletionCmd() // Cobra adds it when a command runs
 	if err := doc.GenMarkdownTree(root, folder); err != nil {
 		t.Fatal(err)
 	}

@@ -31,10 +31,10 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// machines are those that `program` knows by name.
+// machines are the machines known to `program`, by name.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "riscv64": elf.EM_RISCV}
 
-// program is the script command `program MACHINE FILE`: it writes the head of a static Linux executable.
+// program is the script command `program MACHINE FILE`: it writes the header of a static Linux executable.
 func program(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: program MACHINE FILE")

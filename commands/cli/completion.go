@@ -17,10 +17,10 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// completionTime bounds what a completion asks of a cluster: the user waits for it between two keys.
+// completionTime limits the requests of a completion: the user waits for it between two keystrokes.
 const completionTime = 2 * time.Second
 
-// names lists names that a cluster has.
+// names lists names that exist in a cluster.
 type names func(context.Context, *cluster.Cluster) ([]string, error)
 
 // AddCompletions completes names of peers, namespaces and owners in all commands, and files only where files are meant.
@@ -38,7 +38,7 @@ func addCompletionsBelow(env *Env, cmd *cobra.Command) {
 		flags.VisitAll(func(f *pflag.Flag) {
 			switch {
 			case byFlag[f.Name] != nil:
-				ui.Complete(cmd, f.Name, env.ask(f.Name, byFlag[f.Name]))
+				ui.Complete(cmd, f.Name, env.completeFromCluster(f.Name, byFlag[f.Name]))
 			case f.Value.Type() == "FILE":
 				ui.Complete(cmd, f.Name, anyFile)
 			case f.Value.Type() == "FOLDER":
@@ -49,7 +49,7 @@ func addCompletionsBelow(env *Env, cmd *cobra.Command) {
 	set(cmd.PersistentFlags())
 	set(cmd.LocalNonPersistentFlags())
 	if strings.HasSuffix(cmd.Use, "[PEER]") {
-		cmd.ValidArgsFunction = env.ask("", peers)
+		cmd.ValidArgsFunction = env.completeFromCluster("", peers)
 	}
 	for _, sub := range cmd.Commands() {
 		addCompletionsBelow(env, sub)
@@ -60,8 +60,9 @@ func anyFile(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirecti
 	return nil, cobra.ShellCompDirectiveDefault
 }
 
-// ask completes with what the chosen cluster answers: for a flag that is about the remote cluster, that one.
-func (e *Env) ask(flag string, list names) cobra.CompletionFunc {
+// completeFromCluster completes with names from the selected cluster; for a flag about the remote cluster, from that
+// one.
+func (e *Env) completeFromCluster(flag string, list names) cobra.CompletionFunc {
 	prefix := ""
 	if strings.HasPrefix(flag, RemotePrefix) {
 		prefix = RemotePrefix
@@ -85,8 +86,8 @@ func (e *Env) answers(cmd *cobra.Command, prefix string, list names) ([]string, 
 		return nil, err
 	}
 	local, chosen := NewClusterFlags(), NewClusterFlags()
-	local.take(cmd, "")
-	if chosen.take(cmd, prefix); prefix != "" {
+	local.copyFlags(cmd, "")
+	if chosen.copyFlags(cmd, prefix); prefix != "" {
 		chosen.Inherit(local)
 	}
 	c, err := chosen.Connect(e)
@@ -98,8 +99,8 @@ func (e *Env) answers(cmd *cobra.Command, prefix string, list names) ([]string, 
 	return list(ctx, c)
 }
 
-// take copies the flags of a command whose names begin with prefix.
-func (c *ClusterFlags) take(cmd *cobra.Command, prefix string) {
+// copyFlags copies the flags of a command whose names begin with prefix.
+func (c *ClusterFlags) copyFlags(cmd *cobra.Command, prefix string) {
 	for name, to := range map[string]*string{
 		"kubeconfig": &c.Config.File, "context": &c.Config.Context, "cluster": &c.Config.Cluster, "user": &c.Config.User,
 		"namespace": &c.Config.Namespace, "request-timeout": &c.Config.RequestTimeout,
@@ -130,7 +131,7 @@ func namespaces(ctx context.Context, c *cluster.Cluster) ([]string, error) {
 	return found, err
 }
 
-// owners are the users who hold reservations.
+// owners returns the users with reservations.
 func owners(ctx context.Context, c *cluster.Cluster) ([]string, error) {
 	registry, err := inventory.Reservations(ctx, c)
 	if err != nil {

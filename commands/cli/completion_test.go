@@ -15,7 +15,7 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// TestNamesOfACluster: completion knows the peers, owners and namespaces that a cluster has.
+// TestNamesOfACluster: completion offers the peers, owners and namespaces of a cluster.
 func TestNamesOfACluster(t *testing.T) {
 	c, _ := fakecluster.NewAPIServer(fakecluster.Config{})
 	err := inventory.UpdateReservations(t.Context(), c, func(r *ipam.Registry) error {

@@ -15,17 +15,17 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 )
 
-// Env is what commands need of the process that they run in.
+// Env is the environment of the process for commands.
 type Env struct {
 	In  io.Reader
-	Out io.Writer // the answer, and nothing else
+	Out io.Writer // only the answer
 	Err io.Writer // progress, warnings, errors, logs
 	// Whether these are terminals.
 	InTerminal, OutTerminal, ErrTerminal bool
-	Columns                              int // width of the terminal; 0 stands for 80
-	// As the user calls it: "kubectl liqonet" for the plugin; "" is liqoctl.
+	Columns                              int // width of the terminal; 0: 80
+	// The program's name for the user: "kubectl liqonet" for the plugin; "" is liqoctl.
 	Program string
-	Environ []string // as of os.Environ
+	Environ []string // as returned by os.Environ
 	Build   buildinfo.Info
 
 	// Set once the flags are read.

@@ -14,17 +14,17 @@ import (
 // Exit codes. They are part of the interface: see docs/cli.
 const (
 	ExitOK      = 0
-	ExitFailure = 1 // what was asked for did not happen
-	ExitUsage   = 2 // the command line or the configuration makes no sense; nothing was done
+	ExitFailure = 1 // the operation failed
+	ExitUsage   = 2 // invalid command line or configuration; nothing was done
 	// `network status`: a peering does not work, or its clusters disagree; `network reset`: state remains; `network
 	// test`, `network diagnose`: a check failed; `network trace`: packets do not cross; `network connect`, `network
 	// init`: a node is not verified, all others are.
 	ExitUnhealthy   = 3
-	ExitNoneFree    = 4   // no address range or address is free for what was asked
+	ExitNoneFree    = 4   // no address range or address is free for the request
 	ExitInterrupted = 130 // ended by a signal: 128 + SIGINT
 )
 
-// UsageError is a command line or a configuration that makes no sense.
+// UsageError reports an invalid command line or configuration.
 type UsageError struct {
 	Err    error
 	Advice string // "": that of Err
@@ -43,7 +43,7 @@ func Usagef(format string, args ...any) *UsageError {
 	return &UsageError{Err: fmt.Errorf(format, args...)}
 }
 
-// verdict is an error after a result that was printed: the command did what was asked for, and found a fault.
+// verdict is an error after a printed result: the command completed, and found a fault.
 type verdict string
 
 func (v verdict) Error() string { return string(v) }

@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Columns of help: lines are no longer than most readers like, and flags' descriptions begin at one place.
+// Widths in help: lines are limited to a readable length, and descriptions of flags are aligned.
 const (
 	defaultColumns = 80
 	mostColumns    = 110
 	flagColumn     = 30
 )
 
-// sections are the groups of flags in help, in order; a flag is in the first whose list has its name.
+// sections are the groups of flags in help, in order; a flag is in the first group whose list contains its name.
 var sections = []struct{ title, flags string }{
 	{"Gateways", "server-side gw-server-service-type gw-server-service-port gw-server-service-nodeport gw-server-service-loadbalancerip gw-client-address gw-client-port"},
 	{"Tunnel", "wireguard mtu mss-clamp"},
@@ -59,7 +59,7 @@ func (e *Env) Help(cmd *cobra.Command) {
 	}
 }
 
-// writeFlags writes the flags of a command by sections, those of none first.
+// writeFlags writes the flags of a command by group, those without a group first.
 func writeFlags(w io.Writer, cmd *cobra.Command, columns int) {
 	grouped := make(map[string][]*pflag.Flag)
 	add := func(f *pflag.Flag) {
@@ -90,7 +90,7 @@ func writeFlags(w io.Writer, cmd *cobra.Command, columns int) {
 	}
 }
 
-// writeFlag writes one flag and its description, beside it if there is room, else below.
+// writeFlag writes a flag and its description, on the same line if there is room, else below.
 func writeFlag(w io.Writer, f *pflag.Flag, columns int) {
 	left := "      --" + f.Name
 	if f.Shorthand != "" {
@@ -111,7 +111,7 @@ func writeFlag(w io.Writer, f *pflag.Flag, columns int) {
 	fmt.Fprintf(w, "%-*s%s", flagColumn, left, text)
 }
 
-// wrap fits the paragraphs of a text to a width. Lines that begin with a blank stay as they are.
+// wrap wraps the paragraphs of a text at a width. It does not change lines that begin with a blank.
 func wrap(text string, columns, indent int) string {
 	var b strings.Builder
 	column := 0

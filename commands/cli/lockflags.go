@@ -21,15 +21,15 @@ func lockFlags(cmd *cobra.Command, to *cluster.LockOptions) {
 	ui.AddFlag(flags, &to.Duration, "lock-duration", "DURATION", "time after which the lock of a run that was killed is taken over", ui.PositiveDuration).Hidden = true
 }
 
-// lockHolder is what other runs are told of a command.
+// lockHolder returns the identity of a command that other runs see in the lock.
 func lockHolder(cmd *cobra.Command) string {
-	who, where := "unknown", "unknown"
+	username, hostname := "unknown", "unknown"
 	if u, err := user.Current(); err == nil {
-		who = u.Username
+		username = u.Username
 	}
 	if name, err := os.Hostname(); err == nil {
-		where = name
+		hostname = name
 	}
 	_, command, _ := strings.Cut(cmd.CommandPath(), " ")
-	return who + "@" + where + ": " + command
+	return username + "@" + hostname + ": " + command
 }

@@ -19,8 +19,8 @@ func succeed(_ context.Context, o int, r progress.Reporter) (int, error) {
 }
 
 func TestPerformPrintsTheResultOnStandardOutput(t *testing.T) {
-	var out, said strings.Builder
-	env := &Env{Out: &out, Err: &said}
+	var out, stderr strings.Builder
+	env := &Env{Out: &out, Err: &stderr}
 	env.Start(false)
 	if _, err := perform(t.Context(), env, succeed, 7, ui.FormatText, func(r int) string { return strings.Repeat("x", r) }); err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func TestPerformPrintsTheResultOnStandardOutput(t *testing.T) {
 	if got, want := out.String(), "7\n"; got != want {
 		t.Errorf("stdout %q, want %q", got, want)
 	}
-	if got, want := said.String(), strings.Repeat("reach (1.0s)\n", 2); got != want {
+	if got, want := stderr.String(), strings.Repeat("reach (1.0s)\n", 2); got != want {
 		t.Errorf("stderr %q, want %q", got, want)
 	}
 	out.Reset()

@@ -29,7 +29,7 @@ func PodFlags(cmd *cobra.Command, to *templates.Pods) {
 		PairsFlag(flags, &to.Limits, "limits", "NAME=QUANTITY,...", "limits of CPU and memory of each pod (default memory=256Mi)", quantity))
 }
 
-// gatewayPodFlags adds the flags that say on which nodes gateways run.
+// gatewayPodFlags adds the flags that select the nodes of gateways.
 func gatewayPodFlags(cmd *cobra.Command, to *templates.Pods) {
 	checked(to,
 		PairsFlag(cmd.Flags(), &to.GatewayNodeSelector, "gateway-node-selector", manyPairs, "labels of the nodes that may run gateways", AsItIs),
@@ -37,7 +37,7 @@ func gatewayPodFlags(cmd *cobra.Command, to *templates.Pods) {
 			"taints that gateways tolerate", toleration))
 }
 
-// checked has flags refuse what no pod can have.
+// checked makes flags reject values that no pod can have.
 func checked(pods *templates.Pods, flags ...*pflag.Flag) {
 	for _, f := range flags {
 		f.Value = checkedValue{f.Value, pods}
@@ -116,7 +116,8 @@ func quantity(_, text string) (apiresource.Quantity, error) {
 	return q, nil
 }
 
-// toleration reads a taint as kubectl taint writes it. Without a value it is any, without an effect all.
+// toleration parses a toleration in the format of kubectl taint. Without a value it matches any value, without an
+// effect all effects.
 func toleration(text string) (corev1.Toleration, error) {
 	taint, effect, _ := strings.Cut(text, ":")
 	key, value, valued := strings.Cut(taint, "=")

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// requestLog is a transport that says which requests pass it.
+// requestLog is a transport that logs requests.
 type requestLog struct {
 	next http.RoundTripper
 	say  func(line string)
@@ -41,10 +41,10 @@ func (l requestLog) RoundTrip(q *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// WrappedRoundTripper implements utilnet.RoundTripperWrapper, by which client-go closes idle connections.
+// WrappedRoundTripper implements utilnet.RoundTripperWrapper, which client-go uses to close idle connections.
 func (l requestLog) WrappedRoundTripper() http.RoundTripper { return l.next }
 
-// verb is what a request does, in the words of RBAC.
+// verb returns the RBAC verb of a request.
 func verb(q *http.Request) string {
 	switch {
 	case q.Method == http.MethodPost:
@@ -57,7 +57,7 @@ func verb(q *http.Request) string {
 	return strings.ToLower(q.Method)
 }
 
-// resource names what a request is about, as kubectl does: "configmaps/ipam in liqonet".
+// resource returns the resource of a request in kubectl's form: "configmaps/ipam in liqonet".
 func resource(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {

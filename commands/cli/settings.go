@@ -15,7 +15,7 @@ import (
 	"liqonet.io/liqonet/commands/ui"
 )
 
-// environmentPrefix begins the names of liqoctl's variables.
+// environmentPrefix is the prefix of liqoctl's environment variables.
 const environmentPrefix = "LIQOCTL_"
 
 // ConfigFlag names the file, which cannot name itself.
@@ -55,17 +55,17 @@ func ApplySettings(env *Env, cmd *cobra.Command, path string) error {
 	return err
 }
 
-// dryRunFlag is the flag of which a command that lacks it says so: the user counts on it.
+// dryRunFlag is a flag for which a command without it warns, because the user relies on it.
 const dryRunFlag = "dry-run"
 
-// warnUnprotected warns where a dry run is set for a command that has none.
+// warnUnprotected warns if a dry run is set for a command without dry runs.
 func warnUnprotected(env *Env, cmd *cobra.Command, setting string) {
 	if yes, _ := ui.YesOrNo(setting); yes && cmd.Flags().Lookup(dryRunFlag) == nil {
 		env.Progress.Warn(fmt.Sprintf("%s is ignored: %s has no flag --%s", variableOf(dryRunFlag), cmd.CommandPath(), dryRunFlag), "")
 	}
 }
 
-// applySetting gives a flag the value of its variable, else that in the file.
+// applySetting sets a flag to the value of its variable, else to that in the file.
 func applySetting(f *pflag.Flag, variable string, entry any) error {
 	values, isList := entry.([]any)
 	switch {
@@ -86,7 +86,7 @@ func applySetting(f *pflag.Flag, variable string, entry any) error {
 	return nil
 }
 
-// settable are the names of all flags of all commands.
+// settable returns the names of all flags of all commands.
 func settable(cmd *cobra.Command) map[string]bool {
 	names := make(map[string]bool)
 	add := func(f *pflag.Flag) { names[f.Name] = f.Name != ConfigFlag && f.Name != "help" }
@@ -100,7 +100,7 @@ func settable(cmd *cobra.Command) map[string]bool {
 	return names
 }
 
-// warnUnknown names the variables that would be settings, but for which there is no flag.
+// warnUnknown lists variables with liqoctl's prefix for which there is no flag.
 func (e *Env) warnUnknown(known map[string]bool) {
 	for _, entry := range e.Environ {
 		variable, _, _ := strings.Cut(entry, "=")
@@ -112,13 +112,13 @@ func (e *Env) warnUnknown(known map[string]bool) {
 	}
 }
 
-// variableOf is the environment variable of a setting.
+// variableOf returns the environment variable of a setting.
 func variableOf(name string) string {
 	return environmentPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-// defaultConfig is the configuration file's usual place, after the XDG base directory specification; "" for a
-// user without a home.
+// defaultConfig returns the default path of the configuration file, according to the XDG base directory specification;
+// "" for a user without a home.
 func defaultConfig(env *Env) string {
 	if folder := env.Variable("XDG_CONFIG_HOME"); folder != "" {
 		return filepath.Join(folder, "liqoctl", "config.yaml")

@@ -18,9 +18,9 @@ func WithoutRequests(err error) error {
 	return errors.New(text)
 }
 
-// unsentRequests finds the requests in an error's tree that did not reach a cluster.
+// unsentRequests returns the requests in an error's tree that did not reach a cluster.
 func unsentRequests(err error) []*url.Error {
-	switch e := err.(type) { //nolint:errorlint // this is the walk through what is wrapped
+	switch e := err.(type) { //nolint:errorlint // walks the wrapped errors
 	case *url.Error:
 		if _, ok := errors.AsType[*cluster.ReachError](e.Err); ok {
 			return []*url.Error{e}

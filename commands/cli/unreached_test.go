@@ -9,7 +9,7 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 )
 
-// TestWithoutRequests: a cluster that is lost on the way is named, and what was asked of it then is not.
+// TestWithoutRequests: the error of an unreachable cluster contains the cluster, and not the request.
 func TestWithoutRequests(t *testing.T) {
 	lost := &cluster.ReachError{Context: "a", Host: "https://192.0.2.1", Err: errors.New("connection refused")}
 	request := &url.Error{Op: "Get", URL: "https://192.0.2.1/api/v1/nodes", Err: lost}

@@ -18,7 +18,7 @@ func UpstreamName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(name)
 }
 
-// replacements are flags of Liqo's liqoctl, or the first words of several, with what takes their place here.
+// replacements are flags of Liqo's liqoctl, or the first words of several, with their equivalents here.
 var replacements = []struct{ flag, hint string }{
 	{"liqo-namespace", "set the namespace of liqonet with --namespace"},
 	{"remote-liqo-namespace", "set the namespace of liqonet in the remote cluster with --remote-namespace, on network connect and disconnect"},
@@ -51,8 +51,8 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return usage
 }
 
-// flagSuggestion is the flag that a mistyped name stands for, "" where there is none: cobra's suggestion, with flags in
-// place of commands.
+// flagSuggestion returns the flag that is similar to a mistyped name, "" if there is none: cobra's suggestion, with
+// flags instead of commands.
 func flagSuggestion(cmd *cobra.Command, name string) string {
 	flags := Group("", "", "", "")
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -63,7 +63,7 @@ func flagSuggestion(cmd *cobra.Command, name string) string {
 	return suggestion(flags, name)
 }
 
-// upstreamFlags accepts flags of Liqo's liqoctl that change nothing here, without showing them.
+// upstreamFlags accepts flags of Liqo's liqoctl without an effect here, and hides them.
 func upstreamFlags(cmd *cobra.Command, names ...string) {
 	usages := map[string]string{"wait": "always waits", "yes": "never asks", "skip-validation": "has no preflight checks"}
 	for _, name := range names {

@@ -21,7 +21,7 @@ func main() {
 	}
 }
 
-// run writes the pages to a folder. Their date is that of SOURCE_DATE_EPOCH, else today.
+// run writes the pages to a folder. Their date is SOURCE_DATE_EPOCH, else today.
 func run(args []string) error {
 	if len(args) != 1 {
 		return errors.New("usage: gen FOLDER")
@@ -31,6 +31,6 @@ func run(args []string) error {
 	}
 	root := commands.New(&cli.Env{})
 	root.DisableAutoGenTag = true
-	root.InitDefaultCompletionCmd() // Cobra adds it when a command line runs
+	root.InitDefaultCompletionCmd() // Cobra adds it when a command runs
 	return doc.GenManTree(root, &doc.GenManHeader{Title: "LIQOCTL", Section: "1"}, args[0])
 }

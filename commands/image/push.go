@@ -14,7 +14,7 @@ import (
 // imagePushOptions are the options of `image push`.
 type imagePushOptions struct {
 	reference string
-	binaries  []string // none: the running one
+	binaries  []string // empty: the running one
 }
 
 func newImagePush(env *cli.Env) *cobra.Command {

@@ -14,7 +14,7 @@ import (
 // imageSaveOptions are the options of `image save`.
 type imageSaveOptions struct {
 	file   string // "-": standard output
-	tag    string // "": the image's own
+	tag    string // "": the default name
 	binary string // "": the running one
 }
 

@@ -40,7 +40,7 @@ func newHelperGateway(env *cli.Env, run func(helper.Gateway, context.Context) er
 	return cmd
 }
 
-// gatewayOptions returns the helper of a gateway, without a client. What the gateway's flags leave open is in
+// gatewayOptions returns the options of a gateway's helper, without a client. Values that are not in flags come from
 // variables.
 func gatewayOptions(env *cli.Env, id records.GatewayID) (g helper.Gateway, err error) {
 	g.ID, g.Keys, g.Epoch = id, templates.KeysPath, templates.EpochPath
@@ -62,7 +62,7 @@ func gatewayOptions(env *cli.Env, id records.GatewayID) (g helper.Gateway, err e
 	return g, nil
 }
 
-// firstIPv4 reads addresses, separated by commas as in a pod's status.podIPs.
+// firstIPv4 returns the first IPv4 address in a text, separated by commas as in a pod's status.podIPs.
 func firstIPv4(text string) (netip.Addr, error) {
 	for field := range strings.SplitSeq(text, ",") {
 		a, err := netip.ParseAddr(field)

@@ -46,7 +46,7 @@ func helperLog(env *cli.Env) *slog.Logger {
 		level = slog.LevelDebug
 	}
 	log := helper.NewLog(env.Err, level)
-	klog.SetSlogLogger(log) // informers tell of a lost API server there, and nowhere else
+	klog.SetSlogLogger(log) // informers report an unavailable API server only there
 	return log
 }
 

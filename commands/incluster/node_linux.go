@@ -16,7 +16,7 @@ func newHelperNode(env *cli.Env, run func(helper.Node, context.Context) error) *
 		Short: "Reconcile the kernel of a node",
 		Args:  cli.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// A node helper shares the node's addresses: only the node itself may ask.
+			// A node helper shares the node's addresses, so probes and metrics are served to the node only.
 			o, node, err := helperEnv(env, "127.0.0.1")
 			if err != nil {
 				return err

@@ -129,7 +129,7 @@ func (f askFlags) inquiry(env *cli.Env) (q probe.Inquiry, err error) {
 	if !f.fromNode {
 		f.NodePort = 0
 	}
-	if !nodeIP.Is4() { // of a node whose first address is an IPv6 one
+	if !nodeIP.Is4() { // on a node whose first address is an IPv6 address
 		if nodeIP, err = sourceTo(f.Service); err != nil {
 			return q, fmt.Errorf("find the IPv4 address of node %s: %w", node, err)
 		}
@@ -137,7 +137,7 @@ func (f askFlags) inquiry(env *cli.Env) (q probe.Inquiry, err error) {
 	return probe.Inquiry{Targets: f.Targets(node, nodeIP), MTU: f.mtu, Hold: f.Hold}, nil
 }
 
-// sourceTo is the address from which packets to another one are sent. None is.
+// sourceTo returns the source address of packets to a destination. It sends none.
 func sourceTo(to netip.AddrPort) (netip.Addr, error) {
 	conn, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(to))
 	if err != nil {

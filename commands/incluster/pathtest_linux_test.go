@@ -14,13 +14,13 @@ import (
 	"liqonet.io/liqonet/internal/pathtest/probe"
 )
 
-// TestHelperTestAsks: a probe asks what its flags say, and writes what it saw.
+// TestHelperTestAsks: a client probes according to its flags, and writes the results.
 func TestHelperTestAsks(t *testing.T) {
-	const nobody = "127.0.0.1:1"
+	const closedPort = "127.0.0.1:1"
 	file := filepath.Join(t.TempDir(), "report")
 	env := &cli.Env{Environ: []string{"NODE_NAME=a-1", "NODE_IP=127.0.0.1"}}
 	cmd := newHelperTest(env)
-	cmd.SetArgs([]string{"ask", "--service", nobody, "--node-port", "1", "--mtu", "1380", "--hold", (10 * time.Millisecond).String(), "--from-node", "--report", file})
+	cmd.SetArgs([]string{"ask", "--service", closedPort, "--node-port", "1", "--mtu", "1380", "--hold", (10 * time.Millisecond).String(), "--from-node", "--report", file})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if err := cmd.ExecuteContext(ctx); err != nil {
@@ -41,7 +41,7 @@ func TestHelperTestAsks(t *testing.T) {
 	}
 }
 
-// TestHelperTestMeasures: a probe measures the path to a server that knows the token, and writes the figures.
+// TestHelperTestMeasures: a client measures the path to a server with the same token, and writes the figures.
 func TestHelperTestMeasures(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -71,7 +71,7 @@ func TestHelperTestMeasures(t *testing.T) {
 	}
 }
 
-// A server whose port another program has is not started again and again.
+// TestHelperTestLeavesForeignPorts: a server whose port is in use is not restarted repeatedly.
 func TestHelperTestLeavesForeignPorts(t *testing.T) {
 	l, err := net.Listen("tcp4", "0.0.0.0:0")
 	if err != nil {
@@ -81,10 +81,10 @@ func TestHelperTestLeavesForeignPorts(t *testing.T) {
 	_, at, _ := net.SplitHostPort(l.Addr().String())
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	var said strings.Builder
-	cmd := newHelperTest(&cli.Env{Err: &said})
+	var stderr strings.Builder
+	cmd := newHelperTest(&cli.Env{Err: &stderr})
 	cmd.SetArgs([]string{"serve", "--meter", "--port", at, "--token", rand.Text()})
-	if err := cmd.ExecuteContext(ctx); err != nil || ctx.Err() == nil || !strings.Contains(said.String(), "address already in use") {
-		t.Errorf("%v, said %q", err, said.String())
+	if err := cmd.ExecuteContext(ctx); err != nil || ctx.Err() == nil || !strings.Contains(stderr.String(), "address already in use") {
+		t.Errorf("%v, stderr %q", err, stderr.String())
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"liqonet.io/liqonet/commands/cli"
 )
 
-// maxReport is what Kubernetes keeps of a container's last message, in bytes.
+// maxReport is the maximum length of a termination message in Kubernetes, in bytes.
 const maxReport = 4096
 
-// newHelperVerify returns the command that looks once at what a node's kernel has left.
+// newHelperVerify returns the command that lists remaining state in a node's kernel once.
 func newHelperVerify(verify func(remove bool) ([]string, error)) *cobra.Command {
 	var remove, rest bool
 	var file string
@@ -43,7 +43,7 @@ func newHelperVerify(verify func(remove bool) ([]string, error)) *cobra.Command 
 	return cmd
 }
 
-// terminationReport is as many of the lines as can be kept; the last one says how many others there are.
+// terminationReport returns as many of the lines as fit; the last line has the number of omitted lines.
 func terminationReport(lines []string) string {
 	const room = 40 // bytes for the last line
 	var b strings.Builder

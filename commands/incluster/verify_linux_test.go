@@ -41,7 +41,7 @@ func TestHelperVerifyReports(t *testing.T) {
 	}
 }
 
-// A long report ends with a whole line, and says that there is more.
+// TestReportFits: a long report ends with a complete line, and reports that lines were omitted.
 func TestReportFits(t *testing.T) {
 	var lines []string
 	for i := range 1000 {

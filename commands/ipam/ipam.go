@@ -18,10 +18,10 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// connector makes the clients of the cluster that the flags choose, once they are read, and checks that it answers.
+// connector builds the clients of the selected cluster, after the flags are read, and checks that it answers.
 type connector func(context.Context) (*cluster.Cluster, error)
 
-// installed is the cluster, if liqonet is installed in the namespace that the flags choose.
+// installed returns the cluster, if liqonet is installed in the selected namespace.
 func (connect connector) installed(ctx context.Context) (*cluster.Cluster, error) {
 	c, err := connect(ctx)
 	if err != nil {
@@ -50,16 +50,16 @@ choose.`, `
 	return cmd
 }
 
-// reservations is the answer of the commands on a cluster's reservations.
+// reservations is the answer of commands for reservations.
 type reservations struct {
-	document any    // for programs
-	summary  string // a line for people, before the table
-	text     string // for people, instead of the ranges
+	document any    // structured output
+	summary  string // a line before the table
+	text     string // text output, instead of the ranges
 	all      []ipam.Reservation
-	table    bool // people get a table, also without -o wide
+	table    bool // text output is a table, even without -o wide
 }
 
-// onReservations is what a command does with a cluster's reservations.
+// onReservations is the action of a command on a cluster's reservations.
 type onReservations = func(context.Context, *cluster.Cluster) (reservations, error)
 
 // changingReservations is reservationCommand for what changes them: it has --dry-run.
@@ -81,7 +81,8 @@ func changingReservations(env *cli.Env, connect connector, cmd *cobra.Command, p
 	})
 }
 
-// addReservations changes reservations, once what the cluster and its peerings use is among them again.
+// addReservations changes reservations, after restoring missing reservations for ranges that the cluster and its
+// peerings use.
 func addReservations(ctx context.Context, c *cluster.Cluster, change func(*ipam.Registry) error) error {
 	fabric, err := inventory.Fabric(ctx, c)
 	if err != nil {
@@ -158,7 +159,7 @@ func reservationRows(all []ipam.Reservation, output ui.Format) [][]string {
 	return rows
 }
 
-// ownerFlag adds the flag that names the owner of a reservation.
+// ownerFlag adds the flag for the owner of a reservation.
 func ownerFlag(cmd *cobra.Command, to *ipam.Owner, usage string) {
 	ui.AddFlag(cmd.Flags(), to, "owner", "NAME", usage, func(name string) (ipam.Owner, error) {
 		owner := ipam.User(name)

@@ -15,13 +15,13 @@ import (
 
 // ipamList is the answer of `ipam list`.
 type ipamList struct {
-	Pools []netip.Prefix `json:"pools"` // from which free ranges are taken
-	// Of an address that was asked for: the smallest range that contains it.
+	Pools []netip.Prefix `json:"pools"` // for free ranges
+	// For an address in the request: the smallest range that contains it.
 	Holder       *ipam.Reservation  `json:"holder,omitempty"`
 	Reservations []ipam.Reservation `json:"reservations"` // sorted by range, wider ones first
 }
 
-// listFilter chooses reservations. The zero value chooses all.
+// listFilter selects reservations. The zero value selects all.
 type listFilter struct {
 	overlapping netip.Prefix // an address is a range of its length
 	owner       ipam.Owner
@@ -82,7 +82,7 @@ func (f listFilter) list(ctx context.Context, c *cluster.Cluster) (reservations,
 		list.Reservations = registry.List()
 	}
 	if len(list.Reservations) == 0 {
-		list.Reservations, summary = []ipam.Reservation{}, none // a list in JSON, too
+		list.Reservations, summary = []ipam.Reservation{}, none // in JSON a list as well
 	}
 	return reservations{document: list, summary: summary, all: list.Reservations, table: true}, nil
 }

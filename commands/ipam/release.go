@@ -43,7 +43,7 @@ cluster or a peering uses cannot be released. Releasing again changes nothing.`,
 			}
 		}
 		return func(ctx context.Context, c *cluster.Cluster) (reservations, error) {
-			released := []ipam.Reservation{} // a list in JSON too
+			released := []ipam.Reservation{} // in JSON a list as well
 			err := inventory.UpdateReservations(ctx, c, func(r *ipam.Registry) error {
 				found, err := f.release(r)
 				released = append([]ipam.Reservation{}, found...)
@@ -57,7 +57,7 @@ cluster or a peering uses cannot be released. Releasing again changes nothing.`,
 	})
 }
 
-// release removes what is meant from a registry and returns it.
+// release removes the selected reservations from a registry and returns them.
 func (f *releaseFlags) release(r *ipam.Registry) ([]ipam.Reservation, error) {
 	if !f.cidr.IsValid() {
 		return r.Release(f.owner, ipam.Reserved)
@@ -87,7 +87,7 @@ func (f *releaseFlags) release(r *ipam.Registry) ([]ipam.Reservation, error) {
 	return released, nil
 }
 
-// inUseHint names the command that ends the use of a range.
+// inUseHint returns the command that ends the use of a range.
 func inUseHint(h ipam.Reservation) string {
 	if name, ok := h.Owner.Peering(); ok {
 		return "liqoctl network disconnect " + name + " --remote-context CONTEXT; if there is no such peering: liqoctl network disconnect " + name + " --one-side"

@@ -24,8 +24,8 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// addressBook is a cluster with a pod CIDR and a peering, and pools of 768 addresses.
-func addressBook(t *testing.T) *cluster.Cluster {
+// clusterWithReservations returns a cluster with a pod CIDR and a peering, and pools of 768 addresses.
+func clusterWithReservations(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	c, _ := fakecluster.NewAPIServer(fakecluster.Config{})
 	err := inventory.UpdateReservations(t.Context(), c, func(r *ipam.Registry) error {
@@ -41,8 +41,8 @@ func addressBook(t *testing.T) *cluster.Cluster {
 	return c
 }
 
-// ipamCommand runs an `ipam` command on a cluster, in place of the one that flags would choose; nil: there is none. It
-// returns what it prints and the exit code.
+// ipamCommand runs an `ipam` command on a cluster, instead of the one that flags would select; nil: there is none. It
+// returns its output and exit code.
 func ipamCommand(t *testing.T, c *cluster.Cluster, args ...string) (out string, code int, err error) {
 	t.Helper()
 	var b strings.Builder
@@ -64,14 +64,14 @@ func ipamCommand(t *testing.T, c *cluster.Cluster, args ...string) (out string, 
 	return b.String(), cli.ExitCode(t.Context(), err), err
 }
 
-// changed is what a dry run prints of one change of reservations.
+// changed returns the output of a dry run for one change of reservations.
 func changed(change string) string {
 	return "cluster \"test\", namespace liqonet:\n  change ConfigMap ipam\n    " + change + "\n"
 }
 
-// TestReservations goes through the life of reservations; each step finds what those before it left.
+// TestReservations reserves, lists and releases ranges; each step depends on the steps before.
 func TestReservations(t *testing.T) {
-	c := addressBook(t)
+	c := clusterWithReservations(t)
 	for _, step := range []struct{ line, out, fails string }{
 		{line: "reserve 10.0.0.128/25 --owner vpn --dry-run", out: changed("reserve 10.0.0.128/25 (user \"vpn\" reserved range)")},
 		{line: "reserve 10.0.0.128/25 --owner vpn", out: "10.0.0.128/25\n"},
@@ -124,7 +124,8 @@ func TestReservations(t *testing.T) {
 	}
 }
 
-// TestReservationsAfterLoss: where ConfigMap ipam has lost reservations, what the records use is given to nobody.
+// TestReservationsAfterLoss: if ConfigMap ipam has lost reservations, the ranges that the records use are not allocated
+// again.
 func TestReservationsAfterLoss(t *testing.T) {
 	var objects []runtime.Object
 	for name, file := range map[string]string{records.FabricName: "fabric.yaml", records.PeeringName("b"): "peering-b.yaml"} {
@@ -162,7 +163,7 @@ func TestReservationsAfterLoss(t *testing.T) {
 	}
 }
 
-// TestIPAMWithoutInstallation: a cluster without liqonet has no list of addresses, and gets none.
+// TestIPAMWithoutInstallation: in a cluster without liqonet there are no reservations, and none are created.
 func TestIPAMWithoutInstallation(t *testing.T) {
 	c, client := fakecluster.NewAPIServer(fakecluster.Config{})
 	for _, line := range []string{
@@ -180,7 +181,7 @@ func TestIPAMWithoutInstallation(t *testing.T) {
 	}
 }
 
-// TestAddressesOfNoHost: what no registry keeps is a command line that makes no sense. No cluster is asked.
+// TestAddressesOfNoHost: ranges that cannot be reserved are usage errors. No request is sent to a cluster.
 func TestAddressesOfNoHost(t *testing.T) {
 	for _, line := range []string{
 		"reserve 127.0.0.0/8", "reserve 0.0.0.0/0", "reserve 224.0.0.0/4 --owner vpn", "reserve 169.254.18.0/30",
@@ -194,7 +195,7 @@ func TestAddressesOfNoHost(t *testing.T) {
 }
 
 func TestReservationsExitCodesAndHints(t *testing.T) {
-	c := addressBook(t)
+	c := clusterWithReservations(t)
 	for _, tt := range []struct {
 		line, hint string
 		code       int
@@ -219,7 +220,7 @@ func TestReservationsExitCodesAndHints(t *testing.T) {
 }
 
 func TestReservationsForPrograms(t *testing.T) {
-	c := addressBook(t)
+	c := clusterWithReservations(t)
 	var one ipam.Reservation
 	out, _, err := ipamCommand(t, c, "acquire", "/24", "--owner", "ci-1", "-o", "json")
 	if err != nil || json.Unmarshal([]byte(out), &one) != nil || one.Range != netip.MustParsePrefix("10.0.0.0/24") || one.Owner != ipam.User("ci-1") {

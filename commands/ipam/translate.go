@@ -21,16 +21,16 @@ import (
 
 // translateOptions are the options of `ipam translate`.
 type translateOptions struct {
-	peer      string // "": the addresses say by themselves whose they are
-	imported  bool   // what is given is the peer's, not this cluster's
-	reverse   bool   // what is given is as the other cluster calls it
-	slices    bool   // EndpointSlices are given, not addresses
+	peer      string // "": derived from the addresses
+	imported  bool   // the addresses are the peer's, not this cluster's
+	reverse   bool   // the addresses are in the other cluster's form
+	slices    bool   // the input is EndpointSlices, not addresses
 	file      string // "": the addresses are arguments; "-": standard input
 	output    ui.Format
 	addresses []string
 }
 
-// translatedAddresses are addresses in the order in which they were given.
+// translatedAddresses are addresses in the order of the input.
 type translatedAddresses struct {
 	Addresses []translate.Address `json:"addresses"`
 }
@@ -87,7 +87,7 @@ belongs to no cluster, the command prints nothing and the exit code is 1.
 	return cmd
 }
 
-// check refuses combinations of flags that ask for nothing, or for two things.
+// check rejects combinations of flags that are empty or conflict.
 func (o translateOptions) check() error {
 	switch {
 	case o.peer == "" && (o.imported || o.reverse || o.slices):
@@ -113,14 +113,14 @@ func (o translateOptions) run(ctx context.Context, env *cli.Env, kube string, lo
 	if err != nil {
 		return err
 	}
-	ask, err := o.question(ctx, kube, load)
+	translateOne, err := o.translator(ctx, kube, load)
 	if err != nil {
 		return err
 	}
 	answer := translatedAddresses{Addresses: make([]translate.Address, 0, len(given))}
 	var errs []error
 	for _, a := range given {
-		translated, err := ask(a)
+		translated, err := translateOne(a)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -133,8 +133,8 @@ func (o translateOptions) run(ctx context.Context, env *cli.Env, kube string, lo
 	return o.print(env.Out, answer)
 }
 
-// question is what is asked of each address.
-func (o translateOptions) question(ctx context.Context, kube string, load func(context.Context) (translate.Cluster, error)) (func(netip.Addr) (translate.Address, error), error) {
+// translator returns the function that translates an address.
+func (o translateOptions) translator(ctx context.Context, kube string, load func(context.Context) (translate.Cluster, error)) (func(netip.Addr) (translate.Address, error), error) {
 	c, err := load(ctx)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (o translateOptions) question(ctx context.Context, kube string, load func(c
 	return t.Export, nil
 }
 
-// read returns the addresses that are given: arguments, or lines of a file. Empty lines do not count.
+// read returns the addresses of the input: arguments, or lines of a file. It ignores empty lines.
 func (o translateOptions) read(stdin io.Reader) (given []netip.Addr, err error) {
 	lines := o.addresses
 	if o.file != "" {
@@ -185,7 +185,7 @@ func (o translateOptions) read(stdin io.Reader) (given []netip.Addr, err error) 
 	return given, nil
 }
 
-// source is what errors call the file.
+// source returns the file's name for errors.
 func (o translateOptions) source() string {
 	if o.file == "-" {
 		return "standard input"
@@ -205,7 +205,7 @@ func readInput(name string, stdin io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// print writes bare addresses, for scripts, unless the answer to whose they are is more than that.
+// print writes only addresses, for scripts, unless the answer is the owner of an address, which has more fields.
 func (o translateOptions) print(w io.Writer, answer translatedAddresses) error {
 	switch {
 	case o.output.Structured():

@@ -27,15 +27,15 @@ func (o translateOptions) translateSlices(ctx context.Context, env *cli.Env, kub
 	if err != nil {
 		return fmt.Errorf("read %s: %w", o.source(), err)
 	}
-	ask, err := o.question(ctx, kube, load)
+	translateOne, err := o.translator(ctx, kube, load)
 	if err != nil {
 		return err
 	}
 	var translated []*discoveryv1.EndpointSlice
 	var errs []error
 	for _, slice := range given {
-		there, err := translate.EndpointSlice(slice, ask)
-		translated, errs = append(translated, there), append(errs, err)
+		result, err := translate.EndpointSlice(slice, translateOne)
+		translated, errs = append(translated, result), append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (o translateOptions) translateSlices(ctx context.Context, env *cli.Env, kub
 
 // readSlices reads EndpointSlices, or lists of them, from documents in JSON or YAML.
 func readSlices(r io.Reader) ([]*discoveryv1.EndpointSlice, error) {
-	const buffer = 4096 // bytes, in which the decoder looks for the format
+	const buffer = 4096 // bytes from which the decoder detects the format
 	decoder := yaml.NewYAMLOrJSONDecoder(r, buffer)
 	var all []*discoveryv1.EndpointSlice
 	for {
@@ -54,7 +54,7 @@ func readSlices(r io.Reader) ([]*discoveryv1.EndpointSlice, error) {
 		switch {
 		case errors.Is(err, io.EOF):
 			return all, nil
-		case err == nil && (len(document.Raw) == 0 || string(document.Raw) == "null"): // as between two separators
+		case err == nil && (len(document.Raw) == 0 || string(document.Raw) == "null"): // between two separators
 			continue
 		case err == nil:
 			all, err = appendSlices(all, document.Raw)
@@ -65,7 +65,7 @@ func readSlices(r io.Reader) ([]*discoveryv1.EndpointSlice, error) {
 	}
 }
 
-// appendSlices decodes an EndpointSlice, or a list of them. Items of a typed list need not say what they are.
+// appendSlices decodes an EndpointSlice, or a list of them. Items of a typed list may omit kind and version.
 func appendSlices(all []*discoveryv1.EndpointSlice, document []byte) ([]*discoveryv1.EndpointSlice, error) {
 	object, err := runtime.Decode(unstructured.UnstructuredJSONScheme, document)
 	if err != nil {

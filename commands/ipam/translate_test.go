@@ -15,8 +15,8 @@ import (
 	"liqonet.io/liqonet/ipam/translate"
 )
 
-// translationOf reads the records of the translation's own tests: cluster a, with peer b, and another one whose
-// record cannot be read.
+// translationOf reads the records of package translate's tests: cluster a with peer b, and another one whose record
+// does not decode.
 func translationOf(t *testing.T) func(context.Context) (translate.Cluster, error) {
 	t.Helper()
 	var texts []string
@@ -128,7 +128,7 @@ func TestTranslateRefuses(t *testing.T) {
 	}
 }
 
-// TestTranslateSlices takes slices in every form that kubectl writes, and gives documents that kubectl reads.
+// TestTranslateSlices accepts slices in every form that kubectl writes, and its output is valid input for kubectl.
 func TestTranslateSlices(t *testing.T) {
 	const slice = `{"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": {"name": "NAME", "namespace": "shop",
 "labels": {"kubernetes.io/service-name": "web"}}, "addressType": "IPv4", "endpoints": [{"addresses": ["10.244.1.7"]}]}`

@@ -12,7 +12,7 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 )
 
-// describeInstallation is the answer of `network init` for people.
+// describeInstallation formats the answer of `network init` as text.
 func describeInstallation(r peering.InitResult) string {
 	var b strings.Builder
 	if r.Changed {
@@ -28,14 +28,14 @@ func describeInstallation(r peering.InitResult) string {
 	return b.String()
 }
 
-// describeUnverified writes which nodes of a cluster do not take part, and why.
+// describeUnverified writes the unverified nodes of a cluster, with the reason.
 func describeUnverified(b *strings.Builder, cluster string, nodes []peering.UnverifiedNode) {
 	for _, n := range nodes {
 		ui.Writef(b, "not verified: node %s of %s: %s\n", n.Name, cluster, n.Reason)
 	}
 }
 
-// verifiedAll is an error if nodes do not take part. Nothing is undone: the others do.
+// verifiedAll returns an error if there are unverified nodes. Nothing is rolled back: the other nodes are verified.
 func verifiedAll(nodes ...peering.UnverifiedNode) error {
 	if len(nodes) == 0 {
 		return nil
@@ -43,7 +43,7 @@ func verifiedAll(nodes ...peering.UnverifiedNode) error {
 	return hint.With(cli.ErrUnverified, "they take part as soon as their helpers work; see liqoctl network status -o wide")
 }
 
-// describeConnection is the answer of `network connect` for people: what was verified, and the address map.
+// describeConnection formats the answer of `network connect` as text: the verification, and the address map.
 func describeConnection(r peering.Connection) string {
 	var b strings.Builder
 	local, remote := r.Local, r.Remote
@@ -66,7 +66,7 @@ func describeConnection(r peering.Connection) string {
 	return b.String()
 }
 
-// describeMappings writes which addresses one side has for the other.
+// describeMappings writes the addresses of the peer as they are in one cluster.
 func describeMappings(b *strings.Builder, side peering.SideResult) {
 	for _, m := range side.Mappings {
 		what, remapped := m.What, "not remapped"
@@ -80,7 +80,7 @@ func describeMappings(b *strings.Builder, side peering.SideResult) {
 	}
 }
 
-// describeProof writes what was verified from one side to the other, by each gateway.
+// describeProof writes the verification from one cluster to the other, for each gateway.
 func describeProof(b *strings.Builder, from, to peering.SideResult) {
 	proofs := []peering.Proof{from.Proof}
 	for _, g := range from.OtherGateways {
@@ -97,7 +97,7 @@ func describeProof(b *strings.Builder, from, to peering.SideResult) {
 	}
 }
 
-// describeSizes writes how large packets between pods may be, and why.
+// describeSizes writes the largest packet size between pods, and what limits it.
 func describeSizes(b *strings.Builder, r peering.Connection) {
 	var measured, links []string
 	for _, h := range r.Hops {
@@ -117,7 +117,7 @@ func describeSizes(b *strings.Builder, r peering.Connection) {
 	}
 }
 
-// describeDisconnection is the answer of `network disconnect` for people.
+// describeDisconnection formats the answer of `network disconnect` as text.
 func describeDisconnection(r removal.Disconnection) string {
 	var b strings.Builder
 	for _, removal := range []*removal.Removed{r.Local, r.Remote} {

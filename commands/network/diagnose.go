@@ -64,7 +64,8 @@ network test. Checks for which you lack rights are skipped: level view is enough
 	}.Command(env, cmd)
 }
 
-// describeDiagnosis is the answer of `network diagnose` for people: a line for each layer, then what needs attention.
+// describeDiagnosis formats the answer of `network diagnose` as text: a line for each layer, then the findings that
+// need attention.
 func describeDiagnosis(r diagnose.Result) string {
 	var b strings.Builder
 	layerTable(&b, r)
@@ -76,7 +77,7 @@ func describeDiagnosis(r diagnose.Result) string {
 			ui.Writef(&b, "\n%s: %s %s: %s\n", state, f.ID, f.Subject(), f.Observed)
 			ui.Writef(&b, "  likely cause: %s\n  to do: %s\n  see: %s\n", f.Cause, f.Fix, diagnose.Page(f.ID))
 			again := slices.ContainsFunc(r.Checks[:i], func(before diagnose.Finding) bool { return before.ID == f.ID && before.State == state })
-			if following := followingOf(r, f.ID); following != "" && !again {
+			if following := consequencesOf(r, f.ID); following != "" && !again {
 				ui.Writef(&b, "  following: %s\n", following)
 			}
 		}
@@ -92,7 +93,7 @@ func describeDiagnosis(r diagnose.Result) string {
 	return b.String()
 }
 
-// layerTable writes how the checks of each layer ended.
+// layerTable writes the results of the checks by layer.
 func layerTable(b *strings.Builder, r diagnose.Result) {
 	states := []diagnose.State{diagnose.Passed, diagnose.Failed, diagnose.Following, diagnose.Warning, diagnose.Skipped}
 	rows := [][]string{{"LAYER", "PASSED", "FAILED", "FOLLOWING", "WARNINGS", "SKIPPED"}}
@@ -112,8 +113,8 @@ func layerTable(b *strings.Builder, r diagnose.Result) {
 	_ = ui.Table(b, rows) // a strings.Builder takes everything
 }
 
-// followingOf lists what follows from a failure.
-func followingOf(r diagnose.Result, id string) string {
+// consequencesOf lists the checks that failed as a consequence of a failure.
+func consequencesOf(r diagnose.Result, id string) string {
 	var all []string
 	for _, f := range r.Checks {
 		if f.Follows == id {
@@ -123,7 +124,7 @@ func followingOf(r diagnose.Result, id string) string {
 	return strings.Join(all, ", ")
 }
 
-// skippedBecause has a line for each reason why checks were skipped.
+// skippedBecause returns a line for each reason why checks were skipped.
 func skippedBecause(r diagnose.Result) (lines []string) {
 	ids := make(map[string][]string)
 	var reasons []string

@@ -46,7 +46,7 @@ func TestDiagnoseOptions(t *testing.T) {
 	}
 }
 
-// diagnosis has a cause with what follows from it, on both sides, a warning, and checks that were skipped.
+// diagnosis returns a result with a cause and its consequences in both clusters, a warning, and skipped checks.
 func diagnosis() diagnose.Result {
 	of := func(id string, layer diagnose.Layer, cluster string, state diagnose.State, seen string) diagnose.Finding {
 		f := diagnose.Finding{ID: id, Layer: layer, Cluster: cluster, State: state, Observed: seen}
@@ -82,8 +82,8 @@ func TestDescribeDiagnosis(t *testing.T) {
 	golden.Check(t, "diagnose-json.golden", out.String())
 }
 
-// A failure is an answer and an exit code of its own; the JUnit report is written in any case.
-func TestDiagnoseTells(t *testing.T) {
+// TestDiagnoseFailure: a failed check is an answer and has its own exit code; the JUnit report is written in any case.
+func TestDiagnoseFailure(t *testing.T) {
 	for _, passed := range []bool{true, false} {
 		file := filepath.Join(t.TempDir(), "junit.xml")
 		err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {

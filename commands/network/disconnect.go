@@ -57,7 +57,7 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
 	}.Command(env, cmd)
 }
 
-// checkDisconnect refuses what does not say which peering is meant, or what becomes of the peer.
+// checkDisconnect rejects flags that do not identify the peering, or do not define what happens at the peer.
 func checkDisconnect(o removal.DisconnectOptions, remote bool) error {
 	switch {
 	case remote:

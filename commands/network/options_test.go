@@ -44,7 +44,7 @@ contexts:
 - {name: b, context: {cluster: b, user: admin}}
 `
 
-// errAsked ends a command once its options are known.
+// errAsked ends a command after its options are known.
 var errAsked = errors.New("errAsked")
 
 // recorder returns an operation that keeps the options that it is given.
@@ -74,12 +74,12 @@ func parse(t *testing.T, command func(*cli.Env, *cli.ClusterFlags) *cobra.Comman
 	return parent.ExecuteContext(t.Context())
 }
 
-// side is what is compared of a cluster that options name.
+// side returns the compared parts of a cluster in options.
 func side(kubeContext, namespace string) peering.Side {
 	return peering.Side{Cluster: &cluster.Cluster{Context: kubeContext, Namespace: namespace}}
 }
 
-// sameOptions compares options; of a cluster, only which one it is.
+// sameOptions compares options; clusters are compared by context and namespace.
 var sameOptions = cmp.Options{
 	cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{}),
 	cmpopts.IgnoreUnexported(cluster.Cluster{}),
@@ -210,7 +210,7 @@ func TestConnectRefuses(t *testing.T) {
 	}
 }
 
-func TestRemoteUsesLocalKubeconfigUnlessToldOtherwise(t *testing.T) {
+func TestRemoteDefaultsToLocalKubeconfig(t *testing.T) {
 	if _, err := connectArgs(t, "--remote-kubeconfig", "/absent", "--remote-context", "b"); errors.Is(err, errAsked) || err == nil {
 		t.Errorf("error %v, though the remote kubeconfig is absent", err)
 	}
@@ -285,7 +285,8 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// What remains is an answer and an exit code of its own. A node that cannot be verified is one for --verify-only alone.
+// TestVerdictOnRemains: remaining state is an answer and has its own exit code. A node that cannot be verified is an
+// error only with --verify-only.
 func TestVerdictOnRemains(t *testing.T) {
 	for _, c := range []struct {
 		remains          *removal.Remains
@@ -310,7 +311,7 @@ func TestVerdictOnRemains(t *testing.T) {
 	}
 }
 
-// TestPodSettings: a setting that is not given stays as it is, an empty one is none.
+// TestPodSettings: a setting that is not given is unchanged, an empty one restores the default.
 func TestPodSettings(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -350,8 +351,7 @@ func TestPodSettings(t *testing.T) {
 	}
 }
 
-// TestLockFlags: commands that change clusters, and these alone, have the flags of the lock, and tell others who holds
-// it.
+// TestLockFlags: only commands that change clusters have the flags of the lock, and the lock identifies the command.
 func TestLockFlags(t *testing.T) {
 	var got removal.ResetOptions
 	command := func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {

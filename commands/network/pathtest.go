@@ -97,7 +97,7 @@ func alsoTo[O, R any](file *string, do cli.Operation[O, R], encode func(R) ([]by
 	}
 }
 
-// allPassed is an error if a check failed.
+// allPassed returns an error if a check failed.
 func allPassed(r pathtest.Result) error {
 	if r.Passed {
 		return nil
@@ -113,7 +113,7 @@ func nodeCount(text string) (int, error) {
 	return n, nil
 }
 
-// describePaths is the answer of `network test` for people.
+// describePaths formats the answer of `network test` as text.
 func describePaths(r pathtest.Result) string {
 	var b strings.Builder
 	if len(r.Checks) == 0 && len(r.Performance) > 0 {
@@ -153,7 +153,7 @@ func describePaths(r pathtest.Result) string {
 	return b.String()
 }
 
-// pathMatrix writes what failed: a row for each sender, a column for each receiver.
+// pathMatrix writes the failed checks: a row for each sender, a column for each receiver.
 func pathMatrix(w io.Writer, checks []pathtest.Check) {
 	rows, columns := [][]string{{"FROM"}}, []pathtest.End{}
 	row := make(map[pathtest.End]int)
@@ -192,7 +192,7 @@ func pathMatrix(w io.Writer, checks []pathtest.Check) {
 	_ = ui.Table(w, rows) // a strings.Builder takes everything
 }
 
-// compareReceivers sorts pods by their node, and Services behind them.
+// compareReceivers sorts pods by node, and Services after them.
 func compareReceivers(a, b pathtest.End) int {
 	if (a.Kind == pathtest.Pod) != (b.Kind == pathtest.Pod) {
 		if a.Kind == pathtest.Pod {
@@ -203,7 +203,7 @@ func compareReceivers(a, b pathtest.End) int {
 	return strings.Compare(a.Node+string(a.Kind), b.Node+string(b.Kind))
 }
 
-// skippedChecks are the reasons for which checks were skipped, each once.
+// skippedChecks returns the reasons for skipped checks, without duplicates.
 func skippedChecks(checks []pathtest.Check) (reasons []string) {
 	for _, c := range checks {
 		if why := fmt.Sprintf("%s: %s", c.Name, c.Seen); c.State == pathtest.Skipped && !slices.Contains(reasons, why) {
@@ -213,7 +213,7 @@ func skippedChecks(checks []pathtest.Check) (reasons []string) {
 	return reasons
 }
 
-// longestGap is the longest of those on open connections; false: there were none.
+// longestGap returns the longest gap on open connections; false: there were none.
 func longestGap(checks []pathtest.Check) (gap time.Duration, ok bool) {
 	for _, c := range checks {
 		if c.Gap > 0 {

@@ -41,7 +41,7 @@ func TestPathTestOptions(t *testing.T) {
 	}
 }
 
-// tested is a result with passed, failed and skipped checks.
+// tested returns a result with passed, failed and skipped checks.
 func tested() pathtest.Result {
 	pod, node := pathtest.End{Cluster: "a", Kind: pathtest.Pod, Node: "a-1"}, pathtest.End{Cluster: "a", Kind: pathtest.Node, Node: "a-1"}
 	to := func(name string) pathtest.End { return pathtest.End{Cluster: "b", Kind: pathtest.Pod, Node: name} }
@@ -71,8 +71,8 @@ func TestDescribePaths(t *testing.T) {
 	golden.Check(t, "test-json.golden", out.String())
 }
 
-// A check that failed is an answer and an exit code of its own; the JUnit report is written in any case.
-func TestPathTestTells(t *testing.T) {
+// TestPathTestFailure: a failed check is an answer and has its own exit code; the JUnit report is written in any case.
+func TestPathTestFailure(t *testing.T) {
 	for _, passed := range []bool{true, false} {
 		file := filepath.Join(t.TempDir(), "junit.xml")
 		err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
@@ -91,7 +91,7 @@ func TestPathTestTells(t *testing.T) {
 	}
 }
 
-// performed is a measurement, of a pair of nodes that reach each other, and of one that do not.
+// performed returns a measurement of two pairs of nodes, of which one pair has a connection.
 func performed() pathtest.Result {
 	figures := probe.Figures{Stream: 1.5e9, Streams: 2e9, P50: 210 * time.Microsecond, P90: 400 * time.Microsecond, P99: 2 * time.Millisecond, Connections: 2500}
 	direct := figures

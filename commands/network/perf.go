@@ -35,7 +35,7 @@ func streamCount(text string) (int, error) {
 	return n, nil
 }
 
-// measure is a figure: of the tunnel, of the direct path, and the ratio of both.
+// measure is a figure for the tunnel and for the direct path, with the ratio of both.
 type measure struct {
 	title string
 	of    func(probe.Figures) float64
@@ -57,7 +57,7 @@ func measures(streams int) []measure {
 	}
 }
 
-// cells are the two figures and the ratio, as text.
+// cells returns the two figures and the ratio as text.
 func (m measure) cells(p pathtest.Performance) (tunnel, direct, ratio string) {
 	text := func(f *probe.Figures) string {
 		if f == nil {
@@ -71,7 +71,7 @@ func (m measure) cells(p pathtest.Performance) (tunnel, direct, ratio string) {
 	return text(p.Tunnel), text(p.Direct), ratio
 }
 
-// describePerformance is the answer of `network test --perf` for people.
+// describePerformance formats the answer of `network test --perf` as text.
 func describePerformance(r pathtest.Result) string {
 	var b strings.Builder
 	for _, p := range r.Performance {

@@ -15,7 +15,7 @@ import (
 	"liqonet.io/liqonet/internal/peering"
 )
 
-// renderFlags say where the objects go.
+// renderFlags select where the objects are written.
 type renderFlags struct {
 	side    place
 	dir     string
@@ -91,8 +91,8 @@ func (f *renderFlags) render(ctx context.Context, env *cli.Env, o peering.Render
 	return ui.Manifests(env.Out, ui.FormatYAML, shown.Objects)
 }
 
-// writeManifests writes a file for each object. Their names are in the order in which the objects can be applied.
-// others are the manifests in the folder that it has not written.
+// writeManifests writes a file for each object. The names are sorted in the order in which to apply the objects. others
+// are manifests in the folder that it has not written.
 func writeManifests(dir string, m peering.Manifests) (others []string, err error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, err

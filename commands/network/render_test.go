@@ -15,11 +15,11 @@ func secretNamed(name, key string) map[string]any {
 	return map[string]any{"kind": "Secret", "metadata": map[string]any{"name": name}, "stringData": map[string]any{"privateKey": key}}
 }
 
-// TestManifestsReplaceFiles: keys are readable by their owner alone, whatever lay at the place of their file, and go
-// nowhere else; nothing but complete files remains.
+// TestManifestsReplaceFiles: keys are readable only by their owner, whatever file existed before, and are written to no
+// other place; only complete files remain.
 func TestManifestsReplaceFiles(t *testing.T) {
 	dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "elsewhere")
-	// As a checkout leaves it.
+	// The mode of a file after a checkout.
 	if err := os.WriteFile(filepath.Join(dir, "01-secret-a.yaml"), []byte("old"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestManifestsReplaceFiles(t *testing.T) {
 	}
 }
 
-// TestManifestsOfEarlier: what an earlier rendering left would be applied with the rest.
+// TestManifestsOfEarlier: manifests of an earlier rendering are reported, because they would be applied with the rest.
 func TestManifestsOfEarlier(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := writeManifests(dir, peering.Manifests{Objects: []map[string]any{secretNamed("a", "old"), secretNamed("b", "old")}}); err != nil {

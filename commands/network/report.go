@@ -52,7 +52,7 @@ view is enough for all but the logs, which Kubernetes' own role view includes.`,
 	}.Command(env, cmd)
 }
 
-// describeReport is the answer of `network report` for people.
+// describeReport formats the answer of `network report` as text.
 func describeReport(r report.Result) string {
 	var b strings.Builder
 	ui.Writef(&b, "%s: %d files\n", r.File, r.Files)

@@ -14,7 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 )
 
-// TestReportFile: the archive is readable by its owner only, in a new file, and what was not read is named.
+// TestReportFile: the archive is a new file, readable only by its owner, and lists what could not be read.
 func TestReportFile(t *testing.T) {
 	dir := t.TempDir()
 	file, other := filepath.Join(dir, "report.tar.gz"), filepath.Join(dir, "other")

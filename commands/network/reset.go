@@ -65,8 +65,8 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
 	return act
 }
 
-// verdictOnRemains accepts nodes that cannot be verified, unless verification is all that was asked for: reset has
-// warned of them.
+// verdictOnRemains accepts nodes that cannot be verified, unless only verification was requested: reset has warned
+// about them.
 func verdictOnRemains(r *removal.Remains, verifyOnly bool) error {
 	if r == nil || r.None() && (len(r.Silent) == 0 || !verifyOnly) {
 		return nil
@@ -74,7 +74,7 @@ func verdictOnRemains(r *removal.Remains, verifyOnly bool) error {
 	return hint.With(cli.ErrRemains, "remove it with liqoctl network reset, which empties kernels where liqonet is not installed any more")
 }
 
-// describeReset is the answer of `network reset` for people.
+// describeReset formats the answer of `network reset` as text.
 func describeReset(r removal.ResetResult, verifyOnly bool) string {
 	var b strings.Builder
 	switch {

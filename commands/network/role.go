@@ -57,7 +57,7 @@ Only the level administer may write outside the namespace of liqonet, and only n
 	return cmd
 }
 
-// bindings are the commands that give roles to a user.
+// bindings returns the commands that grant the roles to a user.
 func bindings(objects []templates.Object, context string) string {
 	kubectl := "kubectl"
 	if context != "" {

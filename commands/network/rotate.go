@@ -12,7 +12,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// rotateTimeout is enough for eight gateways on each side: one takes up to half a minute.
+// rotateTimeout is enough for eight gateways in each cluster: one takes up to half a minute.
 const rotateTimeout = 10 * time.Minute
 
 func newRotateKeys(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[peering.RotateOptions, peering.Rotation]) *cobra.Command {
@@ -53,7 +53,7 @@ fails or is interrupted, run it again: it completes the peering, and replaces al
 	}.Command(env, cmd)
 }
 
-// describeRotation is the answer of `network rotate-keys` for people.
+// describeRotation formats the answer of `network rotate-keys` as text.
 func describeRotation(r peering.Rotation) string {
 	var b strings.Builder
 	for _, g := range r.Gateways {

@@ -23,14 +23,14 @@ type statusOptions struct {
 	status.Options
 	output ui.Format
 	watch  bool
-	// wait is the state to wait for; "": none.
+	// wait is the state to wait for; "": do not wait.
 	wait    health.State
 	timeout time.Duration // of the wait
-	// coloured has states in colour, beside their names.
+	// coloured adds colours to the names of states.
 	coloured bool
 }
 
-// statusActions look at the peerings of a cluster, once or at every change.
+// statusActions read the peerings of a cluster, once or at every change.
 type statusActions struct {
 	once  func(context.Context, status.Options) ([]status.Peering, error)
 	watch func(context.Context, status.Options, func([]status.Peering) error, func(error)) error
@@ -98,7 +98,7 @@ the exit code is 1.`,
 func (o statusOptions) run(ctx context.Context, env *cli.Env, do statusActions) error {
 	switch {
 	case o.watch:
-		return o.follow(ctx, env, do)
+		return o.printChanges(ctx, env, do)
 	case o.wait != "":
 		return o.await(ctx, env, do)
 	}
@@ -164,8 +164,8 @@ func (o statusOptions) answer(all []status.Peering) statusAnswer {
 // statusAnswer is the answer of `network status` for programs.
 type statusAnswer struct {
 	Healthy  bool             `json:"healthy"`  // all peerings are
-	Peerings []status.Peering `json:"peerings"` // with a remote cluster: both sides of one
-	// Disagreements are those of the two sides.
+	Peerings []status.Peering `json:"peerings"` // with a remote cluster: one peering in both clusters
+	// Disagreements are differences between the two clusters.
 	Disagreements []status.Disagreement `json:"disagreements,omitempty"`
 }
 
@@ -214,7 +214,7 @@ func (o statusOptions) notes(b *strings.Builder, a statusAnswer, reasons bool) {
 	}
 }
 
-// subject names a side of a peering.
+// subject returns the name of a peering in one cluster.
 func (o statusOptions) subject(p status.Peering) string {
 	if o.Remote != nil {
 		return p.Cluster + " to " + p.Peer
@@ -250,7 +250,7 @@ func (o statusOptions) table(w io.Writer, all []status.Peering) error {
 	})
 }
 
-// paint adds its colour to a state that is harmless for a terminal.
+// paint adds a colour to a state that was escaped for terminals.
 func (o statusOptions) paint(state string) string {
 	if !o.coloured {
 		return state
@@ -261,8 +261,8 @@ func (o statusOptions) paint(state string) string {
 // statusColumn is a column of the table. The wide table has all of them.
 type statusColumn struct {
 	title string
-	text  bool // it is in the table of one cluster's peerings
-	both  bool // it is in the table of both sides
+	text  bool // part of the table of one cluster's peerings
+	both  bool // part of the table of both clusters
 	cell  func(status.Peering) string
 }
 
@@ -298,7 +298,7 @@ func statusColumns() []statusColumn {
 	}
 }
 
-// keyAge is the age of a key pair; the zero time: not known.
+// keyAge formats the age of a key pair; the zero time: not known.
 func keyAge(created time.Time) string {
 	if created.IsZero() {
 		return ui.Unknown
@@ -317,7 +317,7 @@ func exposedCell(x status.ExposedHost) string {
 	return text
 }
 
-// paths are the sizes of packets that the gateways' path carries, and the narrowest of the nodes' to their gateway.
+// paths formats the path MTU between the gateways, and the smallest between a node and its gateway.
 func paths(p status.Peering) string {
 	nodes := 0
 	for _, n := range p.Nodes {
@@ -328,7 +328,7 @@ func paths(p status.Peering) string {
 	return size(p.PathMTU) + ", nodes " + size(nodes)
 }
 
-// size writes an MTU in bytes; 0: not known.
+// size formats an MTU in bytes; 0: not known.
 func size(mtu int) string {
 	if mtu == 0 {
 		return ui.Unknown

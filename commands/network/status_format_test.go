@@ -8,7 +8,7 @@ import (
 	"liqonet.io/liqonet/commands/ui"
 )
 
-// TestUnknownIsAbsent: what no gateway reported is neither -1 nor 0 for programs.
+// TestUnknownIsAbsent: values that no gateway reported are absent in structured output, neither -1 nor 0.
 func TestUnknownIsAbsent(t *testing.T) {
 	out, _ := statusOf(t, peerings()[1:], "-o", "json")
 	for _, name := range []string{"handshakeAge", "rtt", "reportAge", "loss", "rxBytes", "txBytes", "-1"} {
@@ -22,7 +22,7 @@ func TestUnknownIsAbsent(t *testing.T) {
 	}
 }
 
-// TestStateInColour: colours come beside the names of states, and move no column.
+// TestStateInColour: colours do not change the names of states nor move columns.
 func TestStateInColour(t *testing.T) {
 	var plain, coloured strings.Builder
 	for out, o := range map[*strings.Builder]statusOptions{&plain: {output: ui.FormatText}, &coloured: {output: ui.FormatText, coloured: true}} {

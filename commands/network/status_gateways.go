@@ -9,8 +9,8 @@ import (
 	"liqonet.io/liqonet/internal/inspect/status"
 )
 
-// gatewaysTable writes the gateways of peerings that have several, or whose peers do, a line for each tunnel. both adds
-// whose they are.
+// gatewaysTable writes the gateways of peerings with several gateways in either cluster, a line for each tunnel. both
+// adds the cluster.
 func gatewaysTable(w io.Writer, all []status.Peering, both bool) error {
 	rows := [][]string{{"PEER", "GATEWAY", "STATE", "POD", "NODE", "NODES", "KEY", "TO GATEWAY", "ENDPOINT", "HANDSHAKE", "RTT", "LOSS", "RX/TX", "PATH"}}
 	for _, p := range all {
@@ -40,7 +40,7 @@ func gatewaysTable(w io.Writer, all []status.Peering, both bool) error {
 	return ui.Table(w, rows)
 }
 
-// tunnelCells are what the table says of a tunnel; one without a number is not known.
+// tunnelCells returns the cells of a tunnel; one without a number is not known.
 func tunnelCells(t status.Tunnel) []string {
 	if t.Gateway == 0 {
 		return []string{ui.Unknown, ui.Unknown, ui.Unknown, ui.Unknown, ui.Unknown, ui.Unknown, ui.Unknown}
@@ -51,7 +51,7 @@ func tunnelCells(t status.Tunnel) []string {
 	}
 }
 
-// durationOf is a duration that may not be known, as age and roundTrip take it.
+// durationOf returns a duration that may not be known, in the form that age and roundTrip accept.
 func durationOf(d *time.Duration) time.Duration {
 	if d == nil {
 		return -1

@@ -11,7 +11,7 @@ import (
 	"liqonet.io/liqonet/internal/inspect/status"
 )
 
-// diagram is peerings as a flowchart of Mermaid, as in Markdown of GitHub.
+// diagram renders peerings as a Mermaid flowchart, as supported in GitHub's Markdown.
 type diagram struct {
 	strings.Builder
 	all      []status.Peering
@@ -20,7 +20,7 @@ type diagram struct {
 	boxes    []string // IDs of gateways that are drawn
 }
 
-// edge is a tunnel between two gateways. Its state is the worse one of both sides.
+// edge is a tunnel between two gateways. Its state is the worse of the states in both clusters.
 type edge struct {
 	from, to string // IDs
 	number   int    // of the gateway at to
@@ -28,13 +28,13 @@ type edge struct {
 	label    string
 }
 
-// mermaid draws clusters, gateways, nodes and tunnels. Of a peer that was not read it has the gateways at the ends of
-// tunnels.
+// mermaid draws clusters, gateways, nodes and tunnels. For a peer that was not read it draws the gateways at the ends
+// of tunnels.
 func mermaid(all []status.Peering) string {
 	d := &diagram{all: all}
 	for i, p := range all {
 		peer := p.Peer
-		// Both sides of one peering, whose record may have another name.
+		// The same peering in both clusters; the names of its records may differ.
 		if len(all) == 2 && all[1-i].Cluster != p.Cluster {
 			peer = all[1-i].Cluster
 		}
@@ -56,7 +56,7 @@ func mermaid(all []status.Peering) string {
 	return d.String()
 }
 
-// id is that of a gateway. No name of a cluster is in it.
+// id returns the ID of a gateway. It does not contain names of clusters.
 func (d *diagram) id(cluster, peer string, gateway int) string {
 	return fmt.Sprintf("%sp%dg%d", d.prefix(cluster), slices.Index(d.clusters, peer), gateway)
 }
@@ -109,7 +109,7 @@ func (d *diagram) cluster(index int, edges []edge) {
 			d.box(id, g.State, gatewayLines(g, p.Peer, len(sides) > 1)...)
 			if index == 0 {
 				fmt.Fprintf(d, "    %s --- %s\n", nodes, id)
-			} else { // peers are on the right, their nodes at the edge
+			} else { // peers are on the right, with their nodes outermost
 				fmt.Fprintf(d, "    %s --- %s\n", id, nodes)
 			}
 		}
@@ -122,7 +122,7 @@ func (d *diagram) cluster(index int, edges []edge) {
 	d.WriteString("  end\n")
 }
 
-// gatewayLines are the text of a gateway's box. The peer is named if the cluster has several.
+// gatewayLines returns the text of a gateway's box. It contains the peer if the cluster has several.
 func gatewayLines(g status.Gateway, peer string, several bool) []string {
 	first := fmt.Sprintf("gateway %d", g.Number)
 	if several {
@@ -159,8 +159,8 @@ func (d *diagram) box(id string, state health.State, lines ...string) {
 	fmt.Fprintf(d, "    %s[\"%s\"]\n    style %[1]s stroke:%[3]s\n", id, strings.Join(lines, "<br/>"), colour)
 }
 
-// entities escapes a text for Mermaid, whose labels may have entities, Markdown, HTML and directives: all but letters,
-// digits and a few harmless characters becomes entities.
+// entities escapes a text for Mermaid, whose labels may contain entities, Markdown, HTML and directives: all characters
+// except letters, digits and a few harmless ones become entities.
 func entities(text string) string {
 	var b strings.Builder
 	for _, r := range ui.VisibleCell(text) {

@@ -19,7 +19,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/golden"
 )
 
-// peerings are one that does well and one of which nothing is known yet.
+// peerings returns a healthy peering and one without reports.
 func peerings() []status.Peering {
 	return []status.Peering{
 		{
@@ -41,12 +41,12 @@ func peerings() []status.Peering {
 	}
 }
 
-// status runs `network status` on peerings that are given.
+// statusOf runs `network status` on the given peerings.
 func statusOf(t *testing.T, all []status.Peering, args ...string) (out string, err error) {
 	t.Helper()
-	var b, said strings.Builder
+	var b, stderr strings.Builder
 	err = parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-		env.Out, env.Progress = &b, ui.NewProgress(&said, false, false)
+		env.Out, env.Progress = &b, ui.NewProgress(&stderr, false, false)
 		return newStatus(env, local, statusActions{
 			once: func(_ context.Context, o status.Options) ([]status.Peering, error) {
 				if o.Cluster.Context != "a" || o.Remote != nil && o.Remote.Context != "b" {
@@ -59,13 +59,13 @@ func statusOf(t *testing.T, all []status.Peering, args ...string) (out string, e
 			},
 			watch: func(_ context.Context, o status.Options, show func([]status.Peering) error, lost func(error)) error {
 				first := all[:1]
-				if o.Remote != nil { // of two sides both are shown, always
+				if o.Remote != nil { // with two clusters both are always shown
 					first = all
 				}
 				begun := show(first)
 				lost(errors.New("connection refused"))
-				if !strings.HasPrefix(said.String(), "warning: connection refused\n") {
-					t.Errorf("said %q", said.String())
+				if !strings.HasPrefix(stderr.String(), "warning: connection refused\n") {
+					t.Errorf("stderr %q", stderr.String())
 				}
 				return errors.Join(begun, show(all))
 			},
@@ -111,7 +111,7 @@ func TestStatusOfGateways(t *testing.T) {
 	}
 }
 
-// bothSides are the two sides of a peering, one of which is down, with another MTU and another idea of a CIDR.
+// bothSides returns a peering in both clusters: one is down, with a different MTU and a different CIDR.
 func bothSides() []status.Peering {
 	local := peerings()[0]
 	local.Cluster = "a"
@@ -182,7 +182,8 @@ func TestStatusForPrograms(t *testing.T) {
 	}
 }
 
-// TestStatusWait: what is reached counts, not that all is healthy; what is not in time has the exit code of unhealthy.
+// TestStatusWait: the wait ends with the requested state, which need not be healthy. After a timeout the exit code is
+// that of unhealthy.
 func TestStatusWait(t *testing.T) {
 	if out, err := statusOf(t, peerings()[:1], "--wait"); err != nil || !strings.Contains(out, "healthy") {
 		t.Errorf("healthy all the time: %v, %s", err, out)
@@ -201,9 +202,9 @@ func TestStatusWait(t *testing.T) {
 	}
 }
 
-// TestStatusWaitForNobody: a cluster that does not answer does not prolong the wait, and nothing is said of its
-// peerings.
-func TestStatusWaitForNobody(t *testing.T) {
+// TestStatusWaitForUnreachable: a cluster that does not answer does not prolong the wait, and nothing is printed about
+// its peerings.
+func TestStatusWaitForUnreachable(t *testing.T) {
 	silent := func(ctx context.Context) error {
 		if _, bounded := ctx.Deadline(); !bounded {
 			t.Error("a request without a time limit")
@@ -218,7 +219,7 @@ func TestStatusWaitForNobody(t *testing.T) {
 		return newStatus(env, local, statusActions{
 			watch: func(ctx context.Context, _ status.Options, _ func([]status.Peering) error, _ func(error)) error {
 				_ = silent(ctx)
-				return nil // as peering.Watch: the end of its context is none of its errors
+				return nil // like peering.Watch: the end of its context is no error
 			},
 		})
 	}, "--wait", "--timeout", "100ms", "-o", "json")

@@ -10,7 +10,7 @@ import (
 	"liqonet.io/liqonet/internal/inspect/status"
 )
 
-// branch is a line of a tree, and the lines below it.
+// branch is a line of a tree, with the lines below it.
 type branch struct {
 	text  string
 	below []branch
@@ -39,7 +39,7 @@ func (o statusOptions) tree(b *strings.Builder, all []status.Peering) {
 	}
 }
 
-// sidesOf are the peerings of one cluster.
+// sidesOf returns the peerings of one cluster.
 func sidesOf(all []status.Peering, cluster string) (sides []status.Peering) {
 	for _, p := range all {
 		if p.Cluster == cluster {
@@ -49,7 +49,7 @@ func sidesOf(all []status.Peering, cluster string) (sides []status.Peering) {
 	return sides
 }
 
-// peeringBranch is one side of a peering, with its gateways and their tunnels.
+// peeringBranch returns the branch of a peering in one cluster, with its gateways and their tunnels.
 func (o statusOptions) peeringBranch(p status.Peering) branch {
 	state := func(s health.State) string { return o.paint(ui.VisibleCell(string(s))) }
 	b := branch{text: fmt.Sprintf("peering with %s: %s%s", ui.VisibleCell(p.Peer), state(p.State), because(p.Reason))}
@@ -79,7 +79,7 @@ func (o statusOptions) peeringBranch(p status.Peering) branch {
 	return b
 }
 
-// write writes a tree. What precedes the first line differs from what precedes the others.
+// write writes a tree. first is the prefix of the first line, rest that of the others.
 func (t branch) write(b *strings.Builder, first, rest string) {
 	fmt.Fprintf(b, "%s%s\n", first, t.text)
 	for i, below := range t.below {
@@ -91,8 +91,8 @@ func (t branch) write(b *strings.Builder, first, rest string) {
 	}
 }
 
-// currentTunnel has the state of a tunnel by its gateway's last report: unknown if that is too old. No tunnel carries
-// packets of a gateway that is down, for example because no node reaches it.
+// currentTunnel returns a tunnel with its current state. The state is unknown if the gateway's last report is too old.
+// If the gateway is down, for example because no node reaches it, the tunnel carries no packets and is down.
 func currentTunnel(g status.Gateway, t status.Tunnel) status.Tunnel {
 	switch {
 	case g.State == health.Unknown || g.ReportAge != nil && health.Late(*g.ReportAge, 0):
@@ -103,7 +103,7 @@ func currentTunnel(g status.Gateway, t status.Tunnel) status.Tunnel {
 	return t
 }
 
-// measured are the measurements of a tunnel.
+// measured formats the measurements of a tunnel.
 func measured(t status.Tunnel, withLoss bool) string {
 	loss := ""
 	if withLoss {
@@ -119,16 +119,16 @@ func because(reason string) string {
 	return ": " + ui.VisibleCell(reason)
 }
 
-// Limits of names: of more nodes, those that are verified are only counted, and of the others the first are named.
+// Limits for names: of many nodes, verified ones are only counted, and only the first of the others are listed.
 const (
 	mostNodes      = 12
 	mostUnverified = 50
 )
 
-// nodeLines are the number of verified nodes of a cluster, then names. The state is empty if no node is known.
+// nodeLines returns the number of verified nodes of a cluster, then names. The state is empty if no node is known.
 func nodeLines(sides []status.Peering) (lines []string, state health.State) {
 	var names, verified, others []string
-	missed := make(map[string][]string) // peers that did not verify a node, by its name
+	missed := make(map[string][]string) // peers that did not verify a node, by the node's name
 	for _, p := range sides {
 		for _, n := range p.Nodes {
 			if _, known := missed[n.Name]; !known {

@@ -12,7 +12,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/golden"
 )
 
-// tunnelOf is a tunnel in a recent report.
+// tunnelOf returns a tunnel in a recent report.
 func tunnelOf(number int, state health.State) status.Tunnel {
 	rtt := 600 * time.Microsecond
 	t := status.Tunnel{Gateway: number, State: state, Endpoint: "192.0.2.1:30000", RTT: &rtt, RxBytes: 1536, TxBytes: 10}
@@ -40,7 +40,7 @@ func peeringOf(cluster, peer string, state health.State, nodes int, gateways ...
 	return p
 }
 
-// twoGateways are both sides of a peering with two gateways each, one of which is cut off.
+// twoGateways returns a peering in both clusters, with two gateways each, one of which is cut off.
 func twoGateways() []status.Peering {
 	pair := func(state health.State) []status.Tunnel {
 		return []status.Tunnel{tunnelOf(1, state), tunnelOf(2, health.Healthy)}
@@ -51,7 +51,7 @@ func twoGateways() []status.Peering {
 	return []status.Peering{a, b}
 }
 
-// severalPeers are the peerings of a cluster with 500 nodes.
+// severalPeers returns the peerings of a cluster with 500 nodes.
 func severalPeers() []status.Peering {
 	b := peeringOf("a", "b", health.Degraded, 500, gatewayOf(1, health.Healthy, "a", tunnelOf(1, health.Healthy)))
 	b.Nodes[6].Ready, b.Nodes[300].Ready = false, false
@@ -60,7 +60,7 @@ func severalPeers() []status.Peering {
 	return []status.Peering{b, c}
 }
 
-// hostileNames are names that have a meaning in a terminal, in Mermaid and in HTML.
+// hostileNames returns peerings whose names have a special meaning in a terminal, in Mermaid and in HTML.
 func hostileNames() []status.Peering {
 	names := []string{`x"]; a["<script>alert(1)</script>`, "c\\\" %%{init: {}}%% `**b**` <img src=x>&amp;", "n\x1b[2J\n└─ gateway 9: healthy \u202e"}
 	p := peeringOf(names[0], names[1], health.Down, 1, gatewayOf(1, health.Down, names[2], tunnelOf(1, health.Down)))
@@ -69,7 +69,7 @@ func hostileNames() []status.Peering {
 	return []status.Peering{p}
 }
 
-// treeOf is `network status -o tree` of peerings.
+// treeOf returns the output of `network status -o tree` for peerings.
 func treeOf(t *testing.T, all []status.Peering) string {
 	t.Helper()
 	var b strings.Builder
@@ -99,7 +99,7 @@ func TestTreeAndMermaid(t *testing.T) {
 	}
 }
 
-// Warnings follow the tree; reasons are in it.
+// TestNotesOfTree: warnings follow the tree; reasons are part of it.
 func TestNotesOfTree(t *testing.T) {
 	all := peerings()
 	all[0].Cluster, all[1].Cluster = "a", "a"
@@ -114,7 +114,7 @@ func TestNotesOfTree(t *testing.T) {
 	}
 }
 
-// No name can end its label or line, or add markup.
+// TestNamesAreEscaped: a name cannot end its label or line, nor add markup.
 func TestNamesAreEscaped(t *testing.T) {
 	for text, forbidden := range map[string][]string{
 		treeOf(t, hostileNames()): {"\x1b", "\u202e", "\n└─ gateway 9"},
@@ -128,7 +128,8 @@ func TestNamesAreEscaped(t *testing.T) {
 	}
 }
 
-// A gateway that no node reaches cannot report it: its tunnels are down, and a cluster without nodes is not healthy.
+// TestDownIsNotHealthy: a gateway that no node reaches cannot report this. Its tunnels are down, and a cluster without
+// nodes is not healthy.
 func TestDownIsNotHealthy(t *testing.T) {
 	p := peeringOf("a", "b", health.Down, 0, gatewayOf(1, health.Down, "a", tunnelOf(1, health.Healthy)))
 	p.Gateways[0].Reason = "no echo from nodes"
@@ -141,7 +142,7 @@ func TestDownIsNotHealthy(t *testing.T) {
 	}
 }
 
-// The tree of a large cluster stays short, and names nodes that are not verified.
+// TestManyNodes: the tree of a large cluster is short, and lists nodes that are not verified.
 func TestManyNodes(t *testing.T) {
 	text := treeOf(t, severalPeers())
 	if lines := strings.Count(text, "\n"); lines > 20 {
@@ -161,7 +162,8 @@ func TestManyNodes(t *testing.T) {
 	}
 }
 
-// A tunnel of an old report is unknown, and a diagram has the worse state of both sides, whatever name the record has.
+// TestStateOfTunnels: a tunnel in an old report is unknown. A diagram shows the worse state of both clusters, even if
+// the names of the records differ.
 func TestStateOfTunnels(t *testing.T) {
 	all := twoGateways()
 	all[1].Peer = "alpha"

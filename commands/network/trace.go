@@ -83,7 +83,7 @@ func traceProtocol(text string) (trace.Protocol, error) {
 	return "", errProtocol
 }
 
-// describeTrace is the answer of `network trace` for people.
+// describeTrace formats the answer of `network trace` as text.
 func describeTrace(r trace.Result) string {
 	var b strings.Builder
 	describeEnd(&b, "from", r.From)
@@ -114,7 +114,7 @@ func describeTrace(r trace.Result) string {
 	return b.String()
 }
 
-// describeLive writes what was seen of a packet.
+// describeLive writes the observations of a packet.
 func describeLive(b *strings.Builder, l *trace.Live) {
 	if l == nil || len(l.Places) == 0 {
 		return
@@ -263,7 +263,7 @@ func describeHop(b *strings.Builder, number int, h trace.Hop) {
 	}
 }
 
-// sentTo is the addresses of a packet.
+// sentTo formats the addresses of a packet.
 func sentTo(a trace.Addresses) string {
 	text := func(a netip.Addr) string {
 		if !a.IsValid() {

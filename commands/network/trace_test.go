@@ -41,7 +41,7 @@ func TestTraceOptions(t *testing.T) {
 	}
 }
 
-// TestDescribeTrace writes the traces of package trace's tests for people.
+// TestDescribeTrace formats the traces of package trace's tests.
 func TestDescribeTrace(t *testing.T) {
 	files, err := filepath.Glob("../../internal/inspect/trace/testdata/*.json")
 	if err != nil || len(files) == 0 {
@@ -60,7 +60,7 @@ func TestDescribeTrace(t *testing.T) {
 	}
 }
 
-// TestDescribeLive writes what was seen of a packet: one that is answered, and one that a table of others drops.
+// TestDescribeLive formats the observations of two packets: one is answered, a foreign table drops the other.
 func TestDescribeLive(t *testing.T) {
 	pod, seen, there, own := netip.MustParseAddr("10.244.1.7"), netip.MustParseAddr("10.72.1.7"), netip.MustParseAddr("10.71.2.5"), netip.MustParseAddr("10.244.2.5")
 	start := time.Unix(1700000000, 0)

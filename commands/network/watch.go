@@ -15,9 +15,9 @@ import (
 	"liqonet.io/liqonet/internal/inspect/status"
 )
 
-// follow prints the answer, then a line for each change, until a signal ends it. Programs get the whole answer after
-// each report.
-func (o statusOptions) follow(ctx context.Context, env *cli.Env, do statusActions) error {
+// printChanges prints the answer, then a line for each change, until a signal ends it. Programs get the whole answer
+// after each report.
+func (o statusOptions) printChanges(ctx context.Context, env *cli.Env, do statusActions) error {
 	var last *statusAnswer // nil: none yet
 	err := do.watch(ctx, o.Options, func(all []status.Peering) error {
 		a, before := o.answer(all), last
@@ -36,10 +36,10 @@ func (o statusOptions) follow(ctx context.Context, env *cli.Env, do statusAction
 	return cmp.Or(err, cli.ErrInterrupted)
 }
 
-// measurement is a duration or a share in a reason, which differs in every report.
+// measurement matches a duration or a share in a reason, which differs in every report.
 var measurement = regexp.MustCompile(`\b[\d.]+([hms][\dhms.]*| %)`)
 
-// changes are lines for what differs between two answers, measurements left aside.
+// changes returns lines for the differences between two answers, ignoring measurements.
 func (o statusOptions) changes(now time.Time, before, after statusAnswer) string {
 	same := func(a string) func(string) bool {
 		a = measurement.ReplaceAllString(a, "")
@@ -69,7 +69,7 @@ func (o statusOptions) changes(now time.Time, before, after statusAnswer) string
 	return b.String()
 }
 
-// lines are a line with the state of each peering, and warnings and disagreements.
+// lines returns a line with the state of each peering, and warnings and disagreements.
 func (o statusOptions) lines(a statusAnswer) (states, notes []string) {
 	for _, p := range a.Peerings {
 		states = append(states, fmt.Sprintf("%s %s, nodes %d/%d%s",

@@ -16,7 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/inspect/status"
 )
 
-// People get the table once, and then lines.
+// TestStatusWatch: text output is the table once, then lines.
 func TestStatusWatch(t *testing.T) {
 	out, err := statusOf(t, peerings(), "--watch")
 	if !errors.Is(err, cli.ErrInterrupted) {
@@ -32,7 +32,8 @@ func TestStatusWatch(t *testing.T) {
 	}
 }
 
-// Programs get the whole answer after each report: what status prints once, one document after the other.
+// TestStatusWatchForPrograms: structured output is the same document that status prints without --watch, repeated after
+// each report.
 func TestStatusWatchForPrograms(t *testing.T) {
 	created := time.Now().Add(-time.Hour)
 	all := peerings()

@@ -19,8 +19,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// value is a flag's value. read parses it; its errors speak the language of the command line, which those of libraries
-// do not.
+// value is the value of a flag. read parses it; its errors are worded for the command line, unlike those of libraries.
 type value[T any] struct {
 	to   *T
 	read func(text string) (T, error)
@@ -43,7 +42,7 @@ func (v value[T]) Set(text string) error {
 	return err
 }
 
-// String returns the value as Set takes it; "" for the zero value.
+// String returns the value in the form that Set accepts; "" for the zero value.
 func (v value[T]) String() string {
 	if v.to == nil || reflect.ValueOf(*v.to).IsZero() {
 		return ""
@@ -54,7 +53,7 @@ func (v value[T]) String() string {
 	return fmt.Sprint(reflect.Indirect(reflect.ValueOf(*v.to)))
 }
 
-// Type is shown in help as the flag's argument.
+// Type returns the flag's argument for help.
 func (v value[T]) Type() string { return v.kind }
 
 // TextFlag adds a flag that takes any text which check accepts. "" is as if the flag were not given.
@@ -175,7 +174,7 @@ func GatewayCount(text string) (int, error) {
 	return int(n), nil
 }
 
-// Bounds of the MTU, in bytes: what every IPv4 host must accept (RFC 791), and the largest packet.
+// Limits for the MTU, in bytes: the size that every IPv4 host must accept (RFC 791), and the largest packet.
 const (
 	smallestMTU = 576
 	largestMTU  = 65535
@@ -210,7 +209,7 @@ func RequestTimeout(text string) error {
 	return nil
 }
 
-// address checks an IP address under which a host can be found from another.
+// address parses an IP address by which other hosts can reach a host.
 func address(text string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(text)
 	if err != nil || !a.IsGlobalUnicast() || a.Zone() != "" {
@@ -235,7 +234,7 @@ func HostOrAny(text string) (string, error) {
 	return text, host(text)
 }
 
-// host checks an address or a DNS name. A name whose last label is a number is an address with a mistake.
+// host checks an address or a DNS name. A name whose last label is a number is a mistyped address.
 func host(text string) error {
 	name := strings.ToLower(strings.TrimSuffix(text, "."))
 	_, notNumber := strconv.ParseUint(name[strings.LastIndexByte(name, '.')+1:], 10, 64)

@@ -35,7 +35,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// reads is the check of a flag's value that reading it is.
+// reads converts a parser to a check.
 func reads[T any](read func(string) (T, error)) func(string) error {
 	return func(text string) error {
 		_, err := read(text)

@@ -72,9 +72,9 @@ func (f Format) Structured() bool {
 	return !slices.Contains([]Format{FormatText, FormatWide, FormatTree, FormatMermaid}, f)
 }
 
-// parseTemplate returns what writes a document as a template says.
+// parseTemplate returns a function that writes a document with a template.
 func parseTemplate(source string) (func(io.Writer, any) error, error) {
-	if source != "" && !strings.Contains(source, "{") { // as kubectl's columns: .peerings[0].state
+	if source != "" && !strings.Contains(source, "{") { // like kubectl's columns: .peerings[0].state
 		source = "{" + source + "}"
 	}
 	path := jsonpath.New("output").AllowMissingKeys(true)

@@ -11,24 +11,24 @@ import (
 	"github.com/pterm/pterm"
 )
 
-// slowStage is how long a stage may take before plain output says that it is running.
+// slowStage is the duration of a stage after which plain output shows that it is running.
 const slowStage = 3 * time.Second
 
 // Progress tells on standard error how an operation goes on: with a spinner where somebody looks, in plain
 // lines elsewhere. It is a peering.Reporter; its methods may be called concurrently.
 type Progress struct {
-	mu       sync.Mutex
-	out      io.Writer
-	animated bool
-	coloured bool
-	running  []string      // stages that have begun and not ended, oldest first
-	patience time.Duration // with a stage, before plain output names it
-	spinner  *pterm.SpinnerPrinter
+	mu        sync.Mutex
+	out       io.Writer
+	animated  bool
+	coloured  bool
+	running   []string      // stages that have begun and not ended, oldest first
+	slowAfter time.Duration // with a stage, before plain output names it
+	spinner   *pterm.SpinnerPrinter
 }
 
 // NewProgress returns the progress that is written to out.
 func NewProgress(out io.Writer, animated, coloured bool) *Progress {
-	return &Progress{out: out, animated: animated, coloured: coloured, patience: slowStage}
+	return &Progress{out: out, animated: animated, coloured: coloured, slowAfter: slowStage}
 }
 
 // Stage says that a stage begins.
@@ -38,14 +38,14 @@ func (p *Progress) Stage(name string) {
 	name = VisibleCell(name)
 	p.running = append(p.running, name)
 	if !p.animated {
-		time.AfterFunc(p.patience, func() { p.mention(name) })
+		time.AfterFunc(p.slowAfter, func() { p.reportSlow(name) })
 		return
 	}
 	p.spin()
 }
 
-// mention says that a stage takes its time, if it is still running.
-func (p *Progress) mention(name string) {
+// reportSlow says that a stage takes its time, if it is still running.
+func (p *Progress) reportSlow(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if slices.Contains(p.running, name) {
@@ -105,18 +105,18 @@ func (p *Progress) Stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running = nil
-	p.still()
+	p.stopSpinner()
 }
 
 // line writes a line in place of the spinner.
 func (p *Progress) line(format string, args ...any) {
-	p.still()
+	p.stopSpinner()
 	fmt.Fprintf(p.out, format+"\n", args...)
 }
 
 // spin shows the stages that are running.
 func (p *Progress) spin() {
-	p.still()
+	p.stopSpinner()
 	if !p.animated || len(p.running) == 0 {
 		return
 	}
@@ -125,10 +125,10 @@ func (p *Progress) spin() {
 		plain := pterm.NewStyle()
 		spinner.Style, spinner.MessageStyle, spinner.TimerStyle = plain, plain, plain
 	}
-	p.spinner, _ = spinner.Start() // never fails: the error is the interface's
+	p.spinner, _ = spinner.Start() // never fails: the error is part of the interface
 }
 
-func (p *Progress) still() {
+func (p *Progress) stopSpinner() {
 	if p.spinner != nil {
 		_ = p.spinner.Stop()
 		p.spinner = nil

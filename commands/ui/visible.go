@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// A terminal obeys what it is sent: ESC begins sequences that move the cursor, rename the window or answer in the
-// user's place; U+009B is ESC [ in one character; format characters such as U+202E reverse what follows. Names and
-// reasons come from peers, nodes and files.
+// A terminal executes control characters: ESC begins sequences that move the cursor, rename the window or insert an
+// answer as if the user had typed it; U+009B is ESC [ in one character; format characters such as U+202E reverse the
+// text that follows. Names and reasons come from peers, nodes and files.
 
 // Visible makes a text harmless for a terminal: what cannot be printed is shown as Go would write it. Line ends stay;
 // tabs become blanks.
@@ -25,8 +25,8 @@ func VisibleCell(text string) string {
 	return strings.ReplaceAll(Visible(text), "\n", `\n`)
 }
 
-// visibleBlock is visible for a text that may have several lines: those after the first are indented, so that none of
-// them passes for a line of liqoctl's, such as a hint.
+// visibleBlock is visible for a text that may have several lines: lines after the first are indented, so that none
+// looks like a line of liqoctl's own, such as a hint.
 func visibleBlock(text string) string {
 	return strings.ReplaceAll(Visible(text), "\n", "\n  ")
 }
@@ -48,7 +48,7 @@ func tabToBlank(r rune) rune {
 	return r
 }
 
-// escape replaces what cannot be printed, except for the runes kept.
+// escape replaces characters that are not printable, except the runes in keep.
 func escape(text, keep string, by func(rune) string) string {
 	hidden := func(r rune) bool { return !unicode.IsPrint(r) && !strings.ContainsRune(keep, r) || r == utf8.RuneError }
 	if !strings.ContainsFunc(text, hidden) {
@@ -58,7 +58,7 @@ func escape(text, keep string, by func(rune) string) string {
 	for i, r := range text {
 		switch {
 		case r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)):
-			fmt.Fprintf(&b, `\x%02x`, text[i]) // no UTF-8: to some terminals single bytes are controls
+			fmt.Fprintf(&b, `\x%02x`, text[i]) // not UTF-8: some terminals execute single bytes
 		case r != utf8.RuneError && hidden(r):
 			b.WriteString(by(r))
 		default:
@@ -68,8 +68,9 @@ func escape(text, keep string, by func(rune) string) string {
 	return b.String()
 }
 
-// visibleJSON makes JSON harmless for a terminal and leaves its meaning: outside of strings it has no such characters.
-// It does the same for YAML, where strings that hold them are in double quotes but for a few invisible ones.
+// visibleJSON escapes JSON for a terminal without changing its meaning: it has no such characters outside of strings.
+// It does the same for YAML, where strings that contain such characters are in double quotes, except for a few
+// invisible characters.
 func visibleJSON(text string) string {
 	return escape(text, "\n", func(r rune) string {
 		if high, low := utf16.EncodeRune(r); high != unicode.ReplacementChar {

@@ -13,7 +13,7 @@ func TestProgressObeysNobody(t *testing.T) {
 	var b strings.Builder
 	p := NewProgress(&b, false, false)
 	p.Stage(hostile.Text)
-	p.mention(VisibleCell(hostile.Text))
+	p.reportSlow(VisibleCell(hostile.Text))
 	p.Done(hostile.Text, hostile.Text, time.Second)
 	p.Note(hostile.Text)
 	p.Warn(hostile.Text, hostile.Text)
