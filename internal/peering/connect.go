@@ -55,6 +55,7 @@ type connector struct {
 	planning      bool // the plan is all that is wanted
 	plan          plan.Plan
 	rendering     bool // objects are wanted, with keys
+	writing       bool // a failure may leave something to roll back
 }
 
 func newConnector(o ConnectOptions, r progress.Reporter) *connector {
@@ -201,6 +202,7 @@ func (c *connector) compare(ctx context.Context) (string, error) {
 
 // install makes both installations.
 func (c *connector) install(ctx context.Context) (string, error) {
+	c.writing = true
 	// Where there are none: the first object that is written to either cluster takes the locks of both, which are in
 	// them.
 	if err := c.both(ctx, (*end).makeNamespace); err != nil {

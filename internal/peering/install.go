@@ -104,7 +104,6 @@ func (s *site) compare(ctx context.Context) (string, error) {
 // install applies the node helper, reserves the cluster's own ranges, and writes the fabric and what stands on it.
 // The helpers come first: their pods start while the rest is written, and wait for it.
 func (s *site) install(ctx context.Context) error {
-	s.installing = s.found.fabric == nil && s.standing == ""
 	if err := s.applyBase(ctx); err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ type site struct {
 	// may use, but not change, "" where he may.
 	connecting bool
 	standing   string
-	installing bool // this run writes an installation where none was
+	installing bool // there was no installation: this run writes one
 	assumedMTU int  // of packets between pods, in bytes, until nodes report; 0: none
 	update     bool // the user's word, also in the dry run of a comparison, in which options.Update is set
 	changes    []cluster.Change
@@ -198,7 +198,7 @@ func (s *site) plan() error {
 	if s.own.External, s.own.Internal, err = addresses.ReserveOwn(s.found.registry, s.own); err != nil {
 		return inventory.ExplainAddresses(s.cluster.Context, err)
 	}
-	s.fabric = s.wantedFabric()
+	s.fabric, s.installing = s.wantedFabric(), s.found.fabric == nil && s.standing == ""
 	return nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
@@ -36,7 +35,7 @@ func (e *end) undo(ctx context.Context) error {
 
 // fail undoes what a run made that failed or was interrupted by that cause.
 func (c *connector) fail(ctx context.Context, cause error) {
-	made := slices.ContainsFunc(c.ends(), func(e *end) bool { return e.cluster.Writes() && (e.installing || e.joining) })
+	made := c.writing && slices.ContainsFunc(c.ends(), func(e *end) bool { return e.cluster.Writes() && (e.installing || e.joining) })
 	switch {
 	case !made:
 		return
@@ -57,7 +56,7 @@ func (c *connector) fail(ctx context.Context, cause error) {
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, cluster.ErrLockLost) { // the run's own error tells of a lost lock
+	if err != nil && c.local.cluster.Writes() { // else another run may write by now, and it is not undone under it
 		c.reporter.Warn("rollback is incomplete: "+err.Error(), "liqoctl network disconnect, then liqoctl network reset")
 	}
 }
