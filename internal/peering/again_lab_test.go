@@ -16,14 +16,15 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // TestLabAgainAtOnce interrupts connect after a write, and runs it again at once: that waits until the first is rolled
-// back, and connects. The long form does so twenty times, in every stage.
+// back, and connects. The long form does so twenty times, at every stage of connect.
 func TestLabAgainAtOnce(t *testing.T) {
-	stages := openStages(t)
-	whole := newAct(t, stages, "again-whole")
+	clusters := fakecluster.OpenReal(t)
+	whole := newPair(t, clusters, "again-whole")
 	writes := whole.writesOf(t, whole.connectArgs()...)
 	whole.remove(t)
 	rounds := 20
@@ -33,7 +34,7 @@ func TestLabAgainAtOnce(t *testing.T) {
 	for n := 1; n < writes; n += max(writes/rounds, 1) {
 		t.Run(fmt.Sprintf("at %02d", n), func(t *testing.T) {
 			t.Parallel()
-			a := newAct(t, stages, fmt.Sprintf("again-%02d", n))
+			a := newPair(t, clusters, fmt.Sprintf("again-%02d", n))
 			var again *run
 			s := &signalling{signals: map[int]os.Signal{n: syscall.SIGINT}}
 			first := a.interposed(t, s.fault)
@@ -62,11 +63,11 @@ func TestLabAgainAtOnce(t *testing.T) {
 }
 
 // interposed is liqoctl behind what stands between it and both API servers.
-func (a act) interposed(t *testing.T, f fault) liqoctl {
+func (a pair) interposed(t *testing.T, f fault) liqoctl {
 	t.Helper()
 	servers := map[string]string{}
-	for _, stage := range a.stages {
-		servers[stage.name] = interpose(t, stage.config, alone(a.namespace, f))
+	for _, c := range a.clusters {
+		servers[c.Name] = interpose(t, c.Config, alone(a.namespace, f))
 	}
 	return newLiqoctl(t, servers)
 }
@@ -74,8 +75,8 @@ func (a act) interposed(t *testing.T, f fault) liqoctl {
 // TestLabInterruptedBeforeOthers interrupts a connect for which three others wait: they follow each other, and all
 // succeed.
 func TestLabInterruptedBeforeOthers(t *testing.T) {
-	stages := openStages(t)
-	a := newAct(t, stages, "before-others")
+	clusters := fakecluster.OpenReal(t)
+	a := newPair(t, clusters, "before-others")
 	var asked atomic.Int32
 	waiting := a.interposed(t, func(server http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -116,8 +117,8 @@ func TestLabInterruptedBeforeOthers(t *testing.T) {
 // TestLabLockLost has both API servers away for 25 seconds amid a connect: it ends, and leaves what it made for the
 // next run.
 func TestLabLockLost(t *testing.T) {
-	stages := openStages(t)
-	a := newAct(t, stages, "lock-lost")
+	clusters := fakecluster.OpenReal(t)
+	a := newPair(t, clusters, "lock-lost")
 	const absence = 25 * time.Second
 	var back atomic.Int64 // when, in Unix milliseconds
 	s := &signalling{}
@@ -137,9 +138,9 @@ func TestLabLockLost(t *testing.T) {
 	if code := r.wait(t); code != 1 || len(linesOf(r.said.String(), "error: ")) != 1 || len(linesOf(r.said.String(), "hint: ")) != 1 {
 		t.Errorf("exit code %d\n%s", code, &r.said)
 	}
-	for _, stage := range stages {
-		if len(stage.left(t, a.namespace)) == 0 {
-			t.Errorf("cluster %s has nothing of it\n%s", stage.name, &r.said)
+	for _, c := range clusters {
+		if len(c.Left(t, a.namespace)) == 0 {
+			t.Errorf("cluster %s has nothing of it\n%s", c.Name, &r.said)
 		}
 	}
 	a.liqoctl.must(t, a.connectArgs()...)
@@ -150,27 +151,27 @@ func TestLabLockLost(t *testing.T) {
 // TestLabManyOfOneHub has twenty processes, four with -short, connect one hub to a peer each, at once. The peers are
 // installations of one cluster, behind API servers that give it other IDs.
 func TestLabManyOfOneHub(t *testing.T) {
-	stages := openStages(t)
+	clusters := fakecluster.OpenReal(t)
 	peers := 20
 	if testing.Short() {
 		peers = 4
 	}
 	const hub = "many-hub"
-	stages[0].playHelpers(t, hub)
-	id, err := stages[1].open(t, hub).ID(t.Context())
+	clusters[0].RunHelpers(t, hub)
+	id, err := clusters[1].Open(t, hub).ID(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	atHub := interpose(t, stages[0].config, alone(hub, nil))
+	atHub := interpose(t, clusters[0].Config, alone(hub, nil))
 	connects := make([]*run, peers)
 	disconnect := make([]func() *run, peers)
 	for i := range connects {
 		namespace := fmt.Sprintf("many-%02d", i)
-		stages[1].playHelpers(t, namespace)
+		clusters[1].RunHelpers(t, namespace)
 		other := func(server http.Handler) http.Handler {
 			return renamed(server, id, fmt.Sprintf("%s%04d", id[:len(id)-4], i))
 		}
-		program := newLiqoctl(t, map[string]string{"a": atHub, "b": interpose(t, stages[1].config, alone(namespace, other))})
+		program := newLiqoctl(t, map[string]string{"a": atHub, "b": interpose(t, clusters[1].Config, alone(namespace, other))})
 		which := []string{"--context", "a", "--namespace", hub, "--remote-context", "b", "--remote-namespace", namespace}
 		connects[i] = program.start(t, append([]string{"network", "connect", "--remote-name", namespace,
 			"--gw-server-service-type", "NodePort", "--image", "liqonet.invalid/any:1"}, which...)...)
@@ -181,7 +182,7 @@ func TestLabManyOfOneHub(t *testing.T) {
 			t.Errorf("exit code %d\n%s", code, &r.said)
 		}
 	}
-	if all, err := inventory.Peerings(t.Context(), stages[0].open(t, hub)); err != nil || len(all) != peers {
+	if all, err := inventory.Peerings(t.Context(), clusters[0].Open(t, hub)); err != nil || len(all) != peers {
 		t.Errorf("%d peerings, want %d: %v", len(all), peers, err)
 	}
 	for i := range disconnect {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
+
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/peering/plan"
@@ -19,7 +21,7 @@ import (
 // before connect --update names it.
 func TestNewCIDRsNeedConsent(t *testing.T) {
 	const public = "8.8.8.0/24"
-	set := func(t *testing.T, w *world, pods ...netip.Prefix) {
+	set := func(t *testing.T, w *fakecluster.Cluster, pods ...netip.Prefix) {
 		_, err := inventory.Swap(t.Context(), w.Cluster, records.FabricName, func(live *records.Fabric) (records.Fabric, error) {
 			f := *live
 			f.PodCIDRs = pods
@@ -29,35 +31,35 @@ func TestNewCIDRsNeedConsent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	gain := func(t *testing.T, w *world) { set(t, w, prefix("10.244.0.0/16"), prefix(public)) }
-	lose := func(t *testing.T, w *world) { set(t, w, prefix("10.244.0.0/16")) }
-	refused := func(t *testing.T, a *world, err error) {
+	gain := func(t *testing.T, w *fakecluster.Cluster) { set(t, w, prefix("10.244.0.0/16"), prefix(public)) }
+	lose := func(t *testing.T, w *fakecluster.Cluster) { set(t, w, prefix("10.244.0.0/16")) }
+	refused := func(t *testing.T, a *fakecluster.Cluster, err error) {
 		t.Helper()
 		if _, differs := errors.AsType[*plan.DifferenceError](err); !differs || !strings.Contains(err.Error(), public) || !strings.Contains(hint.Of(err), "--update") {
 			t.Errorf("error %v, hint %q", err, hint.Of(err))
 		}
-		if len(peeringOf(t, a).Peer.PodCIDRs) != 1 {
-			t.Errorf("adopted: %+v", peeringOf(t, a).Peer)
+		if len(a.Peering(t).Peer.PodCIDRs) != 1 {
+			t.Errorf("adopted: %+v", a.Peering(t).Peer)
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
 		a, b, before := rotated(t, 1, 1)
-		r := newRotation(rotateOptions(a, b), &recorder{})
+		r := newRotation(rotateOptions(a, b), &fakecluster.Recorder{})
 		if _, err := r.reach(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		gain(t, b)
 		_, err := r.prepare(t.Context())
 		refused(t, a, err) // it has come meanwhile
-		_, err = RotateKeys(t.Context(), rotateOptions(a, b), &recorder{})
+		_, err = RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{})
 		refused(t, a, err)
-		_, err = PlanRotateKeys(t.Context(), rotateOptions(a, b), &recorder{})
+		_, err = PlanRotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{})
 		refused(t, a, err)
 		if now := allKeys(t, a, b); !slices.Equal(now, before) {
 			t.Errorf("keys were %s, are %s", before, now)
 		}
 
-		c := newConnector(connectOptions(a, b), &recorder{})
+		c := newConnector(connectOptions(a, b), &fakecluster.Recorder{})
 		lose(t, b)
 		for _, do := range []func(context.Context) (string, error){c.reach, c.discover, c.compare} {
 			if _, err := do(t.Context()); err != nil {
@@ -70,23 +72,23 @@ func TestNewCIDRsNeedConsent(t *testing.T) {
 				break
 			}
 		}
-		if !errors.Is(err, inventory.ErrConflict) || len(peeringOf(t, a).Peer.PodCIDRs) != 1 {
-			t.Errorf("error %v, adopted: %+v", err, peeringOf(t, a).Peer)
+		if !errors.Is(err, inventory.ErrConflict) || len(a.Peering(t).Peer.PodCIDRs) != 1 {
+			t.Errorf("error %v, adopted: %+v", err, a.Peering(t).Peer)
 		}
-		_, err = Connect(t.Context(), connectOptions(a, b), &recorder{})
+		_, err = Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{})
 		refused(t, a, err)
 
-		named := func(r *recorder) int {
-			return strings.Count(strings.Join(r.said(), "\n"), `note cluster "a": packets to 8.8.8.0/24 go to b`)
+		named := func(r *fakecluster.Recorder) int {
+			return strings.Count(strings.Join(r.Lines(), "\n"), `note cluster "a": packets to 8.8.8.0/24 go to b`)
 		}
 		said := func(o ConnectOptions) int {
-			r := &recorder{}
+			r := &fakecluster.Recorder{}
 			if _, err := Connect(t.Context(), o, r); err != nil && !errors.As(err, new(*plan.DifferenceError)) {
 				t.Fatal(err)
 			}
 			return named(r)
 		}
-		rendering := &recorder{}
+		rendering := &fakecluster.Recorder{}
 		if _, _, err := Render(t.Context(), renderOptions(a, b), rendering); err != nil || named(rendering) != 1 {
 			t.Errorf("render names the range %d times, %v", named(rendering), err)
 		}
@@ -101,11 +103,11 @@ func TestNewCIDRsNeedConsent(t *testing.T) {
 		if n := said(o); n != 0 {
 			t.Errorf("named %d times once it is agreed", n)
 		}
-		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{}); err != nil {
+		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		checkRotated(t, a, b, 1, 1, before)
-		if mappings := peeringOf(t, a).Peer.PodCIDRs; len(mappings) != 2 || !slices.Contains(mappings, records.Mapping{Real: prefix(public), Seen: prefix(public)}) {
+		if mappings := a.Peering(t).Peer.PodCIDRs; len(mappings) != 2 || !slices.Contains(mappings, records.Mapping{Real: prefix(public), Seen: prefix(public)}) {
 			t.Errorf("after connect --update: %v", mappings)
 		}
 	})

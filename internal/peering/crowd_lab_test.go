@@ -26,6 +26,7 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // crowdsVariable lists the numbers of nodes of each cluster that TestLabCrowd connects, such as 10,100,1000.
@@ -36,7 +37,7 @@ const restSample = 30 * time.Second
 
 // TestLabCrowd connects clusters of many simulated nodes, and prints the rows of a table in docs/limits.md.
 func TestLabCrowd(t *testing.T) {
-	stages := openStages(t)
+	clusters := fakecluster.OpenReal(t)
 	rows := []string{
 		"| nodes of each cluster | connect, s | again, s | memory of liqoctl, MiB | status, s | status of 100 peerings, s | diagnose of 100, s | writes a second at rest | bytes a second | status of a gateway, bytes | report of a node, bytes | reset, s |",
 		"|---|---|---|---|---|---|---|---|---|---|---|---|",
@@ -47,37 +48,13 @@ func TestLabCrowd(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(size, func(t *testing.T) {
-			for _, s := range stages {
-				s.gather(t, nodes)
+			for _, s := range clusters {
+				s.AddNodes(t, nodes)
 			}
-			rows = append(rows, measureCrowd(t, stages, nodes))
+			rows = append(rows, measureCrowd(t, clusters, nodes))
 		})
 	}
 	t.Log("\n" + strings.Join(rows, "\n"))
-}
-
-// gather adds nodes until there are so many.
-func (s *stage) gather(t *testing.T, nodes int) {
-	t.Helper()
-	network := map[string]int{"a": 16, "b": 24}[s.name] // the second byte of their addresses
-	group, ctx := errgroup.WithContext(t.Context())
-	group.SetLimit(16)
-	for i := len(s.crowd) + 1; i < nodes; i++ {
-		node := s.nodeObject()
-		node.Name = fmt.Sprintf("%s-%d", s.name, i+1)
-		node.Spec.PodCIDR = fmt.Sprintf("10.244.%d.%d/28", 1+i>>4, i&0xf<<4) // 4,080 of these
-		node.Spec.PodCIDRs = []string{node.Spec.PodCIDR}
-		node.Status.Addresses[0].Address = fmt.Sprintf("172.%d.%d.%d", network, i>>8, i&0xff)
-		s.crowd = append(s.crowd, node.Name)
-		group.Go(func() error {
-			// With its status, as kubelets do.
-			_, err := s.kube.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // traffic counts what helpers write.
@@ -96,15 +73,15 @@ func (c traffic) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // measureCrowd connects clusters of so many nodes, and returns a row.
-func measureCrowd(t *testing.T, stages []*stage, nodes int) string {
+func measureCrowd(t *testing.T, clusters []*fakecluster.Real, nodes int) string {
 	var writes, bytes atomic.Int64
-	for _, s := range stages {
-		before := s.config
-		s.config = rest.CopyConfig(before)
-		s.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return traffic{next, &writes, &bytes} })
-		defer func() { s.config = before }()
+	for _, s := range clusters {
+		before := s.Config
+		s.Config = rest.CopyConfig(before)
+		s.Config.Wrap(func(next http.RoundTripper) http.RoundTripper { return traffic{next, &writes, &bytes} })
+		defer func() { s.Config = before }()
 	}
-	a := newAct(t, stages, fmt.Sprintf("crowd-%d", nodes))
+	a := newPair(t, clusters, fmt.Sprintf("crowd-%d", nodes))
 	run := func(args ...string) (took time.Duration, memory int64) {
 		start := time.Now()
 		r := a.liqoctl.start(t, args...)
@@ -122,10 +99,10 @@ func measureCrowd(t *testing.T, stages []*stage, nodes int) string {
 	case <-time.After(restSample):
 	case <-t.Context().Done():
 	}
-	seconds := restSample.Seconds() * float64(len(stages)) // of one cluster
+	seconds := restSample.Seconds() * float64(len(clusters)) // of one cluster
 	atRest, sent := float64(writes.Load())/seconds, float64(bytes.Load())/seconds
-	many := a.multiply(t, stages[0])
-	reported, leased := stages[0].reported(t, a.namespace), stages[0].leased(t, a.namespace)
+	many := a.multiply(t, clusters[0])
+	reported, leased := reported(t, clusters[0], a.namespace), leased(t, clusters[0], a.namespace)
 	a.liqoctl.must(t, a.disconnectArgs()...)
 	reset, _ := run(a.resetArgs("a")...)
 	a.liqoctl.must(t, a.resetArgs("b")...)
@@ -136,18 +113,18 @@ func measureCrowd(t *testing.T, stages []*stage, nodes int) string {
 }
 
 // reported is the size of what a gateway has reported, and leased of what a node has.
-func (s *stage) reported(t *testing.T, namespace string) int {
+func reported(t *testing.T, s *fakecluster.Real, namespace string) int {
 	t.Helper()
-	cm, err := s.kube.CoreV1().ConfigMaps(namespace).Get(t.Context(), first("b").StatusName(), metav1.GetOptions{})
+	cm, err := s.Kube.CoreV1().ConfigMaps(namespace).Get(t.Context(), fakecluster.FirstGateway("b").StatusName(), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return len(cm.Data[records.DataKey])
 }
 
-func (s *stage) leased(t *testing.T, namespace string) int {
+func leased(t *testing.T, s *fakecluster.Real, namespace string) int {
 	t.Helper()
-	leases, err := inventory.Leases(t.Context(), s.open(t, namespace))
+	leases, err := inventory.Leases(t.Context(), s.Open(t, namespace))
 	if err != nil || len(leases) == 0 {
 		t.Fatal(leases, err)
 	}
@@ -186,7 +163,7 @@ func createCopy(t *testing.T, client dynamic.ResourceInterface, o unstructured.U
 		}
 	}
 	if c.GetKind() == "Deployment" {
-		// Their pods would be played, too.
+		// The fake kubelet would run their pods, too.
 		if err := unstructured.SetNestedField(c.Object, int64(0), "spec", "replicas"); err != nil {
 			return err
 		}
@@ -200,9 +177,9 @@ func createCopy(t *testing.T, client dynamic.ResourceInterface, o unstructured.U
 // multiply gives a cluster so many copies of its peering, measures how long status and diagnose take, and removes the
 // copies. These have records, keys and reports of all nodes, which are not late, and all objects of their gateways but
 // pods.
-func (a act) multiply(t *testing.T, s *stage) (took [2]time.Duration) {
+func (a pair) multiply(t *testing.T, s *fakecluster.Real) (took [2]time.Duration) {
 	t.Helper()
-	client, err := dynamic.NewForConfig(s.config)
+	client, err := dynamic.NewForConfig(s.Config)
 	if err != nil {
 		t.Fatal(err)
 	}

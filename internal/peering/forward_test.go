@@ -12,6 +12,7 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -29,21 +30,21 @@ func TestFirewallsOfNodes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, b := twoWorlds()
-				b.drops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}, {Chain: "inet strict guards"}}
-				live(t, a, b)
-				o, r := connectOptions(a, b), &recorder{}
+				a, b := fakecluster.Pair()
+				b.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}, {Chain: "inet strict guards"}}
+				fakecluster.Run(t, a, b)
+				o, r := connectOptions(a, b), &fakecluster.Recorder{}
 				tt.word(&o)
 				if _, err := Connect(t.Context(), o, r); err != nil {
 					t.Fatal(err)
 				}
-				warned := slices.ContainsFunc(r.said(), func(line string) bool {
+				warned := slices.ContainsFunc(r.Lines(), func(line string) bool {
 					return strings.HasPrefix(line, "warn") && strings.Contains(line, `chain "inet strict guards"`)
 				})
 				if warned != tt.warns {
-					t.Errorf("warned: %v, want %v: %v", warned, tt.warns, r.said())
+					t.Errorf("warned: %v, want %v: %v", warned, tt.warns, r.Lines())
 				}
-				for _, w := range []*world{a, b} {
+				for _, w := range []*fakecluster.Cluster{a, b} {
 					fabric, err := inventory.Fabric(t.Context(), w.Cluster)
 					if err != nil || fabric.AllowForward != tt.allow {
 						t.Errorf("cluster %s: fabric %+v, %v", w.Context, fabric, err)
@@ -65,7 +66,7 @@ func TestFirewallsAreRefusedFirst(t *testing.T) {
 	refused := func(t *testing.T, o ConnectOptions, stage string) {
 		t.Helper()
 		o.Keep = true
-		_, err := Connect(t.Context(), o, &recorder{})
+		_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
 		failed, _ := errors.AsType[*progress.StageError](err)
 		if failed == nil || failed.Stage != stage || !strings.Contains(err.Error(), `chain "ip filter FORWARD"`) {
 			t.Fatalf("error %v, want one of stage %s", err, stage)
@@ -73,19 +74,19 @@ func TestFirewallsAreRefusedFirst(t *testing.T) {
 	}
 	t.Run("installed", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			a, b := twoWorlds()
-			b.drops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}}
-			live(t, a, b)
+			a, b := fakecluster.Pair()
+			b.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}}
+			fakecluster.Run(t, a, b)
 			o := connectOptions(a, b)
 			for _, side := range []Side{o.Local, o.Remote} {
-				if _, err := Init(t.Context(), InitOptions{Side: side, Installation: o.Installation}, &recorder{}); err != nil {
+				if _, err := Init(t.Context(), InitOptions{Side: side, Installation: o.Installation}, &fakecluster.Recorder{}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			before := [2]map[string]string{contents(t, a), contents(t, b)}
+			before := [2]map[string]string{fakecluster.Contents(t, a.Cluster), fakecluster.Contents(t, b.Cluster)}
 			refused(t, o, progress.StageDiscover)
-			for i, w := range []*world{a, b} {
-				if diff := cmp.Diff(before[i], contents(t, w)); diff != "" {
+			for i, w := range []*fakecluster.Cluster{a, b} {
+				if diff := cmp.Diff(before[i], fakecluster.Contents(t, w.Cluster)); diff != "" {
 					t.Errorf("cluster %s: %s", w.Context, diff)
 				}
 			}
@@ -93,12 +94,12 @@ func TestFirewallsAreRefusedFirst(t *testing.T) {
 	})
 	t.Run("not installed", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			a, b := twoWorlds()
-			b.drops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}}
-			live(t, a, b)
+			a, b := fakecluster.Pair()
+			b.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}}
+			fakecluster.Run(t, a, b)
 			refused(t, connectOptions(a, b), progress.StageNodes)
-			for w, peer := range map[*world]string{a: "b", b: "a"} {
-				for _, name := range w.left(t) {
+			for w, peer := range map[*fakecluster.Cluster]string{a: "b", b: "a"} {
+				for _, name := range w.Left(t) {
 					if strings.Contains(name, "Secret") || strings.Contains(name, "gateway") || strings.Contains(name, "peering") {
 						t.Errorf("cluster %s has %s", w.Context, name)
 					}
@@ -118,15 +119,15 @@ func TestFirewallsAreRefusedFirst(t *testing.T) {
 // TestInitWarnsOfFirewalls wants an installation without peers to say what connect will refuse.
 func TestInitWarnsOfFirewalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := twoWorlds()
-		a.drops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}}
-		live(t, a)
-		r := &recorder{}
+		a, _ := fakecluster.Pair()
+		a.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}}
+		fakecluster.Run(t, a)
+		r := &fakecluster.Recorder{}
 		o := connectOptions(a, a)
 		if _, err := Init(t.Context(), InitOptions{Side: o.Local, Installation: o.Installation}, r); err != nil {
 			t.Fatal(err)
 		}
-		if said := strings.Join(r.said(), "\n"); !strings.Contains(said, "--allow-forward") {
+		if said := strings.Join(r.Lines(), "\n"); !strings.Contains(said, "--allow-forward") {
 			t.Errorf("said:\n%s", said)
 		}
 	})

@@ -16,17 +16,18 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // watchReplaced notes whether the second gateway of a peering has a tunnel when the pod of the first one is replaced.
-func watchReplaced(w *world, peering string) (beside func() (is, seen bool)) {
+func watchReplaced(w *fakecluster.Cluster, peering string) (beside func() (is, seen bool)) {
 	var is, seen bool
 	second := records.GatewayID{Peering: peering, Number: 2}
 	replaces := func(patch clienttesting.PatchActionImpl) bool {
-		if patch.Name != first(peering).Name() || len(patch.PatchOptions.DryRun) > 0 {
+		if patch.Name != fakecluster.FirstGateway(peering).Name() || len(patch.PatchOptions.DryRun) > 0 {
 			return false
 		}
-		live, err := w.kube.Tracker().Get(patch.Resource, patch.Namespace, patch.Name)
+		live, err := w.Fake.Tracker().Get(patch.Resource, patch.Namespace, patch.Name)
 		d, ok := live.(*appsv1.Deployment)
 		if err != nil || !ok {
 			return false
@@ -34,10 +35,10 @@ func watchReplaced(w *world, peering string) (beside func() (is, seen bool)) {
 		pod := d.Spec.Template.Spec
 		return strings.Contains(string(patch.Patch), "liqonet:2") && pod.Containers[0].Image != "liqonet:2" || *pod.TerminationGracePeriodSeconds == otherGrace
 	}
-	w.set(func() {
-		w.kube.PrependReactor("patch", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	w.Set(func() {
+		w.Fake.PrependReactor("patch", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			if !seen && replaces(action.(clienttesting.PatchActionImpl)) {
-				is, seen = w.pods.carries(w, second), true
+				is, seen = w.HasTunnel(second), true
 			}
 			return false, nil, nil
 		})
@@ -49,10 +50,10 @@ func watchReplaced(w *world, peering string) (beside func() (is, seen bool)) {
 const otherGrace = 5
 
 // ofOtherTemplate has the gateway of a peering run as another template says.
-func ofOtherTemplate(t *testing.T, w *world, peering string) {
+func ofOtherTemplate(t *testing.T, w *fakecluster.Cluster, peering string) {
 	t.Helper()
-	deployments := w.kube.AppsV1().Deployments(w.Namespace)
-	d, err := deployments.Get(t.Context(), first(peering).Name(), metav1.GetOptions{})
+	deployments := w.Fake.AppsV1().Deployments(w.Namespace)
+	d, err := deployments.Get(t.Context(), fakecluster.FirstGateway(peering).Name(), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,20 +79,20 @@ func TestOnlyGatewayReplaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, b := twoWorlds()
-				live(t, a, b)
+				a, b := fakecluster.Pair()
+				fakecluster.Run(t, a, b)
 				o := connectOptions(a, b)
 				if c.port != 0 {
 					o.ClientPort = &c.port
 				}
-				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 					t.Fatal(err)
 				}
 				if c.broken {
-					a.set(func() { a.silent, a.pace = first("b"), slowly })
-					b.set(func() { b.pace = slowly })
+					a.Set(func() { a.NotReportingGateway, a.Interval = fakecluster.FirstGateway("b"), slowly })
+					b.Set(func() { b.Interval = slowly })
 					time.Sleep(health.Life(health.ReportEvery)) //nolint:forbidigo // synctest's clock
-					defer time.AfterFunc(replaceTime, func() { a.set(func() { a.silent = records.GatewayID{} }) }).Stop()
+					defer time.AfterFunc(replaceTime, func() { a.Set(func() { a.NotReportingGateway = records.GatewayID{} }) }).Stop()
 				}
 				if c.older {
 					ofOtherTemplate(t, a, "b")
@@ -99,19 +100,19 @@ func TestOnlyGatewayReplaced(t *testing.T) {
 				}
 				replaced := watchReplaced(b, "a")
 				o.Image, o.Update = "liqonet:2", true
-				planned := &recorder{}
+				planned := &fakecluster.Recorder{}
 				if _, err := PlanConnect(t.Context(), o, planned); err != nil {
 					t.Fatal(err)
 				}
-				if says := strings.Contains(strings.Join(planned.said(), "\n"), "second gateways carry"); says != (c.port == 0) {
-					t.Errorf("the plan says: %q", planned.said())
+				if says := strings.Contains(strings.Join(planned.Lines(), "\n"), "second gateways carry"); says != (c.port == 0) {
+					t.Errorf("the plan says: %q", planned.Lines())
 				}
-				r, meanwhile := &recorder{}, false
-				b.set(func() {
-					b.kube.PrependReactor("patch", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				r, meanwhile := &fakecluster.Recorder{}, false
+				b.Set(func() {
+					b.Fake.PrependReactor("patch", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
 						patch := action.(clienttesting.PatchActionImpl)
-						if patch.Name == first("a").Name() && len(patch.PatchOptions.DryRun) == 0 {
-							meanwhile = meanwhile || strings.Contains(strings.Join(r.said(), "\n"), "second gateways carry")
+						if patch.Name == fakecluster.FirstGateway("a").Name() && len(patch.PatchOptions.DryRun) == 0 {
+							meanwhile = meanwhile || strings.Contains(strings.Join(r.Lines(), "\n"), "second gateways carry")
 						}
 						return false, nil, nil
 					})
@@ -134,8 +135,8 @@ func TestOnlyGatewayReplaced(t *testing.T) {
 				if !got.Changed {
 					t.Error("no changes in the result")
 				}
-				for _, w := range []*world{a, b} {
-					if g := peeringOf(t, w).Gateways; len(g) != 1 || g[0].Temporary {
+				for _, w := range []*fakecluster.Cluster{a, b} {
+					if g := w.Peering(t).Gateways; len(g) != 1 || g[0].Temporary {
 						t.Errorf("cluster %s: gateways %+v", w.Context, g)
 					}
 				}
@@ -158,22 +159,22 @@ func countOf(changes []cluster.Change, name string, action cluster.Action) (n in
 // goes.
 func TestSecondGatewayWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
 		o := connectOptions(a, b)
-		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		a.set(func() { a.silent, a.pace = records.GatewayID{Peering: "b", Number: 2}, slowly })
-		b.set(func() { b.pace = slowly })
+		a.Set(func() { a.NotReportingGateway, a.Interval = records.GatewayID{Peering: "b", Number: 2}, slowly })
+		b.Set(func() { b.Interval = slowly })
 		o.Image, o.Update = "liqonet:2", true
-		r := &recorder{}
+		r := &fakecluster.Recorder{}
 		got, err := Connect(t.Context(), o, r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(strings.Join(r.said(), "\n"), "no second gateway carries packets") {
-			t.Errorf("notes %q", r.said())
+		if !strings.Contains(strings.Join(r.Lines(), "\n"), "no second gateway carries packets") {
+			t.Errorf("notes %q", r.Lines())
 		}
 		if made, gone := countOf(got.Objects, "gateway2-b", cluster.Created), countOf(got.Objects, "gateway2-b", cluster.Deleted); made != 1 || gone != 1 {
 			t.Errorf("the result lists the second gateway as created %d times, as deleted %d times, want one of each", made, gone)
@@ -196,15 +197,15 @@ func TestInterruptedHandOver(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				var writes func() int
-				a.set(func() { b.set(func() { writes = killAt(n, cancel, a, b) }) })
+				a.Set(func() { b.Set(func() { writes = fakecluster.KillAt(n, cancel, a, b) }) })
 				// A run may need fewer writes than another.
-				if _, err := Connect(ctx, update, &recorder{}); (err == nil) != (n == 0 || writes() < n) {
+				if _, err := Connect(ctx, update, &fakecluster.Recorder{}); (err == nil) != (n == 0 || writes() < n) {
 					t.Fatalf("in spite of the interruption: %v", err)
 				}
 				total = max(total, writes())
-				noKill(a, b)
+				fakecluster.NoKill(a, b)
 				replaced := watchReplaced(b, "a")
-				if _, err := Connect(t.Context(), update, &recorder{}); err != nil {
+				if _, err := Connect(t.Context(), update, &fakecluster.Recorder{}); err != nil {
 					t.Fatal(err)
 				}
 				if beside, seen := replaced(); seen && !beside {
@@ -226,7 +227,7 @@ func TestRotationOfEarlierTemplates(t *testing.T) {
 		a, b, before := rotated(t, 1, 1)
 		ofOtherTemplate(t, a, "b")
 		ofOtherTemplate(t, b, "a")
-		for w, peering := range map[*world]string{a: "b", b: "a"} {
+		for w, peering := range map[*fakecluster.Cluster]string{a: "b", b: "a"} {
 			replaced := watchReplaced(w, peering)
 			defer func() {
 				if beside, seen := replaced(); seen && !beside {
@@ -234,7 +235,7 @@ func TestRotationOfEarlierTemplates(t *testing.T) {
 				}
 			}()
 		}
-		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{}); err != nil {
+		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		checkRotated(t, a, b, 1, 1, before)

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // interrupted is the exit code of a program that ended because of SIGINT, by itself.
@@ -17,14 +19,14 @@ const interrupted = 130
 // TestLabInterrupted interrupts connect: it removes what it made. A second signal ends that at once, and what is left
 // then can be removed.
 func TestLabInterrupted(t *testing.T) {
-	stages := openStages(t)
-	whole := newAct(t, stages, "whole-again")
+	clusters := fakecluster.OpenReal(t)
+	whole := newPair(t, clusters, "whole-again")
 	writes := whole.writesOf(t, whole.connectArgs()...)
 	whole.remove(t)
 	for n := 1; n < writes; n += stride() {
 		t.Run(fmt.Sprintf("once at %02d", n), func(t *testing.T) {
 			t.Parallel()
-			a := newAct(t, stages, fmt.Sprintf("once-%02d", n))
+			a := newPair(t, clusters, fmt.Sprintf("once-%02d", n))
 			r, s, code := a.disturbed(t, map[int]os.Signal{n: syscall.SIGINT}, a.connectArgs()...)
 			switch {
 			case s.over(code, n):
@@ -39,7 +41,7 @@ func TestLabInterrupted(t *testing.T) {
 	for n := 1; n < writes; n += 2 * stride() {
 		t.Run(fmt.Sprintf("twice at %02d", n), func(t *testing.T) {
 			t.Parallel()
-			a := newAct(t, stages, fmt.Sprintf("twice-%02d", n))
+			a := newPair(t, clusters, fmt.Sprintf("twice-%02d", n))
 			second := writes - 5 + n // amid what undoes it
 			signals := map[int]os.Signal{writes - 5: syscall.SIGINT, second: syscall.SIGINT}
 			if r, s, code := a.disturbed(t, signals, a.connectArgs()...); code != interrupted && !s.over(code, writes-5) {
@@ -52,15 +54,15 @@ func TestLabInterrupted(t *testing.T) {
 
 // TestLabKeep has a run that fails leave what it made because the user wants to look at it.
 func TestLabKeep(t *testing.T) {
-	stages := openStages(t)
-	a := newAct(t, stages, "kept")
+	clusters := fakecluster.OpenReal(t)
+	a := newPair(t, clusters, "kept")
 	r, _, code := a.disturbed(t, map[int]os.Signal{20: syscall.SIGINT}, append(a.connectArgs(), "--keep")...)
 	if code != interrupted {
 		t.Fatalf("exit code %d\n%s", code, &r.said)
 	}
-	for _, s := range stages {
-		if len(s.left(t, a.namespace)) == 0 {
-			t.Errorf("cluster %s has nothing of it", s.name)
+	for _, s := range clusters {
+		if len(s.Left(t, a.namespace)) == 0 {
+			t.Errorf("cluster %s has nothing of it", s.Name)
 		}
 	}
 	a.remove(t)
@@ -69,8 +71,8 @@ func TestLabKeep(t *testing.T) {
 // TestLabLostAndBack has an API server vanish amid a connect, whose time is over before the server is back: what was
 // made there is undone all the same.
 func TestLabLostAndBack(t *testing.T) {
-	stages := openStages(t)
-	a := newAct(t, stages, "lost")
+	clusters := fakecluster.OpenReal(t)
+	a := newPair(t, clusters, "lost")
 	const absence = 8 * time.Second
 	var begin time.Time
 	var seen *signalling
@@ -94,8 +96,8 @@ func TestLabLostAndBack(t *testing.T) {
 	}
 	seen = &signalling{}
 	program := newLiqoctl(t, map[string]string{
-		"a": interpose(t, stages[0].config, alone(a.namespace, seen.fault)),
-		"b": interpose(t, stages[1].config, alone(a.namespace, func(server http.Handler) http.Handler { return lost(seen.fault(server)) })),
+		"a": interpose(t, clusters[0].Config, alone(a.namespace, seen.fault)),
+		"b": interpose(t, clusters[1].Config, alone(a.namespace, func(server http.Handler) http.Handler { return lost(seen.fault(server)) })),
 	})
 	r := program.start(t, append(a.connectArgs(), "--timeout", "5s")...)
 	if code := r.wait(t); code != 1 || len(linesOf(r.said.String(), "error: ")) != 1 || len(linesOf(r.said.String(), "hint: ")) != 1 {

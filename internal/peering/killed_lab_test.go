@@ -11,71 +11,72 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// act is a pair of clusters with an installation of their own, so that many plays run at once.
-type act struct {
-	stages    []*stage
+// pair is a pair of clusters with an installation of its own, so that many tests run at once.
+type pair struct {
+	clusters  []*fakecluster.Real
 	namespace string
 	liqoctl   liqoctl // undisturbed
-	helpers   []*played
+	helpers   []*fakecluster.Helpers
 }
 
-// newAct opens a namespace of both clusters, which is not there yet.
-func newAct(t *testing.T, stages []*stage, namespace string) act {
+// newPair opens a namespace of both clusters that does not exist yet.
+func newPair(t *testing.T, clusters []*fakecluster.Real, namespace string) pair {
 	t.Helper()
 	servers := map[string]string{}
-	a := act{stages: stages, namespace: namespace}
-	for _, s := range stages {
-		servers[s.name] = interpose(t, s.config, alone(namespace, nil))
-		a.helpers = append(a.helpers, s.playHelpers(t, namespace))
+	a := pair{clusters: clusters, namespace: namespace}
+	for _, s := range clusters {
+		servers[s.Name] = interpose(t, s.Config, alone(namespace, nil))
+		a.helpers = append(a.helpers, s.RunHelpers(t, namespace))
 	}
 	a.liqoctl = newLiqoctl(t, servers)
 	return a
 }
 
 // connectArgs are the arguments of a connect of the two.
-func (a act) connectArgs() []string {
+func (a pair) connectArgs() []string {
 	return []string{"network", "connect", "--context", "a", "--remote-context", "b", "--namespace", a.namespace,
 		"--gw-server-service-type", "NodePort", "--image", "liqonet.invalid/any:1"}
 }
 
-func (a act) disconnectArgs() []string {
+func (a pair) disconnectArgs() []string {
 	return []string{"network", "disconnect", "--context", "a", "--remote-context", "b", "--namespace", a.namespace}
 }
 
-func (a act) resetArgs(cluster string) []string {
+func (a pair) resetArgs(cluster string) []string {
 	return []string{"network", "reset", "--context", cluster, "--namespace", a.namespace, "--image", "liqonet.invalid/any:1"}
 }
 
 // remove runs the commands that remove it all, and looks for what is left.
-func (a act) remove(t *testing.T) {
+func (a pair) remove(t *testing.T) {
 	t.Helper()
 	a.liqoctl.must(t, a.disconnectArgs()...)
 	var both sync.WaitGroup // a namespace controller takes its five seconds
-	for _, s := range a.stages {
-		both.Go(func() { a.liqoctl.must(t, a.resetArgs(s.name)...) })
+	for _, s := range a.clusters {
+		both.Go(func() { a.liqoctl.must(t, a.resetArgs(s.Name)...) })
 	}
 	both.Wait()
 	a.nothingLeft(t)
 }
 
-func (a act) nothingLeft(t *testing.T) {
+func (a pair) nothingLeft(t *testing.T) {
 	t.Helper()
-	for _, s := range a.stages {
-		if left := s.left(t, a.namespace); len(left) > 0 {
+	for _, s := range a.clusters {
+		if left := s.Left(t, a.namespace); len(left) > 0 {
 			t.Errorf("left: %v", left)
 		}
 	}
 }
 
 // disturbed runs liqoctl and sends it signals at its writes, counted from 1 over both clusters.
-func (a act) disturbed(t *testing.T, signals map[int]os.Signal, args ...string) (*run, *signalling, int) {
+func (a pair) disturbed(t *testing.T, signals map[int]os.Signal, args ...string) (*run, *signalling, int) {
 	t.Helper()
 	s := &signalling{signals: signals}
 	servers := map[string]string{}
-	for _, stage := range a.stages {
-		servers[stage.name] = interpose(t, stage.config, alone(a.namespace, s.fault))
+	for _, c := range a.clusters {
+		servers[c.Name] = interpose(t, c.Config, alone(a.namespace, s.fault))
 	}
 	s.mu.Lock()
 	r := newLiqoctl(t, servers).start(t, args...)
@@ -93,15 +94,15 @@ func (a act) disturbed(t *testing.T, signals map[int]os.Signal, args ...string) 
 func (s *signalling) over(code, n int) bool { return code == 0 && s.total() <= n }
 
 // connectedKeys compares what both sides hold and were told.
-func (a act) connectedKeys(t *testing.T) {
+func (a pair) connectedKeys(t *testing.T) {
 	t.Helper()
 	var held [2]*inventory.Keys
 	var told [2]string
-	for i, s := range a.stages {
-		c := s.open(t, a.namespace)
+	for i, s := range a.clusters {
+		c := s.Open(t, a.namespace)
 		all, err := inventory.Peerings(t.Context(), c)
 		if err != nil || len(all) != 1 {
-			t.Fatalf("peerings of %s: %v, %v", s.name, all, err)
+			t.Fatalf("peerings of %s: %v, %v", s.Name, all, err)
 		}
 		told[i] = tunnelOf(all[0]).PublicKey
 		held[i] = keysOf(t, c, all[0].Name)
@@ -113,7 +114,7 @@ func (a act) connectedKeys(t *testing.T) {
 
 func keysOf(t *testing.T, c *cluster.Cluster, peering string) *inventory.Keys {
 	t.Helper()
-	k, err := inventory.ReadKeys(t.Context(), c, first(peering))
+	k, err := inventory.ReadKeys(t.Context(), c, fakecluster.FirstGateway(peering))
 	if err != nil || k == nil {
 		t.Fatalf("keys of %s in %s: %v", peering, c.Context, err)
 	}
@@ -121,7 +122,7 @@ func keysOf(t *testing.T, c *cluster.Cluster, peering string) *inventory.Keys {
 }
 
 // writesOf counts the writes of an undisturbed run.
-func (a act) writesOf(t *testing.T, args ...string) int {
+func (a pair) writesOf(t *testing.T, args ...string) int {
 	t.Helper()
 	r, s, code := a.disturbed(t, nil, args...)
 	if code != 0 {
@@ -140,8 +141,8 @@ func stride() int {
 
 // TestLabKilled kills connect after every write, and has what it left finished, and removed.
 func TestLabKilled(t *testing.T) {
-	stages := openStages(t)
-	whole := newAct(t, stages, "whole")
+	clusters := fakecluster.OpenReal(t)
+	whole := newPair(t, clusters, "whole")
 	writes := whole.writesOf(t, whole.connectArgs()...)
 	whole.remove(t)
 	if writes < 30 {
@@ -151,7 +152,7 @@ func TestLabKilled(t *testing.T) {
 	for n := 1; n <= writes; n += stride() {
 		t.Run(fmt.Sprintf("at %02d", n), func(t *testing.T) {
 			t.Parallel()
-			a := newAct(t, stages, fmt.Sprintf("killed-%02d", n))
+			a := newPair(t, clusters, fmt.Sprintf("killed-%02d", n))
 			if r, s, code := a.disturbed(t, map[int]os.Signal{n: syscall.SIGKILL}, a.connectArgs()...); code != killed && !s.over(code, n) {
 				t.Fatalf("exit code %d\n%s", code, &r.said)
 			}
@@ -166,8 +167,8 @@ func TestLabKilled(t *testing.T) {
 
 // TestLabRemovalKilled kills disconnect after every write, and reset; both finish when they are run again.
 func TestLabRemovalKilled(t *testing.T) {
-	stages := openStages(t)
-	whole := newAct(t, stages, "undone")
+	clusters := fakecluster.OpenReal(t)
+	whole := newPair(t, clusters, "undone")
 	whole.liqoctl.must(t, whole.connectArgs()...)
 	commands := map[string][]string{"disconnect": whole.disconnectArgs(), "reset": append(whole.resetArgs("a"), "--force")}
 	points := map[string]int{"disconnect": whole.writesOf(t, commands["disconnect"]...)}
@@ -178,7 +179,7 @@ func TestLabRemovalKilled(t *testing.T) {
 		for n := 1; n <= writes; n += stride() {
 			t.Run(fmt.Sprintf("%s at %02d", command, n), func(t *testing.T) {
 				t.Parallel()
-				a := newAct(t, stages, fmt.Sprintf("%s-%02d", command, n))
+				a := newPair(t, clusters, fmt.Sprintf("%s-%02d", command, n))
 				a.liqoctl.must(t, a.connectArgs()...)
 				args := a.disconnectArgs()
 				if command == "reset" {

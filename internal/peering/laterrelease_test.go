@@ -18,13 +18,14 @@ import (
 	"liqonet.io/liqonet/internal/peering/expose"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // addLater gives records of a cluster a field, as a later release of liqoctl writes them.
-func addLater(t *testing.T, w *world, names ...string) {
+func addLater(t *testing.T, w *fakecluster.Cluster, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		cm, err := w.kube.CoreV1().ConfigMaps(w.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+		cm, err := w.Fake.CoreV1().ConfigMaps(w.Namespace).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +34,7 @@ func addLater(t *testing.T, w *world, names ...string) {
 		} else {
 			cm.Data[records.DataKey] += "later: {some: 1}\n"
 		}
-		if _, err := w.kube.CoreV1().ConfigMaps(w.Namespace).Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
+		if _, err := w.Fake.CoreV1().ConfigMaps(w.Namespace).Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,32 +53,32 @@ func TestLaterRelease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := connected(t)
-				a.set(func() { a.still = true })
+				a.Set(func() { a.Paused = true })
 				addLater(t, a, name)
-				before := contents(t, a)
+				before := fakecluster.Contents(t, a.Cluster)
 				all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
 				if err != nil || len(all) != 1 || all[0].State != health.Healthy {
 					t.Errorf("status: %+v, %v", all, err)
 				}
-				a.set(func() { a.still = false })
-				if got, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil || got.Changed {
+				a.Set(func() { a.Paused = false })
+				if got, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{}); err != nil || got.Changed {
 					t.Errorf("connect again: changed %v: %v", got.Objects, err)
 				}
 				o := connectOptions(a, b)
 				o.Update, o.MTU, o.Image, o.OverlayPort = true, new(1300), "liqonet:2", 7000
-				_, update := Connect(t.Context(), o, &recorder{})
+				_, update := Connect(t.Context(), o, &fakecluster.Recorder{})
 				if slices.Contains(refused, "update") {
 					expectRefused(t, "update", name, update)
-					if diff := cmp.Diff(before, contents(t, a)); diff != "" {
+					if diff := cmp.Diff(before, fakecluster.Contents(t, a.Cluster)); diff != "" {
 						t.Errorf("refused, and yet:\n%s", diff)
 					}
 				} else if update != nil {
 					t.Errorf("update: %v", update)
 				}
-				_, expose := expose.Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{})
+				_, expose := expose.Expose(t.Context(), exposing(a, "198.51.100.7"), &fakecluster.Recorder{})
 				if slices.Contains(refused, "expose") {
 					expectRefused(t, "expose", name, expose)
-					expectHeld(t, a)
+					a.ExpectExposed(t)
 				} else if expose != nil {
 					t.Errorf("expose: %v", expose)
 				}
@@ -98,18 +99,18 @@ func expectRefused(t *testing.T, what, name string, err error) {
 func TestLaterReleaseIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		for _, w := range []*world{a, b} {
-			peer := peeringOf(t, w).Name
+		for _, w := range []*fakecluster.Cluster{a, b} {
+			peer := w.Peering(t).Name
 			addLater(t, w, records.FabricName, records.PeeringName(peer), "status-"+peer)
 		}
-		if _, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster}, &recorder{}); err != nil {
+		if _, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster}, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		if left := peeringsLeft(t, a); len(left) > 0 {
+		if left := a.Traces(t); len(left) > 0 {
 			t.Errorf("left %v", left)
 		}
 		addLater(t, a, records.IPAMName)
-		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: a.Cluster, Image: "liqonet:1"}, &recorder{}); err != nil {
+		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: a.Cluster, Image: "liqonet:1"}, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if left, err := cluster.All[*corev1.ConfigMap](t.Context(), a.Cluster, ""); err != nil || len(left) > 0 {

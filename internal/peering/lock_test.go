@@ -22,11 +22,12 @@ import (
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// stoppedAt is a recorder that calls stop a while after a stage has begun.
+// stoppedAt is a fakecluster.Recorder that calls stop a while after a stage has begun.
 type stoppedAt struct {
-	recorder
+	fakecluster.Recorder
 	stage string
 	after time.Duration
 	stop  func()
@@ -45,8 +46,8 @@ func TestConnectAgainAtOnce(t *testing.T) {
 		for _, after := range []time.Duration{0, 50 * time.Millisecond} {
 			t.Run(stage+" "+after.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					a, b := twoWorlds()
-					live(t, a, b)
+					a, b := fakecluster.Pair()
+					fakecluster.Run(t, a, b)
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					first := make(chan error, 1)
@@ -55,7 +56,7 @@ func TestConnectAgainAtOnce(t *testing.T) {
 						first <- err
 					}()
 					<-ctx.Done()
-					again := &recorder{}
+					again := &fakecluster.Recorder{}
 					if _, err := Connect(t.Context(), connectOptions(a, b), again); err != nil {
 						t.Errorf("again: %v", err)
 					}
@@ -64,7 +65,7 @@ func TestConnectAgainAtOnce(t *testing.T) {
 					}
 					checkStands(t, a, b, 1, 1)
 					if t.Failed() {
-						t.Logf("%q", again.said())
+						t.Logf("%q", again.Lines())
 					}
 				})
 			})
@@ -73,9 +74,9 @@ func TestConnectAgainAtOnce(t *testing.T) {
 }
 
 // lockOf is the lock of a cluster.
-func lockOf(t *testing.T, w *world) *coordinationv1.Lease {
+func lockOf(t *testing.T, w *fakecluster.Cluster) *coordinationv1.Lease {
 	t.Helper()
-	lease, err := w.kube.CoordinationV1().Leases(w.Namespace).Get(t.Context(), records.LockName, metav1.GetOptions{})
+	lease, err := w.Fake.CoordinationV1().Leases(w.Namespace).Get(t.Context(), records.LockName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,17 +84,17 @@ func lockOf(t *testing.T, w *world) *coordinationv1.Lease {
 }
 
 // holdLock has another run hold the lock of a cluster, and never renew it.
-func holdLock(t *testing.T, w *world) {
+func holdLock(t *testing.T, w *fakecluster.Cluster) {
 	t.Helper()
 	lease := lockOf(t, w)
 	lease.Spec.HolderIdentity, lease.Spec.AcquireTime = new("bob@host: network connect"), new(metav1.NowMicro())
-	if _, err := w.kube.CoordinationV1().Leases(w.Namespace).Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+	if _, err := w.Fake.CoordinationV1().Leases(w.Namespace).Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // changed are options that change a peering.
-func changed(a, b *world) ConnectOptions {
+func changed(a, b *fakecluster.Cluster) ConnectOptions {
 	o := connectOptions(a, b)
 	o.Update, o.MTU = true, new(1300)
 	return o
@@ -101,36 +102,36 @@ func changed(a, b *world) ConnectOptions {
 
 // TestUnchangedNeedsNoLock: what changes nothing leaves the lock alone, and does not wait for the run that has it.
 func TestUnchangedNeedsNoLock(t *testing.T) {
-	for name, do := range map[string]func(t *testing.T, a, b *world) error{
-		"connect": func(t *testing.T, a, b *world) error {
-			_, err := Connect(t.Context(), connectOptions(a, b), &recorder{})
+	for name, do := range map[string]func(t *testing.T, a, b *fakecluster.Cluster) error{
+		"connect": func(t *testing.T, a, b *fakecluster.Cluster) error {
+			_, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{})
 			return err
 		},
-		"connect --update": func(t *testing.T, a, b *world) error {
+		"connect --update": func(t *testing.T, a, b *fakecluster.Cluster) error {
 			o := connectOptions(a, b)
 			o.Update = true
-			_, err := Connect(t.Context(), o, &recorder{})
+			_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
 			return err
 		},
-		"dry run": func(t *testing.T, a, b *world) error {
-			_, err := PlanConnect(t.Context(), changed(a, b), &recorder{})
+		"dry run": func(t *testing.T, a, b *fakecluster.Cluster) error {
+			_, err := PlanConnect(t.Context(), changed(a, b), &fakecluster.Recorder{})
 			return err
 		},
-		"refused": func(t *testing.T, a, b *world) error {
+		"refused": func(t *testing.T, a, b *fakecluster.Cluster) error {
 			o := changed(a, b)
 			o.Update = false
-			_, err := Connect(t.Context(), o, &recorder{})
+			_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
 			if _, differs := errors.AsType[*plan.DifferenceError](err); differs {
 				return nil
 			}
 			return fmt.Errorf("want differences: %w", err)
 		},
-		"unexpose": func(t *testing.T, a, _ *world) error {
-			_, err := expose.Withdraw(t.Context(), exposing(a, "198.51.100.7"), &recorder{})
+		"unexpose": func(t *testing.T, a, _ *fakecluster.Cluster) error {
+			_, err := expose.Withdraw(t.Context(), exposing(a, "198.51.100.7"), &fakecluster.Recorder{})
 			return err
 		},
-		"disconnect of another peer": func(t *testing.T, a, _ *world) error {
-			_, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Peer: "x", OneSide: true}, &recorder{})
+		"disconnect of another peer": func(t *testing.T, a, _ *fakecluster.Cluster) error {
+			_, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Peer: "x", OneSide: true}, &fakecluster.Recorder{})
 			return err
 		},
 	} {
@@ -166,14 +167,14 @@ func TestLockOfKilledRun(t *testing.T) {
 				a, b := connected(t)
 				holdLock(t, b)
 				a.Locking, b.Locking = c.locking, c.locking
-				o, r, start := changed(b, a), &recorder{}, time.Now()
+				o, r, start := changed(b, a), &fakecluster.Recorder{}, time.Now()
 				o.LocalServes, o.Timeout = new(true), 4*time.Second // waiting does not count
 				_, err := Connect(t.Context(), o, r)
 				took := time.Since(start)
 				if errors.Is(err, cluster.ErrLocked) != c.refused || (err != nil) != c.refused || took < c.from || took > c.to {
 					t.Errorf("after %s: %v", took, err)
 				}
-				if said := strings.Join(r.said(), "\n"); name != "broken" && !strings.Contains(said, `cluster "b" is locked by bob@host: network connect, since `) {
+				if said := strings.Join(r.Lines(), "\n"); name != "broken" && !strings.Contains(said, `cluster "b" is locked by bob@host: network connect, since `) {
 					t.Errorf("said %s", said)
 				}
 				if holder := lockOf(t, a).Spec.HolderIdentity; *holder != "" {
@@ -187,35 +188,35 @@ func TestLockOfKilledRun(t *testing.T) {
 // TestLockLost: a run whose lock another one has taken, or that cannot renew it, writes nothing more and rolls nothing
 // back.
 func TestLockLost(t *testing.T) {
-	for name, lose := range map[string]func(t *testing.T, a *world){
-		"taken": func(t *testing.T, a *world) { holdLock(t, a) },
-		"not renewed": func(_ *testing.T, a *world) {
-			a.kube.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+	for name, lose := range map[string]func(t *testing.T, a *fakecluster.Cluster){
+		"taken": func(t *testing.T, a *fakecluster.Cluster) { holdLock(t, a) },
+		"not renewed": func(_ *testing.T, a *fakecluster.Cluster) {
+			a.Fake.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return true, nil, apierrors.NewServiceUnavailable("away")
 			})
 		},
-		"removed": func(t *testing.T, a *world) {
-			if err := a.kube.CoordinationV1().Leases(a.Namespace).Delete(t.Context(), records.LockName, metav1.DeleteOptions{}); err != nil {
+		"removed": func(t *testing.T, a *fakecluster.Cluster) {
+			if err := a.Fake.CoordinationV1().Leases(a.Namespace).Delete(t.Context(), records.LockName, metav1.DeleteOptions{}); err != nil {
 				t.Error(err)
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, b := twoWorlds()
-				live(t, a, b)
-				a.set(func() { a.deaf = true }) // it waits for reports
+				a, b := fakecluster.Pair()
+				fakecluster.Run(t, a, b)
+				a.Set(func() { a.IgnoresRecords = true }) // it waits for reports
 				r := &stoppedAt{stage: progress.StageNodes, stop: func() { lose(t, a) }}
 				_, err := Connect(t.Context(), connectOptions(a, b), r)
 				if !errors.Is(err, cluster.ErrLockLost) || !strings.Contains(hint.Of(err), "run this again") {
 					t.Errorf("error %v, hint %q", err, hint.Of(err))
 				}
-				for _, w := range []*world{a, b} {
-					if left := strings.Join(w.left(t), "\n"); !strings.Contains(left, "DaemonSet") || !strings.Contains(left, "ConfigMap fabric") {
+				for _, w := range []*fakecluster.Cluster{a, b} {
+					if left := strings.Join(w.Left(t), "\n"); !strings.Contains(left, "DaemonSet") || !strings.Contains(left, "ConfigMap fabric") {
 						t.Errorf("left in %s: %s", w.Context, left)
 					}
 				}
-				if said := strings.Join(r.said(), "\n"); strings.Contains(said, "roll") {
+				if said := strings.Join(r.Lines(), "\n"); strings.Contains(said, "roll") {
 					t.Errorf("said %s", said)
 				}
 			})
@@ -227,17 +228,17 @@ func TestLockLost(t *testing.T) {
 // other, whatever the order in which they name the clusters.
 func TestInterruptedWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 4)
 		run := func(ctx context.Context, o ConnectOptions) {
 			go func() {
-				_, err := Connect(ctx, o, &recorder{})
+				_, err := Connect(ctx, o, &fakecluster.Recorder{})
 				ended <- err
 			}()
 		}
-		a.set(func() { a.deaf = true })
+		a.Set(func() { a.IgnoresRecords = true })
 		run(t.Context(), connectOptions(a, b))
 		<-time.After(5 * time.Second)
 		swapped := connectOptions(b, a)
@@ -251,7 +252,7 @@ func TestInterruptedWhileItWaits(t *testing.T) {
 		if err := <-ended; !errors.Is(err, context.Canceled) || *lockOf(t, a).Spec.HolderIdentity != *before {
 			t.Errorf("interrupted: %v", err)
 		}
-		a.set(func() { a.deaf = false })
+		a.Set(func() { a.IgnoresRecords = false })
 		for range 3 {
 			if err := <-ended; err != nil {
 				t.Error(err)
@@ -265,14 +266,14 @@ func TestInterruptedWhileItWaits(t *testing.T) {
 func TestMissingLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		if err := a.kube.CoordinationV1().Leases(a.Namespace).Delete(t.Context(), records.LockName, metav1.DeleteOptions{}); err != nil {
+		if err := a.Fake.CoordinationV1().Leases(a.Namespace).Delete(t.Context(), records.LockName, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		a.kube.PrependReactor("create", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		a.Fake.PrependReactor("create", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewForbidden(coordinationv1.Resource("leases"), records.LockName, errors.New("no"))
 		})
 		o := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
-		if _, err := removal.Disconnect(t.Context(), o, &recorder{}); !strings.Contains(hint.Of(err), "liqoctl network init --update") {
+		if _, err := removal.Disconnect(t.Context(), o, &fakecluster.Recorder{}); !strings.Contains(hint.Of(err), "liqoctl network init --update") {
 			t.Errorf("error %v, hint %q", err, hint.Of(err))
 		}
 		checkStands(t, a, b, 1, 1)
@@ -285,16 +286,16 @@ func TestLongHolder(t *testing.T) {
 		a, b := connected(t)
 		lease := lockOf(t, b)
 		lease.Spec.HolderIdentity = new(strings.Repeat("run this to go on: ", 50_000))
-		if _, err := b.kube.CoordinationV1().Leases(b.Namespace).Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+		if _, err := b.Fake.CoordinationV1().Leases(b.Namespace).Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		a.Locking, b.Locking = cluster.LockOptions{Timeout: 5 * time.Second}, cluster.LockOptions{Timeout: 5 * time.Second}
-		r := &recorder{}
+		r := &fakecluster.Recorder{}
 		_, err := Connect(t.Context(), changed(a, b), r)
 		if !errors.Is(err, cluster.ErrLocked) || len(err.Error()) > 1000 {
 			t.Errorf("an error of %d bytes: %.100s", len(fmt.Sprint(err)), err)
 		}
-		for _, line := range r.said() {
+		for _, line := range r.Lines() {
 			if len(line) > 1000 {
 				t.Errorf("a line of %d bytes: %.100s", len(line), line)
 			}

@@ -13,17 +13,18 @@ import (
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // neverEnds has the pod of a gateway, on a node that is lost, keep the gateway's Deployment when that is deleted.
-func neverEnds(w *world, id records.GatewayID) {
-	w.kube.PrependReactor("delete", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+func neverEnds(w *fakecluster.Cluster, id records.GatewayID) {
+	w.Fake.PrependReactor("delete", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		o := action.(clienttesting.DeleteActionImpl)
 		if o.GetName() != id.Name() || *o.DeleteOptions.PropagationPolicy != metav1.DeletePropagationForeground {
 			return false, nil, nil
 		}
 		now := metav1.Now()
-		object, err := w.kube.Tracker().Get(action.GetResource(), w.Namespace, id.Name())
+		object, err := w.Fake.Tracker().Get(action.GetResource(), w.Namespace, id.Name())
 		if err != nil {
 			return true, nil, err
 		}
@@ -33,29 +34,29 @@ func neverEnds(w *world, id records.GatewayID) {
 			ObjectMeta: metav1.ObjectMeta{Name: id.Name() + "-lost", Namespace: w.Namespace, Labels: d.Spec.Template.Labels, DeletionTimestamp: &now},
 			Spec:       corev1.PodSpec{NodeName: "lost"},
 		}
-		if err := w.kube.Tracker().Add(pod); err != nil {
+		if err := w.Fake.Tracker().Add(pod); err != nil {
 			return true, nil, err
 		}
-		return true, nil, w.kube.Tracker().Update(action.GetResource(), d, w.Namespace)
+		return true, nil, w.Fake.Tracker().Update(action.GetResource(), d, w.Namespace)
 	})
 }
 
 // TestGatewayOnLostNode: the pod of a gateway that is removed never ends. All that the gateway had goes nevertheless.
 func TestGatewayOnLostNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
-		if _, err := Connect(t.Context(), gatewayOptions(a, b, 2, 2), &recorder{}); err != nil {
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
+		if _, err := Connect(t.Context(), gatewayOptions(a, b, 2, 2), &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		for _, w := range []*world{a, b} {
-			w.set(func() { w.pace = slowly })
+		for _, w := range []*fakecluster.Cluster{a, b} {
+			w.Set(func() { w.Interval = slowly })
 		}
 		lost := records.GatewayID{Peering: "b", Number: 2}
 		neverEnds(a, lost)
 		o := gatewayOptions(a, b, 1, 1)
 		o.Timeout = 2 * time.Minute
-		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		objects, err := a.List(t.Context(), inventory.PeeringSelector("b"))
@@ -67,7 +68,7 @@ func TestGatewayOnLostNode(t *testing.T) {
 				t.Errorf("%T %s is left", o, o.GetName())
 			}
 		}
-		if n := len(peeringOf(t, b).Gateways); n != 1 {
+		if n := len(b.Peering(t).Gateways); n != 1 {
 			t.Errorf("cluster b has %d gateways", n)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // manyPeers: 64 are in docs/limits.md.
@@ -27,27 +28,27 @@ const maxRequests = 200
 // for the first. Time is that of the bubble: requests take none.
 func TestConnectManyPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newWorld("a",
-			worldNode{name: "a1", podCIDR: "10.244.1.0/24", address: "172.31.1.11"}, worldNode{name: "a2", podCIDR: "10.244.2.0/24", address: "172.31.1.12"})
-		worlds := []*world{a}
+		a := fakecluster.New("a",
+			fakecluster.Node{Name: "a1", PodCIDR: "10.244.1.0/24", Address: "172.31.1.11"}, fakecluster.Node{Name: "a2", PodCIDR: "10.244.2.0/24", Address: "172.31.1.12"})
+		clusters := []*fakecluster.Cluster{a}
 		for i := range *manyPeers {
-			worlds = append(worlds, newWorld(fmt.Sprintf("p%d", i), worldNode{name: "n", podCIDR: "10.244.1.0/24", address: fmt.Sprintf("172.31.%d.11", 2+i)}))
+			clusters = append(clusters, fakecluster.New(fmt.Sprintf("p%d", i), fakecluster.Node{Name: "n", PodCIDR: "10.244.1.0/24", Address: fmt.Sprintf("172.31.%d.11", 2+i)}))
 		}
 		// The client of liqoctl, beside that of the helpers.
 		var requests atomic.Int64
 		own, client := *a.Cluster, fake.NewSimpleClientset()
-		client.ReactionChain, client.WatchReactionChain, client.Resources = a.kube.ReactionChain, a.kube.WatchReactionChain, a.kube.Resources
+		client.ReactionChain, client.WatchReactionChain, client.Resources = a.Fake.ReactionChain, a.Fake.WatchReactionChain, a.Fake.Resources
 		client.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 			requests.Add(1)
 			return false, nil, nil
 		})
 		own.Kube = client
-		live(t, worlds...)
-		for i, w := range worlds[1:] {
+		fakecluster.Run(t, clusters...)
+		for i, w := range clusters[1:] {
 			begin := time.Now()
 			o := connectOptions(a, w)
 			o.Local.Cluster = &own
-			if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+			if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 				t.Fatalf("peer %d: %v", i+1, err)
 			}
 			n := requests.Swap(0)

@@ -10,34 +10,35 @@ import (
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // TestConnectMeasuresHops: the MTU is what fits the narrowest hop, wherever it is, and both documents have it.
 func TestConnectMeasuresHops(t *testing.T) {
 	for name, c := range map[string]struct {
-		narrow func(a, b *world)
+		narrow func(a, b *fakecluster.Cluster)
 		want   int
 		hop    string
 	}{
-		"as wide as the links":    {func(_, _ *world) {}, 1420, ""},
-		"between the gateways":    {func(a, b *world) { a.between, b.between = 1460, 1460 }, 1380, "between the gateways"},
-		"nodes of a":              {func(a, _ *world) { a.overlay = 1400 }, 1350, "from nodes of a to their gateway"},
-		"nodes of b, little":      {func(_, b *world) { b.overlay = 1480 }, 1420, ""},
-		"a server that says more": {func(a, _ *world) { a.between = 1460 }, 1380, "between the gateways"},
-		"nobody answers":          {func(a, b *world) { a.between, b.between, a.overlay, b.overlay = 0, 0, 0, 0 }, 1420, ""},
+		"as wide as the links":    {func(_, _ *fakecluster.Cluster) {}, 1420, ""},
+		"between the gateways":    {func(a, b *fakecluster.Cluster) { a.GatewayMTU, b.GatewayMTU = 1460, 1460 }, 1380, "between the gateways"},
+		"nodes of a":              {func(a, _ *fakecluster.Cluster) { a.OverlayMTU = 1400 }, 1350, "from nodes of a to their gateway"},
+		"nodes of b, little":      {func(_, b *fakecluster.Cluster) { b.OverlayMTU = 1480 }, 1420, ""},
+		"a server that says more": {func(a, _ *fakecluster.Cluster) { a.GatewayMTU = 1460 }, 1380, "between the gateways"},
+		"nobody answers":          {func(a, b *fakecluster.Cluster) { a.GatewayMTU, b.GatewayMTU, a.OverlayMTU, b.OverlayMTU = 0, 0, 0, 0 }, 1420, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, b := twoWorlds()
+				a, b := fakecluster.Pair()
 				c.narrow(a, b)
-				live(t, a, b)
-				said := &recorder{}
+				fakecluster.Run(t, a, b)
+				said := &fakecluster.Recorder{}
 				got, err := Connect(t.Context(), connectOptions(a, b), said)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got.MTU != c.want || peeringOf(t, a).MTU != c.want || peeringOf(t, b).MTU != c.want {
-					t.Errorf("MTU %d, documents %d and %d, want %d", got.MTU, peeringOf(t, a).MTU, peeringOf(t, b).MTU, c.want)
+				if got.MTU != c.want || a.Peering(t).MTU != c.want || b.Peering(t).MTU != c.want {
+					t.Errorf("MTU %d, documents %d and %d, want %d", got.MTU, a.Peering(t).MTU, b.Peering(t).MTU, c.want)
 				}
 				var narrow []string
 				for _, h := range Narrow(got.Hops) {
@@ -46,9 +47,9 @@ func TestConnectMeasuresHops(t *testing.T) {
 				if strings.Join(narrow, ", ") != c.hop {
 					t.Errorf("narrower than the links: %v of %+v, want %q", narrow, got.Hops, c.hop)
 				}
-				warned := slices.ContainsFunc(said.said(), func(line string) bool { return strings.Contains(line, "path MTU unknown between the gateways") })
-				if warned != (a.between == 0) {
-					t.Errorf("said %q", said.said())
+				warned := slices.ContainsFunc(said.Lines(), func(line string) bool { return strings.Contains(line, "path MTU unknown between the gateways") })
+				if warned != (a.GatewayMTU == 0) {
+					t.Errorf("said %q", said.Lines())
 				}
 				again, err := Connect(t.Context(), connectOptions(a, b), said)
 				if err != nil || again.Changed || again.MTU != c.want || again.Took > 2*time.Second {
@@ -63,16 +64,16 @@ func TestConnectMeasuresHops(t *testing.T) {
 func TestConnectAdaptsToHops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		for _, w := range []*world{a, b} {
-			w.set(func() { w.between = 1400 })
+		for _, w := range []*fakecluster.Cluster{a, b} {
+			w.Set(func() { w.GatewayMTU = 1400 })
 		}
 		<-time.After(time.Second)
 		o := connectOptions(a, b)
-		if _, err := Connect(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), "mtu: 1420 -> 1320") {
+		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), "mtu: 1420 -> 1320") {
 			t.Errorf("error %v, want the difference", err)
 		}
 		o.Update = true
-		if got, err := Connect(t.Context(), o, &recorder{}); err != nil || got.MTU != 1320 || peeringOf(t, a).MTU != 1320 || peeringOf(t, b).MTU != 1320 {
+		if got, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil || got.MTU != 1320 || a.Peering(t).MTU != 1320 || b.Peering(t).MTU != 1320 {
 			t.Errorf("update: %+v, %v", got, err)
 		}
 	})
@@ -81,17 +82,17 @@ func TestConnectAdaptsToHops(t *testing.T) {
 // TestConnectKeepsTheUsersMTU: --mtu counts, with a warning that names the hop where it does not fit.
 func TestConnectKeepsTheUsersMTU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		a.between, b.between = 1400, 1400
-		live(t, a, b)
-		o, said := connectOptions(a, b), &recorder{}
+		a, b := fakecluster.Pair()
+		a.GatewayMTU, b.GatewayMTU = 1400, 1400
+		fakecluster.Run(t, a, b)
+		o, said := connectOptions(a, b), &fakecluster.Recorder{}
 		o.MTU = new(1340)
-		if got, err := Connect(t.Context(), o, said); err != nil || got.MTU != 1340 || peeringOf(t, b).MTU != 1340 {
+		if got, err := Connect(t.Context(), o, said); err != nil || got.MTU != 1340 || b.Peering(t).MTU != 1340 {
 			t.Errorf("%+v, %v", got, err)
 		}
 		const want = "warn MTU 1340 exceeds the path MTU: between the gateways 1400 (use --mtu 1320 or less)"
-		if !slices.Contains(said.said(), want) {
-			t.Errorf("said %q, want %q", said.said(), want)
+		if !slices.Contains(said.Lines(), want) {
+			t.Errorf("said %q, want %q", said.Lines(), want)
 		}
 	})
 }
@@ -123,45 +124,45 @@ func TestOldHelpersDoNotTell(t *testing.T) {
 func TestMTURises(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		change func(t *testing.T, a *world)
+		change func(t *testing.T, a *fakecluster.Cluster)
 		update bool
 		want   int // of the links of a
 	}{
-		{"a narrow node leaves", func(t *testing.T, a *world) { a.leaves(t, "a2") }, true, 1500},
-		{"without --update", func(t *testing.T, a *world) { a.leaves(t, "a2") }, false, 1450},
-		{"a narrow node is away", func(t *testing.T, a *world) { a.becomes(t, nodeA2.away()) }, true, 1450},
-		{"a node has not reported", func(t *testing.T, a *world) {
-			a.leaves(t, "a2")
-			a.set(func() { a.mute["a3"] = true })
-			a.joins(t, nodeA3)
+		{"a narrow node leaves", func(t *testing.T, a *fakecluster.Cluster) { a.Leave(t, "a2") }, true, 1500},
+		{"without --update", func(t *testing.T, a *fakecluster.Cluster) { a.Leave(t, "a2") }, false, 1450},
+		{"a narrow node is away", func(t *testing.T, a *fakecluster.Cluster) { a.UpdateNode(t, away(nodeA2)) }, true, 1450},
+		{"a node has not reported", func(t *testing.T, a *fakecluster.Cluster) {
+			a.Leave(t, "a2")
+			a.Set(func() { a.NotReporting["a3"] = true })
+			a.Join(t, nodeA3)
 		}, true, 1450},
-		{"a link becomes wider", func(_ *testing.T, a *world) { a.set(func() { a.links["a2"] = 1480 }) }, true, 1480},
+		{"a link becomes wider", func(_ *testing.T, a *fakecluster.Cluster) { a.Set(func() { a.LinkMTU["a2"] = 1480 }) }, true, 1480},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, b := twoWorlds()
-				a.links = map[string]int{"a2": 1450}
-				live(t, a, b)
+				a, b := fakecluster.Pair()
+				a.LinkMTU = map[string]int{"a2": 1450}
+				fakecluster.Run(t, a, b)
 				o := connectOptions(a, b)
-				if got, err := Connect(t.Context(), o, &recorder{}); err != nil || got.MTU != 1370 {
+				if got, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil || got.MTU != 1370 {
 					t.Fatalf("MTU %d, %v", got.MTU, err)
 				}
 				tt.change(t, a)
 				<-time.After(time.Second)
 				o.Update = tt.update
-				plan, err := PlanInit(t.Context(), InitOptions{Side: o.Local, Installation: o.Installation}, &recorder{})
+				plan, err := PlanInit(t.Context(), InitOptions{Side: o.Local, Installation: o.Installation}, &fakecluster.Recorder{})
 				if rises := strings.Contains(fmt.Sprint(plan), "mtu: "); err != nil || rises != (tt.update && tt.want > 1450) {
 					t.Errorf("plan of init: %v, %v", plan, err)
 				}
-				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 					t.Fatal(err)
 				}
 				f, err := inventory.Fabric(t.Context(), a.Cluster)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if p := peeringOf(t, a).MTU; f.MTU != tt.want || p != tt.want-80 || peeringOf(t, b).MTU != p {
-					t.Errorf("MTU of the links %d, want %d; of the peering %d and %d", f.MTU, tt.want, p, peeringOf(t, b).MTU)
+				if p := a.Peering(t).MTU; f.MTU != tt.want || p != tt.want-80 || b.Peering(t).MTU != p {
+					t.Errorf("MTU of the links %d, want %d; of the peering %d and %d", f.MTU, tt.want, p, b.Peering(t).MTU)
 				}
 			})
 		})

@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // before runs something once, when a request is on its way that changes the object with that path.
@@ -32,21 +33,21 @@ func before(path string, run func()) fault {
 // TestLabOvertaken has another liqoctl start at the moment at which connect --update writes a document: it waits, and
 // follows.
 func TestLabOvertaken(t *testing.T) {
-	stages := openStages(t)
+	clusters := fakecluster.OpenReal(t)
 	const host = "198.51.100.7"
-	exposing := func(a act, verb string) []string {
+	exposing := func(a pair, verb string) []string {
 		return []string{"network", verb, host, "--context", "a", "--peer", "b", "--namespace", a.namespace}
 	}
 	for name, c := range map[string]struct {
 		path string
-		next func(act) []string // the command of the other run
-		then func(t *testing.T, a act)
+		next func(pair) []string // the command of the other run
+		then func(t *testing.T, a pair)
 	}{
 		"withdraw": {
 			path: "/configmaps/peering-b",
-			next: func(a act) []string { return exposing(a, "withdraw") },
-			then: func(t *testing.T, a act) {
-				p, err := inventory.Record[records.Peering](t.Context(), stages[0].open(t, a.namespace), records.PeeringName("b"))
+			next: func(a pair) []string { return exposing(a, "withdraw") },
+			then: func(t *testing.T, a pair) {
+				p, err := inventory.Record[records.Peering](t.Context(), clusters[0].Open(t, a.namespace), records.PeeringName("b"))
 				if err != nil || p == nil || len(p.Exposed) > 0 || p.MTU != 1300 {
 					t.Errorf("peering %+v, %v, want none exposed and MTU 1300", p, err)
 				}
@@ -54,18 +55,18 @@ func TestLabOvertaken(t *testing.T) {
 		},
 		"disconnect": {
 			path: "/configmaps/peering-b",
-			next: act.disconnectArgs,
-			then: func(t *testing.T, a act) {
-				if all, err := inventory.Peerings(t.Context(), stages[0].open(t, a.namespace)); err != nil || len(all) > 0 {
+			next: pair.disconnectArgs,
+			then: func(t *testing.T, a pair) {
+				if all, err := inventory.Peerings(t.Context(), clusters[0].Open(t, a.namespace)); err != nil || len(all) > 0 {
 					t.Errorf("peerings %v, %v", all, err)
 				}
 			},
 		},
 		"reset": {
 			path: "/configmaps/fabric",
-			next: func(a act) []string { return append(a.resetArgs("a"), "--force") },
-			then: func(t *testing.T, a act) {
-				if left := stages[0].left(t, a.namespace); len(left) > 0 {
+			next: func(a pair) []string { return append(a.resetArgs("a"), "--force") },
+			then: func(t *testing.T, a pair) {
+				if left := clusters[0].Left(t, a.namespace); len(left) > 0 {
 					t.Errorf("left: %v", left)
 				}
 			},
@@ -73,13 +74,13 @@ func TestLabOvertaken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := newAct(t, stages, "overtaken-"+name)
+			a := newPair(t, clusters, "overtaken-"+name)
 			a.liqoctl.must(t, a.connectArgs()...)
 			a.liqoctl.must(t, exposing(a, "expose")...)
 			var next *run
 			program := newLiqoctl(t, map[string]string{
-				"a": interpose(t, stages[0].config, alone(a.namespace, before(c.path, func() { next = a.liqoctl.start(t, c.next(a)...) }))),
-				"b": interpose(t, stages[1].config, alone(a.namespace, nil)),
+				"a": interpose(t, clusters[0].Config, alone(a.namespace, before(c.path, func() { next = a.liqoctl.start(t, c.next(a)...) }))),
+				"b": interpose(t, clusters[1].Config, alone(a.namespace, nil)),
 			})
 			program.must(t, append(a.connectArgs(), "--update", "--mtu", "1300", "--allow-forward")...)
 			if next == nil {
@@ -96,9 +97,9 @@ func TestLabOvertaken(t *testing.T) {
 
 // TestLabSwap has many writers change one object at once, each of which adds to what is there.
 func TestLabSwap(t *testing.T) {
-	s := openStages(t)[0]
+	s := fakecluster.OpenReal(t)[0]
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "swapped"}}
-	if _, err := s.kube.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+	if _, err := s.Kube.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	object := func(text string) *corev1.ConfigMap {
@@ -108,7 +109,7 @@ func TestLabSwap(t *testing.T) {
 	var all sync.WaitGroup
 	for range writers {
 		all.Go(func() {
-			_, err := cluster.Swap(t.Context(), s.open(t, namespace.Name), object(""), func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+			_, err := cluster.Swap(t.Context(), s.Open(t, namespace.Name), object(""), func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 				if live == nil {
 					return object("x"), nil
 				}
@@ -120,17 +121,17 @@ func TestLabSwap(t *testing.T) {
 		})
 	}
 	all.Wait()
-	live, err := s.kube.CoreV1().ConfigMaps(namespace.Name).Get(t.Context(), records.FabricName, metav1.GetOptions{})
+	live, err := s.Kube.CoreV1().ConfigMaps(namespace.Name).Get(t.Context(), records.FabricName, metav1.GetOptions{})
 	if err != nil || live.Data[records.DataKey] != strings.Repeat("x", writers) {
 		t.Errorf("%d writers left %q, %v", writers, live.Data, err)
 	}
 	// An object that is gone when it is written is not written anew unknowingly.
 	calls := 0
-	_, err = cluster.Swap(t.Context(), s.open(t, namespace.Name), object(""), func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+	_, err = cluster.Swap(t.Context(), s.Open(t, namespace.Name), object(""), func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 		if calls++; live == nil {
 			return nil, nil
 		}
-		return object("y"), s.kube.CoreV1().ConfigMaps(namespace.Name).Delete(t.Context(), records.FabricName, metav1.DeleteOptions{})
+		return object("y"), s.Kube.CoreV1().ConfigMaps(namespace.Name).Delete(t.Context(), records.FabricName, metav1.DeleteOptions{})
 	})
 	if err != nil || calls != 2 {
 		t.Errorf("deleted meanwhile: %d calls, %v", calls, err)

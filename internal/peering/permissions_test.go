@@ -43,14 +43,14 @@ func TestMissingPermissionsAreListedAtOnce(t *testing.T) {
 	}
 }
 
-// limit lets the user of a world do no more than a level takes, and notes writes beyond it.
-func limit(t *testing.T, w *world, level templates.Level) {
+// limit lets the user of a cluster do no more than a level takes, and notes writes beyond it.
+func limit(t *testing.T, w *fakecluster.Cluster, level templates.Level) {
 	t.Helper()
 	allowed, err := inventory.NeededPermissions(w.Namespace, level)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.kube.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	w.Fake.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		answer, ok := action.(clienttesting.CreateActionImpl).Object.DeepCopyObject().(*authorizationv1.SelfSubjectAccessReview)
 		if !ok {
 			return false, nil, nil
@@ -65,7 +65,7 @@ func limit(t *testing.T, w *world, level templates.Level) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.kube.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	w.Fake.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		patch := action.(clienttesting.PatchActionImpl)
 		for _, o := range base {
 			if o.GetName() == patch.Name && o.GetNamespace() == patch.Namespace && patch.Subresource == "" {
@@ -79,26 +79,26 @@ func limit(t *testing.T, w *world, level templates.Level) {
 // Who may connect, and not install, does so where liqonet is installed, and changes nothing of the installation.
 func TestConnectWithoutTheRightToInstall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
-		for _, w := range []*world{a, b} {
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
+		for _, w := range []*fakecluster.Cluster{a, b} {
 			o := connectOptions(a, b)
-			if _, err := Init(t.Context(), InitOptions{Side: Side{Cluster: w.Cluster}, Installation: o.Installation, Timeout: o.Timeout}, &recorder{}); err != nil {
+			if _, err := Init(t.Context(), InitOptions{Side: Side{Cluster: w.Cluster}, Installation: o.Installation, Timeout: o.Timeout}, &fakecluster.Recorder{}); err != nil {
 				t.Fatal(err)
 			}
 			limit(t, w, templates.Operate)
 		}
-		if _, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil {
+		if _, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		other := connectOptions(a, b)
 		other.Image = "registry.example/liqonet:other"
 		other.Update = true
-		_, err := Connect(t.Context(), other, &recorder{})
+		_, err := Connect(t.Context(), other, &fakecluster.Recorder{})
 		if err == nil || !strings.Contains(err.Error(), "you may not change it") || !strings.Contains(hint.Of(err), "init --update") {
 			t.Errorf("another version's installation: error %v", err)
 		}
-		if _, err := Init(t.Context(), InitOptions{Side: Side{Cluster: a.Cluster}, Installation: other.Installation}, &recorder{}); err == nil {
+		if _, err := Init(t.Context(), InitOptions{Side: Side{Cluster: a.Cluster}, Installation: other.Installation}, &fakecluster.Recorder{}); err == nil {
 			t.Error("init without the right to install")
 		}
 	})
@@ -106,16 +106,16 @@ func TestConnectWithoutTheRightToInstall(t *testing.T) {
 
 func TestConnectWhereNothingIsInstalledNeedsTheRightToInstall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
 		limit(t, a, templates.Operate)
-		_, err := Connect(t.Context(), connectOptions(a, b), &recorder{})
+		_, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{})
 		var refused *cluster.PermissionError
 		daemonSet := cluster.Permission{Verb: "create", Group: "apps", Resource: "daemonsets", Namespace: a.Namespace, Name: records.NodeName}
 		if !errors.As(err, &refused) || !slices.Contains(refused.Missing, daemonSet) {
 			t.Errorf("error %v", err)
 		}
-		if _, err := a.kube.CoreV1().Namespaces().Get(t.Context(), a.Namespace, metav1.GetOptions{}); err == nil {
+		if _, err := a.Fake.CoreV1().Namespaces().Get(t.Context(), a.Namespace, metav1.GetOptions{}); err == nil {
 			t.Error("something was changed")
 		}
 	})

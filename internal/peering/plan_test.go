@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
+
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +28,7 @@ import (
 )
 
 // objectsOf are liqonet's objects in a cluster, but for the Leases of nodes.
-func objectsOf(t *testing.T, worlds ...*world) map[string]cluster.Object {
+func objectsOf(t *testing.T, worlds ...*fakecluster.Cluster) map[string]cluster.Object {
 	t.Helper()
 	all := make(map[string]cluster.Object)
 	for _, w := range worlds {
@@ -87,8 +89,8 @@ func namesOf(p plan.Plan) (all []string) {
 func TestPlansAreCarriedOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
 		o := connectOptions(a, b)
 		narrow := o
 		narrow.Update, narrow.MTU = true, new(1300)
@@ -169,9 +171,9 @@ func TestPlansAreCarriedOut(t *testing.T) {
 // from planning what it does not keep from being done.
 func TestPlanBesideDamagedReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
-		must(t, Connect, connectOptions(a, b))
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
+		fakecluster.Must(t, Connect, connectOptions(a, b))
 		leases, err := inventory.Leases(t.Context(), a.Cluster)
 		if err != nil {
 			t.Fatal(err)
@@ -182,21 +184,21 @@ func TestPlanBesideDamagedReport(t *testing.T) {
 		if _, err := a.Kube.CoordinationV1().Leases(a.Namespace).Create(t.Context(), bad, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		plan, err := expose.PlanExpose(t.Context(), exposing(a, "198.51.100.7"), &recorder{})
+		plan, err := expose.PlanExpose(t.Context(), exposing(a, "198.51.100.7"), &fakecluster.Recorder{})
 		if err != nil || len(plan.Clusters[0].Changes) == 0 || len(plan.Clusters[0].Before.Nodes) != 2 {
 			t.Errorf("plan %+v, %v", plan, err)
 		}
-		must(t, expose.Expose, exposing(a, "198.51.100.7"))
+		fakecluster.Must(t, expose.Expose, exposing(a, "198.51.100.7"))
 	})
 }
 
 func dryly[O any](do func(context.Context, O, progress.Reporter) (plan.Plan, error), o O) func(context.Context) (plan.Plan, error) {
-	return func(ctx context.Context) (plan.Plan, error) { return do(ctx, o, &recorder{}) }
+	return func(ctx context.Context) (plan.Plan, error) { return do(ctx, o, &fakecluster.Recorder{}) }
 }
 
 func doing[O, R any](do func(context.Context, O, progress.Reporter) (R, error), o O) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := do(ctx, o, &recorder{})
+		_, err := do(ctx, o, &fakecluster.Recorder{})
 		return err
 	}
 }

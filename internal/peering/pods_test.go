@@ -9,36 +9,39 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/templates"
 )
 
 // TestSettingsOfPodsStay: what init was told of pods is kept by all runs that do not speak of it, also for gateways.
 func TestSettingsOfPodsStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
 		ctx := t.Context()
 		edge, label := map[string]string{"example.com/edge": "true"}, map[string]string{"team": "network"}
 		install := InitOptions{Side: Side{Cluster: a.Cluster}, Timeout: time.Minute, Installation: Installation{
 			Image: "liqonet:1", Pods: templates.Pods{GatewayNodeSelector: edge, Labels: label},
 		}}
-		if _, err := Init(ctx, install, &recorder{}); err != nil {
+		if _, err := Init(ctx, install, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		install.Pods = templates.Pods{}
-		if again, err := Init(ctx, install, &recorder{}); err != nil || again.Changed {
+		if again, err := Init(ctx, install, &fakecluster.Recorder{}); err != nil || again.Changed {
 			t.Errorf("again, without settings: changed %v, %v", again.Objects, err)
 		}
-		if _, err := Connect(ctx, connectOptions(a, b), &recorder{}); err != nil {
+		if _, err := Connect(ctx, connectOptions(a, b), &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		gateway := func(w *world, name string) *appsv1.Deployment {
+		gateway := func(w *fakecluster.Cluster, name string) *appsv1.Deployment {
 			d, err := cluster.Find[*appsv1.Deployment](ctx, w.Cluster, name)
 			if err != nil || d == nil {
 				t.Fatal(d, err)
@@ -56,17 +59,17 @@ func TestSettingsOfPodsStay(t *testing.T) {
 
 		install.Pods.GatewayNodeSelector = map[string]string{}
 		var differs *plan.DifferenceError
-		if _, err := Init(ctx, install, &recorder{}); !errors.As(err, &differs) {
+		if _, err := Init(ctx, install, &fakecluster.Recorder{}); !errors.As(err, &differs) {
 			t.Errorf("another setting without consent: %v", err)
 		}
 		install.Update = true
-		if _, err := Init(ctx, install, &recorder{}); err != nil {
+		if _, err := Init(ctx, install, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		wantUnaltered(t, a, b) // the gateway follows by the next connect
 		again := connectOptions(a, b)
 		again.Update = true
-		if _, err := Connect(ctx, again, &recorder{}); err != nil {
+		if _, err := Connect(ctx, again, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if pod := gateway(a, "gateway-b").Spec.Template; pod.Spec.NodeSelector["example.com/edge"] != "" || pod.Labels["team"] != "network" {
@@ -79,9 +82,9 @@ func TestSettingsOfPodsStay(t *testing.T) {
 // TestOverlayPortStays: the port is kept by all runs that do not speak of it, and changed with consent only.
 func TestOverlayPortStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := twoWorlds()
-		live(t, a)
-		o := InitOptions{Side: Side{Cluster: a.Cluster}, Timeout: time.Minute, Installation: Installation{Image: "liqonet:1"}}
+		a, _ := fakecluster.Pair()
+		fakecluster.Run(t, a)
+		o := initOptions(a)
 		for _, run := range []struct {
 			port   uint16 // that is asked for
 			update bool
@@ -94,7 +97,7 @@ func TestOverlayPortStays(t *testing.T) {
 			{port: 0, want: 6191},
 		} {
 			o.OverlayPort, o.Update = run.port, run.update
-			_, err := Init(t.Context(), o, &recorder{})
+			_, err := Init(t.Context(), o, &fakecluster.Recorder{})
 			if f, e := inventory.Fabric(t.Context(), a.Cluster); e != nil || f.Overlay.Port != run.want || (err != nil) != run.err {
 				t.Errorf("%+v: port %d, %v, %v", run, f.Overlay.Port, err, e)
 			}
@@ -103,9 +106,9 @@ func TestOverlayPortStays(t *testing.T) {
 }
 
 // wantUnaltered fails the test if status takes something of an installation for altered.
-func wantUnaltered(t *testing.T, worlds ...*world) {
+func wantUnaltered(t *testing.T, clusters ...*fakecluster.Cluster) {
 	t.Helper()
-	for _, w := range worlds {
+	for _, w := range clusters {
 		s, err := status.Read(t.Context(), status.Options{Cluster: w.Cluster})
 		if err != nil {
 			t.Fatal(err)
@@ -121,20 +124,19 @@ func wantUnaltered(t *testing.T, worlds ...*world) {
 // TestDamagedSettingsOfPods: what cannot be read is not replaced by the defaults unseen.
 func TestDamagedSettingsOfPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := twoWorlds()
-		live(t, a)
-		o := InitOptions{Side: Side{Cluster: a.Cluster}, Timeout: time.Minute, Installation: Installation{Image: "liqonet:1"}}
-		if _, err := Init(t.Context(), o, &recorder{}); err != nil {
+		a, _ := fakecluster.Pair()
+		fakecluster.Run(t, a)
+		o := initOptions(a)
+		if _, err := Init(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		err := altered(daemonSets, "node", func(d *appsv1.DaemonSet) {
-			d.Annotations["liqonet.io/pods"] = `{"hostNetwork":true}`
-		})(t.Context(), a.kube)
+		patch := `{"metadata":{"annotations":{"liqonet.io/pods":"{\"hostNetwork\":true}"}}}`
+		_, err := a.Kube.AppsV1().DaemonSets(a.Namespace).Patch(t.Context(), records.NodeName, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		o.Update = true
-		_, err = Init(t.Context(), o, &recorder{})
+		_, err = Init(t.Context(), o, &fakecluster.Recorder{})
 		const want = `DaemonSet liqonet/node of cluster "a": annotation liqonet.io/pods: `
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)

@@ -19,20 +19,21 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 func TestDamagedDocumentsAreLeftAlone(t *testing.T) {
 	for name, text := range map[string]string{"peering-b": "version: 3\n", "fabric": "version: 1\nclusterID: [nonsense]\n", "ipam": "version: 9\n"} {
 		synctest.Test(t, func(t *testing.T) {
-			a, b := twoWorlds()
-			if _, err := a.kube.CoreV1().ConfigMaps(a.Namespace).Create(t.Context(), recordMap(name, text), metav1.CreateOptions{}); err != nil {
+			a, b := fakecluster.Pair()
+			if _, err := a.Fake.CoreV1().ConfigMaps(a.Namespace).Create(t.Context(), recordMap(name, text), metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			_, err := Connect(t.Context(), connectOptions(a, b), &recorder{})
+			_, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{})
 			if err == nil || !strings.Contains(err.Error(), "ConfigMap liqonet/"+name) {
 				t.Errorf("error %v", err)
 			}
-			object, err := a.kube.CoreV1().ConfigMaps(a.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+			object, err := a.Fake.CoreV1().ConfigMaps(a.Namespace).Get(t.Context(), name, metav1.GetOptions{})
 			if err != nil || object.Data[records.DataKey] != text {
 				t.Errorf("%s is %v, %v", name, object, err)
 			}
@@ -54,9 +55,9 @@ func recordMap(name, text string) *corev1.ConfigMap {
 func TestThreeClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		c := newWorld("c", worldNode{name: "c1", podCIDR: "10.244.1.0/24", address: "172.31.3.11"})
-		live(t, c)
-		got, err := Connect(t.Context(), connectOptions(a, c), &recorder{})
+		c := fakecluster.Third()
+		fakecluster.Run(t, c)
+		got, err := Connect(t.Context(), connectOptions(a, c), &fakecluster.Recorder{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,22 +75,22 @@ func TestThreeClusters(t *testing.T) {
 		// Another cluster that calls itself b, and b under another name.
 		o := connectOptions(a, c)
 		o.Remote.Name = "b"
-		if _, err := Connect(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), `already has the name "c"`) {
+		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), `already has the name "c"`) {
 			t.Errorf("error %v", err)
 		}
-		d := newWorld("b", worldNode{name: "d1", podCIDR: "10.9.1.0/24", address: "172.31.4.11"})
-		if err := d.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("namespaces"), otherID(), ""); err != nil {
+		d := fakecluster.New("b", fakecluster.Node{Name: "d1", PodCIDR: "10.9.1.0/24", Address: "172.31.4.11"})
+		if err := d.Fake.Tracker().Update(corev1.SchemeGroupVersion.WithResource("namespaces"), otherID(), ""); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Connect(t.Context(), connectOptions(a, d), &recorder{}); err == nil || !strings.Contains(err.Error(), `peering "b" with another cluster`) {
+		if _, err := Connect(t.Context(), connectOptions(a, d), &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), `peering "b" with another cluster`) {
 			t.Errorf("error %v", err)
 		}
-		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: b.Cluster, Image: "liqonet:1", Force: true, Timeout: time.Minute}, &recorder{}); err != nil {
+		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: b.Cluster, Image: "liqonet:1", Force: true, Timeout: time.Minute}, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		o = connectOptions(a, b)
 		o.Remote.Name = "rome"
-		if _, err := Connect(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hint.Of(err), "disconnect b --one-side") {
+		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(hint.Of(err), "disconnect b --one-side") {
 			t.Errorf("error %v, hint %q", err, hint.Of(err))
 		}
 	})
@@ -102,16 +103,16 @@ func otherID() runtime.Object {
 func TestLostKeysAreMadeAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		before := tunnelOf(peeringOf(t, b)).PublicKey
-		if err := a.kube.CoreV1().Secrets(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}); err != nil {
+		before := tunnelOf(b.Peering(t)).PublicKey
+		if err := a.Fake.CoreV1().Secrets(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		got, err := Connect(t.Context(), connectOptions(a, b), &recorder{})
+		got, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		checkKeys(t, a, b)
-		if tunnelOf(peeringOf(t, b)).PublicKey == before {
+		if tunnelOf(b.Peering(t)).PublicKey == before {
 			t.Error("the peer was not told of the new key")
 		}
 		restarted := func(c cluster.Change) bool { return c.Kind == "Deployment" && c.Action == cluster.Deleted }
@@ -123,19 +124,19 @@ func TestLostKeysAreMadeAnew(t *testing.T) {
 
 func TestInterruptedConnectUndoesWhatItMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		b.deaf = true
-		live(t, a, b)
+		a, b := fakecluster.Pair()
+		b.IgnoresRecords = true
+		fakecluster.Run(t, a, b)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		interrupted, stop := context.WithCancel(t.Context())
 		defer stop()
 		context.AfterFunc(ctx, stop)
-		_, err := Connect(interrupted, connectOptions(a, b), &recorder{})
+		_, err := Connect(interrupted, connectOptions(a, b), &fakecluster.Recorder{})
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v", err)
 		}
-		if left := append(a.left(t), b.left(t)...); len(left) > 0 {
+		if left := append(a.Left(t), b.Left(t)...); len(left) > 0 {
 			t.Errorf("left %v", left)
 		}
 	})
@@ -145,36 +146,36 @@ func TestInterruptedConnectUndoesWhatItMade(t *testing.T) {
 // already.
 func TestClashes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
 		fabric := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "liqo-fabric"}}
-		if err := b.kube.Tracker().Add(fabric); err != nil {
+		if err := b.Fake.Tracker().Add(fabric); err != nil {
 			t.Fatal(err)
 		}
 		const says = `cluster "b": Liqo's network fabric runs here`
-		o, r := connectOptions(a, b), &recorder{}
+		o, r := connectOptions(a, b), &fakecluster.Recorder{}
 		_, err := Connect(t.Context(), o, r)
 		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(hint.Of(err), "--skip-validation") {
 			t.Errorf("error %v, hint %q", err, hint.Of(err))
 		}
-		if left := append(a.left(t), b.left(t)...); len(left) > 0 {
+		if left := append(a.Left(t), b.Left(t)...); len(left) > 0 {
 			t.Errorf("left %v", left)
 		}
 		warned := func() bool {
-			return slices.ContainsFunc(r.said(), func(line string) bool {
+			return slices.ContainsFunc(r.Lines(), func(line string) bool {
 				return strings.HasPrefix(line, "warn") && strings.Contains(line, says)
 			})
 		}
 		if warned() {
-			t.Errorf("warned of what it refuses: %v", r.said())
+			t.Errorf("warned of what it refuses: %v", r.Lines())
 		}
 		o.SkipValidation = true
 		if _, err := Connect(t.Context(), o, r); err != nil || !warned() {
-			t.Errorf("%v, said %v", err, r.said())
+			t.Errorf("%v, said %v", err, r.Lines())
 		}
-		o, r = connectOptions(a, b), &recorder{}
+		o, r = connectOptions(a, b), &fakecluster.Recorder{}
 		if again, err := Connect(t.Context(), o, r); err != nil || again.Changed || !warned() {
-			t.Errorf("again: %v, changed %v, said %v", err, again.Changed, r.said())
+			t.Errorf("again: %v, changed %v, said %v", err, again.Changed, r.Lines())
 		}
 	})
 }

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/templates"
 )
@@ -26,7 +27,7 @@ import (
 type refusal struct {
 	name    string
 	args    []string // added to those of a connect that would succeed
-	prepare func(t *testing.T, a act)
+	prepare func(t *testing.T, a pair)
 	faults  map[string]fault // by cluster
 	// kubeconfig, if it is not "", replaces the usual one; SERVER-a and SERVER-b stand for URLs.
 	kubeconfig string
@@ -139,23 +140,23 @@ func objectsInTheWay() []refusal {
 	return []refusal{
 		{
 			name: "a peering of that name with another cluster", code: 1, err: `peering "b" with another cluster`, hint: "--remote-name",
-			prepare: func(t *testing.T, a act) { a.writeRecord(t, "a", "peering-b", otherPeering(t)) },
+			prepare: func(t *testing.T, a pair) { a.writeRecord(t, "a", "peering-b", otherPeering(t)) },
 		},
 		{
 			name: "a damaged fabric", code: 1, err: "/fabric", hint: "left as it is",
-			prepare: func(t *testing.T, a act) { a.writeRecord(t, "b", "fabric", "version: 1\nnonsense: true\n") },
+			prepare: func(t *testing.T, a pair) { a.writeRecord(t, "b", "fabric", "version: 1\nnonsense: true\n") },
 		},
 		{
 			name: "damaged reservations", code: 1, err: "/ipam", hint: "left as it is",
-			prepare: func(t *testing.T, a act) { a.writeRecord(t, "b", "ipam", "version: 1\nreservations: [") },
+			prepare: func(t *testing.T, a pair) { a.writeRecord(t, "b", "ipam", "version: 1\nreservations: [") },
 		},
 		{
 			name: "a damaged peering", code: 1, err: "/peering-b", hint: "left as it is",
-			prepare: func(t *testing.T, a act) { a.writeRecord(t, "a", "peering-b", "version: 7\n") },
+			prepare: func(t *testing.T, a pair) { a.writeRecord(t, "a", "peering-b", "version: 7\n") },
 		},
 		{
 			name: "a namespace that is being deleted", code: 1, err: "is being deleted", hint: "--remote-namespace",
-			prepare: func(t *testing.T, a act) { a.terminate(t, "b") },
+			prepare: func(t *testing.T, a pair) { a.terminate(t, "b") },
 		},
 	}
 }
@@ -197,8 +198,8 @@ func otherPeering(t *testing.T) string {
 // TestLabRefused has inputs that must be refused with one error, a hint and the right exit code, and looks at
 // every object of both clusters before and after.
 func TestLabRefused(t *testing.T) {
-	stages := openStages(t)
-	a := act{stages: stages, namespace: "none"}
+	clusters := fakecluster.OpenReal(t)
+	a := pair{clusters: clusters, namespace: "none"}
 	before := map[string]string{}
 	// Controllers make their first objects for some seconds.
 	wait.Until(t, "what is made or removed by controllers", wait.Timeout, func() bool {
@@ -209,26 +210,26 @@ func TestLabRefused(t *testing.T) {
 	for i, r := range refusals() {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
-			r.try(t, stages, fmt.Sprintf("refused-%02d", i))
+			r.try(t, clusters, fmt.Sprintf("refused-%02d", i))
 		})
 	}
 }
 
 // TestLabNoNodeReady is apart: it concerns every run on the cluster.
 func TestLabNoNodeReady(t *testing.T) {
-	stages := openStages(t)
-	stages[1].unready.Store(true)
-	stages[1].beat(t.Context(), t)
-	refusal{code: 1, err: `cluster "b": no node is Ready`, hint: "get nodes"}.try(t, stages, "refused-unready")
+	clusters := fakecluster.OpenReal(t)
+	clusters[1].NotReady.Store(true)
+	clusters[1].Heartbeat(t.Context(), t)
+	refusal{code: 1, err: `cluster "b": no node is Ready`, hint: "get nodes"}.try(t, clusters, "refused-unready")
 }
 
 // TestLabConnectedTwice has two connects of the same pair run at once: both end well, with one connection.
 func TestLabConnectedTwice(t *testing.T) {
-	stages := openStages(t)
+	clusters := fakecluster.OpenReal(t)
 	for i := range 4 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
-			a := newAct(t, stages, fmt.Sprintf("twice-%d", i))
+			a := newPair(t, clusters, fmt.Sprintf("twice-%d", i))
 			first, second := a.liqoctl.start(t, a.connectArgs()...), a.liqoctl.start(t, a.connectArgs()...)
 			for _, r := range []*run{first, second} {
 				if code := r.wait(t); code != 0 {
@@ -241,14 +242,14 @@ func TestLabConnectedTwice(t *testing.T) {
 	}
 }
 
-func (r refusal) try(t *testing.T, stages []*stage, namespace string) {
-	a := act{stages: stages, namespace: namespace}
+func (r refusal) try(t *testing.T, clusters []*fakecluster.Real, namespace string) {
+	a := pair{clusters: clusters, namespace: namespace}
 	if r.prepare != nil {
 		r.prepare(t, a)
 	}
 	servers := map[string]string{}
-	for _, s := range stages {
-		servers[s.name] = interpose(t, s.config, alone(namespace, r.faults[s.name]))
+	for _, s := range clusters {
+		servers[s.Name] = interpose(t, s.Config, alone(namespace, r.faults[s.Name]))
 	}
 	program := newLiqoctl(t, servers)
 	if r.kubeconfig != "" {
@@ -285,24 +286,24 @@ func linesOf(text, prefix string) []string {
 }
 
 // objects are those of both clusters, but for what other acts have.
-func (a act) objects(t *testing.T) map[string]string {
+func (a pair) objects(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, s := range a.stages {
+	for _, s := range a.clusters {
 		others := func(namespace, name string) bool {
 			return strings.Contains(namespace+" "+name, "refused-") && !strings.Contains(namespace+" "+name, a.namespace)
 		}
-		for name, text := range s.objects(t, others) {
-			all[s.name+": "+name] = text
+		for name, text := range s.Objects(t, others) {
+			all[s.Name+": "+name] = text
 		}
 	}
 	return all
 }
 
-// stage returns a cluster by name.
-func (a act) stage(name string) *stage {
-	for _, s := range a.stages {
-		if s.name == name {
+// cluster returns a cluster by name.
+func (a pair) cluster(name string) *fakecluster.Real {
+	for _, s := range a.clusters {
+		if s.Name == name {
 			return s
 		}
 	}
@@ -310,50 +311,50 @@ func (a act) stage(name string) *stage {
 }
 
 // writeRecord makes the namespace with a record in it.
-func (a act) writeRecord(t *testing.T, cluster, name, text string) {
+func (a pair) writeRecord(t *testing.T, cluster, name, text string) {
 	t.Helper()
-	s := a.stage(cluster)
+	s := a.cluster(cluster)
 	a.makeNamespace(t, s)
 	object := recordMap(name, text)
 	if name == records.IPAMName {
 		object.Labels[records.LabelComponent] = records.ComponentIPAM
 	}
-	if _, err := s.kube.CoreV1().ConfigMaps(a.namespace).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+	if _, err := s.Kube.CoreV1().ConfigMaps(a.namespace).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (a act) makeNamespace(t *testing.T, s *stage) {
+func (a pair) makeNamespace(t *testing.T, s *fakecluster.Real) {
 	t.Helper()
 	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace}}
-	if _, err := s.kube.CoreV1().Namespaces().Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+	if _, err := s.Kube.CoreV1().Namespaces().Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	// Controllers have made what is in every namespace.
 	wait.Until(t, "what is made or removed by controllers", wait.Timeout, func() bool {
-		_, noAccount := s.kube.CoreV1().ServiceAccounts(a.namespace).Get(t.Context(), "default", metav1.GetOptions{})
-		_, noRoot := s.kube.CoreV1().ConfigMaps(a.namespace).Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
+		_, noAccount := s.Kube.CoreV1().ServiceAccounts(a.namespace).Get(t.Context(), "default", metav1.GetOptions{})
+		_, noRoot := s.Kube.CoreV1().ConfigMaps(a.namespace).Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
 		return noAccount == nil && noRoot == nil
 	})
 }
 
 // terminate makes the namespace and begins to delete it, which cannot end while a finalizer is in it.
-func (a act) terminate(t *testing.T, cluster string) {
+func (a pair) terminate(t *testing.T, cluster string) {
 	t.Helper()
-	s := a.stage(cluster)
+	s := a.cluster(cluster)
 	a.makeNamespace(t, s)
-	maps := s.kube.CoreV1().ConfigMaps(a.namespace)
+	maps := s.Kube.CoreV1().ConfigMaps(a.namespace)
 	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "held", Finalizers: []string{"lab.liqonet.io/held"}}}
 	if _, err := maps.Create(t.Context(), held, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.kube.CoreV1().Namespaces().Delete(t.Context(), a.namespace, metav1.DeleteOptions{}); err != nil {
+	if err := s.Kube.CoreV1().Namespaces().Delete(t.Context(), a.namespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	// Nothing else is left.
 	wait.Until(t, "what is made or removed by controllers", wait.Timeout, func() bool {
 		all, err := maps.List(t.Context(), metav1.ListOptions{})
-		accounts, e := s.kube.CoreV1().ServiceAccounts(a.namespace).List(t.Context(), metav1.ListOptions{})
+		accounts, e := s.Kube.CoreV1().ServiceAccounts(a.namespace).List(t.Context(), metav1.ListOptions{})
 		return err == nil && e == nil && len(all.Items) == 1 && all.Items[0].DeletionTimestamp != nil && len(accounts.Items) == 0
 	})
 }

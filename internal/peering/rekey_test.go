@@ -14,6 +14,7 @@ import (
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // TestInterruptedNewKeys: connect makes new keys in the place of lost ones, and can be killed at any write and run
@@ -25,20 +26,20 @@ func TestInterruptedNewKeys(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := connected(t)
 				before := publicKey(t, a, "b", 1)
-				if err := a.kube.CoreV1().Secrets(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}); err != nil {
+				if err := a.Fake.CoreV1().Secrets(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				var count func() int
-				a.set(func() { b.set(func() { count = killAt(n, cancel, a, b) }) })
+				a.Set(func() { b.Set(func() { count = fakecluster.KillAt(n, cancel, a, b) }) })
 				// A run may need fewer writes than another.
-				if _, err := Connect(ctx, connectOptions(a, b), &recorder{}); (err == nil) != (n == 0 || count() < n) {
+				if _, err := Connect(ctx, connectOptions(a, b), &fakecluster.Recorder{}); (err == nil) != (n == 0 || count() < n) {
 					t.Fatalf("in spite of the interruption: %v", err)
 				}
 				total = max(total, count())
-				noKill(a, b)
-				if _, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil {
+				fakecluster.NoKill(a, b)
+				if _, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{}); err != nil {
 					t.Fatal(err)
 				}
 				checkGateways(t, a, b, 1, 1)
@@ -64,19 +65,19 @@ func TestPresharedKeyOfABackup(t *testing.T) {
 				if of == "client" {
 					w, peer = a, "b"
 				}
-				k, err := inventory.ReadKeys(t.Context(), w.Cluster, first(peer))
+				k, err := inventory.ReadKeys(t.Context(), w.Cluster, fakecluster.FirstGateway(peer))
 				if err != nil {
 					t.Fatal(err)
 				}
 				k.Preshared = inventory.Hide(wgtypes.Key{1})
-				object := inventory.KeysObject(w.Namespace, first(peer), *k)
-				if _, err := w.kube.CoreV1().Secrets(w.Namespace).Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
+				object := inventory.KeysObject(w.Namespace, fakecluster.FirstGateway(peer), *k)
+				if _, err := w.Fake.CoreV1().Secrets(w.Namespace).Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				var ended sync.Map
-				for _, w := range []*world{a, b} {
-					w.set(func() {
-						w.kube.PrependReactor("delete", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				for _, w := range []*fakecluster.Cluster{a, b} {
+					w.Set(func() {
+						w.Fake.PrependReactor("delete", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
 							ended.Store(action.(clienttesting.DeleteAction).GetName(), true)
 							return false, nil, nil
 						})
@@ -84,7 +85,7 @@ func TestPresharedKeyOfABackup(t *testing.T) {
 				}
 				o := connectOptions(a, b)
 				o.Update = true
-				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 					t.Fatal(err)
 				}
 				checkKeys(t, a, b)

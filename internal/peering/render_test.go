@@ -15,16 +15,17 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-func renderOptions(a, b *world) RenderOptions {
+func renderOptions(a, b *fakecluster.Cluster) RenderOptions {
 	o := RenderOptions{ConnectOptions: connectOptions(a, b), WithSecrets: true}
 	o.MTU, o.Overlay, o.Service.NodePort = new(1400), records.VXLAN, 30840
 	return o
 }
 
 // applyRendered applies manifests as kubectl does.
-func applyRendered(t *testing.T, w *world, m Manifests) {
+func applyRendered(t *testing.T, w *fakecluster.Cluster, m Manifests) {
 	t.Helper()
 	for _, fields := range m.Objects {
 		text, err := json.Marshal(fields)
@@ -58,10 +59,10 @@ func texts(t *testing.T, m Manifests) (all []string) {
 // nothing to change, and what is rendered then is the same.
 func TestRenderedPeering(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
 		o := renderOptions(a, b)
-		local, remote, err := Render(t.Context(), o, &recorder{})
+		local, remote, err := Render(t.Context(), o, &fakecluster.Recorder{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,11 +71,11 @@ func TestRenderedPeering(t *testing.T) {
 		}
 		applyRendered(t, a, local)
 		applyRendered(t, b, remote)
-		got, err := Connect(t.Context(), o.ConnectOptions, &recorder{})
+		got, err := Connect(t.Context(), o.ConnectOptions, &fakecluster.Recorder{})
 		if err != nil || got.Changed {
 			t.Errorf("connect: changed %v, %v", got.Objects, err)
 		}
-		localAgain, remoteAgain, err := Render(t.Context(), o, &recorder{})
+		localAgain, remoteAgain, err := Render(t.Context(), o, &fakecluster.Recorder{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +83,7 @@ func TestRenderedPeering(t *testing.T) {
 			t.Errorf("rendered again:\n%s", diff)
 		}
 		o.WithSecrets = false
-		public, _, err := Render(t.Context(), o, &recorder{})
+		public, _, err := Render(t.Context(), o, &fakecluster.Recorder{})
 		if err != nil || len(public.Objects) != len(local.Objects)-1 || strings.Contains(fmt.Sprint(public), "privateKey") {
 			t.Errorf("without secrets: %d of %d objects, %v", len(public.Objects), len(local.Objects), err)
 		}
@@ -91,16 +92,16 @@ func TestRenderedPeering(t *testing.T) {
 
 func TestRenderSaysWhatIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
 		o := renderOptions(a, b)
 		o.WithSecrets = false
-		if _, _, err := Render(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hint.Of(err), "--with-secrets") {
+		if _, _, err := Render(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(hint.Of(err), "--with-secrets") {
 			t.Errorf("without keys: %v", err)
 		}
 		o = renderOptions(a, b)
 		o.MTU, o.Overlay, o.Service.NodePort = nil, "", 0
-		_, _, err := Render(t.Context(), o, &recorder{})
+		_, _, err := Render(t.Context(), o, &fakecluster.Recorder{})
 		var input *progress.InputError
 		if !errors.As(err, &input) {
 			t.Fatal(err)

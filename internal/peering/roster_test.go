@@ -11,49 +11,29 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/peering/removal"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// joins adds a node, whose helper reports, and leaves removes one.
-func (w *world) joins(t *testing.T, n worldNode) {
-	w.addNode(t, n)
-	w.set(func() { w.nodes = append(w.nodes, n.name) })
-}
-
-func (w *world) leaves(t *testing.T, name string) {
-	w.set(func() { w.nodes = slices.DeleteFunc(w.nodes, func(n string) bool { return n == name }) })
-	if err := w.kube.CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		t.Error(err)
-	}
-}
-
-// becomes says whether a node is Ready.
-func (w *world) becomes(t *testing.T, n worldNode) {
-	if _, err := w.kube.CoreV1().Nodes().Update(t.Context(), nodeObject(n), metav1.UpdateOptions{}); err != nil {
-		t.Error(err)
-	}
-}
-
 var (
-	nodeA2 = worldNode{name: "a2", podCIDR: "10.244.2.0/24", address: "172.31.1.12"}
-	nodeA3 = worldNode{name: "a3", podCIDR: "10.244.3.0/24", address: "172.31.1.13"}
+	nodeA2 = fakecluster.Node{Name: "a2", PodCIDR: "10.244.2.0/24", Address: "172.31.1.12"}
+	nodeA3 = fakecluster.Node{Name: "a3", PodCIDR: "10.244.3.0/24", Address: "172.31.1.13"}
 )
 
 // slowWorlds are two clusters whose helpers act once a second: tests that wait for the end of a minute need no more.
-func slowWorlds() (a, b *world) {
-	a, b = twoWorlds()
-	a.pace, b.pace = time.Second, time.Second
+func slowWorlds() (a, b *fakecluster.Cluster) {
+	a, b = fakecluster.Pair()
+	a.Interval, b.Interval = time.Second, time.Second
 	return a, b
 }
 
 // away is the node while it is not Ready.
-func (n worldNode) away() worldNode {
-	n.unready = true
+func away(n fakecluster.Node) fakecluster.Node {
+	n.NotReady = true
 	return n
 }
 
@@ -70,58 +50,63 @@ func named(nodes []UnverifiedNode) string {
 func TestConnectFollowsNodes(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
-		before   func(t *testing.T, a *world)
-		during   func(t *testing.T, a *world) // while it is waited for a2
+		before   func(t *testing.T, a *fakecluster.Cluster)
+		during   func(t *testing.T, a *fakecluster.Cluster) // while it is waited for a2
 		strict   bool
 		verified string // nodes of a, by the result
 		named    string // what the result says of the others
 		within   time.Duration
 		warned   string
 	}{
-		{name: "a node without a helper leaves", before: func(_ *testing.T, a *world) { a.mute["a2"] = true },
-			during: func(t *testing.T, a *world) { a.leaves(t, "a2") }, strict: true, verified: "a1", within: 12 * time.Second},
-		{name: "a node without a helper is not Ready any more", before: func(_ *testing.T, a *world) { a.mute["a2"] = true },
-			during: func(t *testing.T, a *world) { a.becomes(t, nodeA2.away()) }, strict: true, verified: "a1", within: 12 * time.Second,
+		{name: "a node without a helper leaves", before: func(_ *testing.T, a *fakecluster.Cluster) { a.NotReporting["a2"] = true },
+			during: func(t *testing.T, a *fakecluster.Cluster) { a.Leave(t, "a2") }, strict: true, verified: "a1", within: 12 * time.Second},
+		{name: "a node without a helper is not Ready any more", before: func(_ *testing.T, a *fakecluster.Cluster) { a.NotReporting["a2"] = true },
+			during: func(t *testing.T, a *fakecluster.Cluster) { a.UpdateNode(t, away(nodeA2)) }, strict: true, verified: "a1", within: 12 * time.Second,
 			warned: `cluster "a": skipping node a2: not Ready`},
-		{name: "a node is not Ready all the while", before: func(t *testing.T, a *world) { a.becomes(t, nodeA2.away()); a.mute["a2"] = true },
+		{name: "a node is not Ready all the while", before: func(t *testing.T, a *fakecluster.Cluster) {
+			a.UpdateNode(t, away(nodeA2))
+			a.NotReporting["a2"] = true
+		},
 			strict: true, verified: "a1", within: 10 * time.Second, warned: `cluster "a": skipping node a2: not Ready`},
-		{name: "a helper comes late", before: func(_ *testing.T, a *world) { a.mute["a2"] = true },
-			during: func(_ *testing.T, a *world) { a.set(func() { a.mute["a2"] = false }) }, strict: true, verified: "a1 a2", within: 12 * time.Second},
-		{name: "a node becomes Ready late", before: func(t *testing.T, a *world) {
-			a.joins(t, nodeA3.away())
-			a.mute["a2"], a.mute["a3"] = true, true
-		}, during: func(t *testing.T, a *world) {
-			a.becomes(t, nodeA3)
-			a.set(func() { a.mute["a2"], a.mute["a3"] = false, false })
+		{name: "a helper comes late", before: func(_ *testing.T, a *fakecluster.Cluster) { a.NotReporting["a2"] = true },
+			during: func(_ *testing.T, a *fakecluster.Cluster) { a.Set(func() { a.NotReporting["a2"] = false }) }, strict: true, verified: "a1 a2", within: 12 * time.Second},
+		{name: "a node becomes Ready late", before: func(t *testing.T, a *fakecluster.Cluster) {
+			a.Join(t, away(nodeA3))
+			a.NotReporting["a2"], a.NotReporting["a3"] = true, true
+		}, during: func(t *testing.T, a *fakecluster.Cluster) {
+			a.UpdateNode(t, nodeA3)
+			a.Set(func() { a.NotReporting["a2"], a.NotReporting["a3"] = false, false })
 		}, strict: true, verified: "a1 a2 a3", within: 12 * time.Second},
-		{name: "a node joins", before: func(_ *testing.T, a *world) { a.mute["a2"] = true },
-			during: func(t *testing.T, a *world) {
-				a.set(func() { a.mute["a2"] = false })
-				a.joins(t, nodeA3)
+		{name: "a node joins", before: func(_ *testing.T, a *fakecluster.Cluster) { a.NotReporting["a2"] = true },
+			during: func(t *testing.T, a *fakecluster.Cluster) {
+				a.Set(func() { a.NotReporting["a2"] = false })
+				a.Join(t, nodeA3)
 			}, strict: true, verified: "a1 a2 a3", within: 12 * time.Second},
-		{name: "a node joins and has no helper", before: func(_ *testing.T, a *world) { a.mute["a3"], a.mute["a2"] = true, true },
-			during: func(t *testing.T, a *world) {
-				a.set(func() { a.mute["a2"] = false })
-				a.joins(t, nodeA3)
+		{name: "a node joins and has no helper", before: func(_ *testing.T, a *fakecluster.Cluster) { a.NotReporting["a3"], a.NotReporting["a2"] = true, true },
+			during: func(t *testing.T, a *fakecluster.Cluster) {
+				a.Set(func() { a.NotReporting["a2"] = false })
+				a.Join(t, nodeA3)
 			}, verified: "a1 a2", named: "a3: its helper has not reported", within: time.Minute},
-		{name: "a helper never reports", before: func(_ *testing.T, a *world) { a.mute["a2"] = true },
+		{name: "a helper never reports", before: func(_ *testing.T, a *fakecluster.Cluster) { a.NotReporting["a2"] = true },
 			verified: "a1", named: "a2: its helper has not reported", within: time.Minute},
-		{name: "a helper cannot start", before: func(_ *testing.T, a *world) { a.mute["a2"], a.fails = true, "CrashLoopBackOff" },
+		{name: "a helper cannot start", before: func(_ *testing.T, a *fakecluster.Cluster) {
+			a.NotReporting["a2"], a.NotReportingPodFailure = true, "CrashLoopBackOff"
+		},
 			verified: "a1", named: "a2: pod node-a2 on node a2 cannot start: CrashLoopBackOff: no such image", within: 15 * time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := slowWorlds()
 				tt.before(t, a)
-				live(t, a, b)
-				o, r := connectOptions(a, b), &recorder{}
+				fakecluster.Run(t, a, b)
+				o, r := connectOptions(a, b), &fakecluster.Recorder{}
 				o.AllNodes = tt.strict
 				if tt.during != nil {
 					time.AfterFunc(8*time.Second, func() { tt.during(t, a) })
 				}
 				got, err := Connect(t.Context(), o, r)
 				if err != nil {
-					t.Fatal(err, r.said())
+					t.Fatal(err, r.Lines())
 				}
 				var verified []string
 				for _, n := range got.Local.Proof.Nodes {
@@ -130,12 +115,12 @@ func TestConnectFollowsNodes(t *testing.T) {
 				if strings.Join(verified, " ") != tt.verified || named(got.Local.Unverified) != tt.named || len(got.Remote.Unverified) > 0 || got.Took > tt.within {
 					t.Errorf("verified %v, not %q, %q, after %s", verified, named(got.Local.Unverified), named(got.Remote.Unverified), got.Took)
 				}
-				warnings := slices.DeleteFunc(r.said(), func(line string) bool { return !strings.Contains(line, "skipping node") })
+				warnings := slices.DeleteFunc(r.Lines(), func(line string) bool { return !strings.Contains(line, "skipping node") })
 				if tt.warned == "" && len(warnings) > 0 || tt.warned != "" && (len(warnings) != 1 || !strings.Contains(warnings[0], tt.warned)) {
 					t.Errorf("warnings %q, want %q", warnings, tt.warned)
 				}
-				peeringOf(t, a)
-				peeringOf(t, b)
+				a.Peering(t)
+				b.Peering(t)
 			})
 		})
 	}
@@ -159,17 +144,17 @@ func TestConnectNeedsSomeNodes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := slowWorlds()
-				a.fails = tt.fails
+				a.NotReportingPodFailure = tt.fails
 				for _, name := range tt.mute {
-					a.mute[name] = true
+					a.NotReporting[name] = true
 				}
-				live(t, a, b)
+				fakecluster.Run(t, a, b)
 				o := connectOptions(a, b)
 				o.AllNodes = tt.strict
-				if _, err := Connect(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), tt.want) {
+				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("error %v", err)
 				}
-				if left := append(a.left(t), b.left(t)...); len(left) > 0 {
+				if left := append(a.Left(t), b.Left(t)...); len(left) > 0 {
 					t.Errorf("left %v", left)
 				}
 			})
@@ -182,25 +167,25 @@ func TestConnectNeedsSomeNodes(t *testing.T) {
 func TestConnectAgainNamesNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := slowWorlds()
-		live(t, a, b)
+		fakecluster.Run(t, a, b)
 		o := connectOptions(a, b)
-		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		a.set(func() { a.mute["a2"] = true })
-		time.Sleep(2 * a.pace) //nolint:forbidigo // synctest's clock
+		a.Set(func() { a.NotReporting["a2"] = true })
+		time.Sleep(2 * a.Interval) //nolint:forbidigo // synctest's clock
 		const want = "a2: no echo between gateway and node"
-		got, err := Connect(t.Context(), o, &recorder{})
+		got, err := Connect(t.Context(), o, &fakecluster.Recorder{})
 		if err != nil || got.Changed || named(got.Local.Unverified) != want {
 			t.Errorf("again: changed %v, unverified %q, %v", got.Changed, named(got.Local.Unverified), err)
 		}
 		o.MTU, o.Image, o.Update = new(1300), "liqonet:2", true
-		got, err = Connect(t.Context(), o, &recorder{})
-		if err != nil || !got.Changed || named(got.Local.Unverified) != want || peeringOf(t, b).MTU != 1300 {
+		got, err = Connect(t.Context(), o, &fakecluster.Recorder{})
+		if err != nil || !got.Changed || named(got.Local.Unverified) != want || b.Peering(t).MTU != 1300 {
 			t.Errorf("update: changed %v, unverified %q, %v", got.Changed, named(got.Local.Unverified), err)
 		}
 		o.AllNodes = true
-		if _, err = Connect(t.Context(), o, &recorder{}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "node a2") {
+		if _, err = Connect(t.Context(), o, &fakecluster.Recorder{}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "node a2") {
 			t.Errorf("with all nodes: %v", err)
 		}
 		peerings, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
@@ -217,15 +202,15 @@ func TestInitNamesNodes(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			a, _ := slowWorlds()
-			a.mute["a2"], a.fails = true, fails
-			live(t, a)
+			a.NotReporting["a2"], a.NotReportingPodFailure = true, fails
+			fakecluster.Run(t, a)
 			o := InitOptions{Side: Side{Cluster: a.Cluster}, Installation: Installation{Image: "liqonet:1"}, Timeout: time.Minute}
-			got, err := Init(t.Context(), o, &recorder{})
+			got, err := Init(t.Context(), o, &fakecluster.Recorder{})
 			if err != nil || named(got.Unverified) != want {
 				t.Errorf("%q: unverified %q, %v", fails, named(got.Unverified), err)
 			}
 			o.AllNodes = true
-			if _, err := Init(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), "a2") {
+			if _, err := Init(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), "a2") {
 				t.Errorf("%q, all nodes: %v", fails, err)
 			}
 		})
@@ -237,16 +222,16 @@ func TestTimeGrowsWithTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := slowWorlds()
 		for i := range 100 {
-			b.addNode(t, worldNode{name: fmt.Sprintf("x%d", i), podCIDR: fmt.Sprintf("10.244.%d.0/24", 100+i), address: fmt.Sprintf("172.31.2.%d", 100+i)})
+			b.AddNode(t, fakecluster.Node{Name: fmt.Sprintf("x%d", i), PodCIDR: fmt.Sprintf("10.244.%d.0/24", 100+i), Address: fmt.Sprintf("172.31.2.%d", 100+i)})
 		}
-		a.deaf, a.pace, b.pace = true, time.Minute, time.Minute
-		live(t, a, b)
+		a.IgnoresRecords, a.Interval, b.Interval = true, time.Minute, time.Minute
+		fakecluster.Run(t, a, b)
 		o := connectOptions(a, b)
 		o.Timeout = 0
-		if _, err := Connect(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), "not done within 2m10s (--timeout)") {
+		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), "not done within 2m10s (--timeout)") {
 			t.Errorf("connect: %v", err)
 		}
-		_, err := Init(t.Context(), InitOptions{Side: Side{Cluster: a.Cluster}, Installation: o.Installation}, &recorder{})
+		_, err := Init(t.Context(), InitOptions{Side: Side{Cluster: a.Cluster}, Installation: o.Installation}, &fakecluster.Recorder{})
 		if err == nil || !strings.Contains(err.Error(), "not done within 2m0s (--timeout)") {
 			t.Errorf("init: %v", err)
 		}
@@ -256,12 +241,12 @@ func TestTimeGrowsWithTheCluster(t *testing.T) {
 // TestConnectWithoutWatchOfNodes: a user who may not watch nodes connects those that were there at the start.
 func TestConnectWithoutWatchOfNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
-		a.kube.PrependWatchReactor("nodes", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
+		a.Fake.PrependWatchReactor("nodes", func(action clienttesting.Action) (bool, watch.Interface, error) {
 			return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", nil)
 		})
-		if got, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil || len(got.Local.Proof.Nodes) != 2 {
+		if got, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{}); err != nil || len(got.Local.Proof.Nodes) != 2 {
 			t.Errorf("%+v, %v", got.Local.Proof, err)
 		}
 	})
@@ -272,15 +257,15 @@ func TestTimeOfRemovalGrowsWithTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
 		for i := range 100 {
-			b.addNode(t, worldNode{name: fmt.Sprintf("x%d", i), podCIDR: fmt.Sprintf("10.244.%d.0/24", 100+i), address: fmt.Sprintf("172.31.2.%d", 100+i)})
+			b.AddNode(t, fakecluster.Node{Name: fmt.Sprintf("x%d", i), PodCIDR: fmt.Sprintf("10.244.%d.0/24", 100+i), Address: fmt.Sprintf("172.31.2.%d", 100+i)})
 		}
-		a.set(func() { a.deaf = true })
-		b.set(func() { b.deaf = true })
+		a.Set(func() { a.IgnoresRecords = true })
+		b.Set(func() { b.IgnoresRecords = true })
 		const late = "not done within 2m10s (--timeout)"
-		if _, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster}, &recorder{}); err == nil || !strings.Contains(err.Error(), late) {
+		if _, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster}, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), late) {
 			t.Errorf("disconnect: %v", err)
 		}
-		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: b.Cluster, Image: "liqonet:1", Force: true}, &recorder{}); err == nil || !strings.Contains(err.Error(), late) {
+		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: b.Cluster, Image: "liqonet:1", Force: true}, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), late) {
 			t.Errorf("reset: %v", err)
 		}
 	})

@@ -20,37 +20,38 @@ import (
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-func rotateOptions(a, b *world) RotateOptions {
+func rotateOptions(a, b *fakecluster.Cluster) RotateOptions {
 	return RotateOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: 10 * time.Minute}
 }
 
-// rotated connects two worlds by so many gateways, and returns the public keys of all.
-func rotated(t *testing.T, local, remote int) (a, b *world, before []string) {
+// rotated connects two clusters by so many gateways, and returns the public keys of all.
+func rotated(t *testing.T, local, remote int) (a, b *fakecluster.Cluster, before []string) {
 	t.Helper()
-	a, b = twoWorlds()
-	live(t, a, b)
-	if _, err := Connect(t.Context(), gatewayOptions(a, b, local, remote), &recorder{}); err != nil {
+	a, b = fakecluster.Pair()
+	fakecluster.Run(t, a, b)
+	if _, err := Connect(t.Context(), gatewayOptions(a, b, local, remote), &fakecluster.Recorder{}); err != nil {
 		t.Fatal(err)
 	}
 	return a, b, allKeys(t, a, b)
 }
 
-// allKeys are the public keys of all gateways of two worlds.
-func allKeys(t *testing.T, a, b *world) (keys []string) {
+// allKeys are the public keys of all gateways of two clusters.
+func allKeys(t *testing.T, a, b *fakecluster.Cluster) (keys []string) {
 	t.Helper()
-	for number := range peeringOf(t, a).Gateways {
+	for number := range a.Peering(t).Gateways {
 		keys = append(keys, publicKey(t, a, "b", number+1))
 	}
-	for number := range peeringOf(t, b).Gateways {
+	for number := range b.Peering(t).Gateways {
 		keys = append(keys, publicKey(t, b, "a", number+1))
 	}
 	return keys
 }
 
 // checkRotated looks at what a rotation has left: the gateways of before with new keys, and nothing else.
-func checkRotated(t *testing.T, a, b *world, local, remote int, before []string) {
+func checkRotated(t *testing.T, a, b *fakecluster.Cluster, local, remote int, before []string) {
 	t.Helper()
 	for _, key := range allKeys(t, a, b) {
 		if slices.Contains(before, key) {
@@ -61,17 +62,17 @@ func checkRotated(t *testing.T, a, b *world, local, remote int, before []string)
 }
 
 // checkStands looks for so many gateways that carry packets, none of them temporary.
-func checkStands(t *testing.T, a, b *world, local, remote int) {
+func checkStands(t *testing.T, a, b *fakecluster.Cluster, local, remote int) {
 	t.Helper()
 	checkGateways(t, a, b, local, remote)
 	checkKeys(t, a, b)
-	for _, w := range []*world{a, b} {
-		p := peeringOf(t, w)
+	for _, w := range []*fakecluster.Cluster{a, b} {
+		p := w.Peering(t)
 		if slices.ContainsFunc(p.Gateways, func(g records.LocalGateway) bool { return g.Temporary }) {
 			t.Errorf("cluster %s: a gateway is temporary: %+v", w.Context, p.Gateways)
 		}
 		for _, id := range p.GatewayIDs() {
-			if works, err := w.pods.reached(t.Context(), w.Cluster, id, &p); !works {
+			if works, err := w.HasAllTunnels(t.Context(), id, &p); !works {
 				t.Errorf("gateway %s of cluster %s has no tunnel: %v", id, w.Context, err)
 			}
 		}
@@ -79,11 +80,11 @@ func checkStands(t *testing.T, a, b *world, local, remote int) {
 }
 
 // guardOthers refuses that a gateway goes while none of the others has a tunnel.
-func guardOthers(t *testing.T, w *world, peering string) {
-	w.kube.PrependReactor("delete", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+func guardOthers(t *testing.T, w *fakecluster.Cluster, peering string) {
+	w.Fake.PrependReactor("delete", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		name := action.(clienttesting.DeleteActionImpl).Name
 		others := slices.DeleteFunc(records.GatewayIDs(peering, records.MaxGateways), func(id records.GatewayID) bool { return id.Name() == name })
-		if !slices.ContainsFunc(others, func(id records.GatewayID) bool { return w.pods.carries(w, id) }) {
+		if !slices.ContainsFunc(others, w.HasTunnel) {
 			t.Errorf("cluster %s: %s goes while no other gateway has a tunnel", w.Context, name)
 		}
 		return false, nil, nil
@@ -96,31 +97,31 @@ func TestRotateKeys(t *testing.T) {
 		t.Run(fmt.Sprintf("%d and %d gateways", count[0], count[1]), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b, before := rotated(t, count[0], count[1])
-				preshared, err := inventory.ReadKeys(t.Context(), a.Cluster, first("b"))
+				preshared, err := inventory.ReadKeys(t.Context(), a.Cluster, fakecluster.FirstGateway("b"))
 				if err != nil {
 					t.Fatal(err)
 				}
 				begun := time.Now().Truncate(time.Second)
-				records := [2]records.Peering{peeringOf(t, a), peeringOf(t, b)}
+				records := [2]records.Peering{a.Peering(t), b.Peering(t)}
 				guardOthers(t, a, "b")
 				guardOthers(t, b, "a")
-				got, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{})
+				got, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{})
 				if err != nil {
 					t.Fatal(err)
 				}
 				checkRotated(t, a, b, count[0], count[1], before)
-				if k, err := inventory.ReadKeys(t.Context(), a.Cluster, first("b")); err != nil || k.Created.Before(begun) {
+				if k, err := inventory.ReadKeys(t.Context(), a.Cluster, fakecluster.FirstGateway("b")); err != nil || k.Created.Before(begun) {
 					t.Errorf("the new key is of %s (%v), before %s", k.Created, err, begun)
 				}
 				if len(got.Gateways) != count[0]+count[1] || got.Peer != "b" || got.Gateways[0].PublicKey != publicKey(t, a, "b", 1) {
 					t.Errorf("result %+v", got)
 				}
-				now, err := inventory.ReadKeys(t.Context(), a.Cluster, first("b"))
+				now, err := inventory.ReadKeys(t.Context(), a.Cluster, fakecluster.FirstGateway("b"))
 				if err != nil || now.Preshared() != preshared.Preshared() {
 					t.Errorf("the preshared key is another one: %v", err)
 				}
-				for i, w := range []*world{a, b} { // nothing else of the peering changes
-					was, is := records[i], peeringOf(t, w)
+				for i, w := range []*fakecluster.Cluster{a, b} { // nothing else of the peering changes
+					was, is := records[i], w.Peering(t)
 					for g := range was.Gateways {
 						for k := range was.Gateways[g].Tunnels {
 							was.Gateways[g].Tunnels[k].PublicKey = is.Gateways[g].Tunnels[k].PublicKey
@@ -140,15 +141,15 @@ func TestRotateKeys(t *testing.T) {
 func TestInterruptedRotation(t *testing.T) {
 	t.Parallel()
 	for _, count := range []int{1, 2} {
-		for next, run := range map[string]func(*testing.T, *world, *world) error{
-			"connect": func(t *testing.T, a, b *world) error {
+		for next, run := range map[string]func(*testing.T, *fakecluster.Cluster, *fakecluster.Cluster) error{
+			"connect": func(t *testing.T, a, b *fakecluster.Cluster) error {
 				o := unchangedOptions(a, b)
 				o.Update = true
-				_, err := Connect(t.Context(), o, &recorder{})
+				_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
 				return err
 			},
-			"rotate": func(t *testing.T, a, b *world) error {
-				_, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{})
+			"rotate": func(t *testing.T, a, b *fakecluster.Cluster) error {
+				_, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{})
 				return err
 			},
 		} {
@@ -160,15 +161,15 @@ func TestInterruptedRotation(t *testing.T) {
 						ctx, cancel := context.WithCancel(t.Context())
 						defer cancel()
 						var writes func() int
-						a.set(func() { b.set(func() { writes = killAt(n, cancel, a, b) }) })
+						a.Set(func() { b.Set(func() { writes = fakecluster.KillAt(n, cancel, a, b) }) })
 						// A run may need fewer writes than another.
-						if _, err := RotateKeys(ctx, rotateOptions(a, b), &recorder{}); (err == nil) != (n == 0 || writes() < n) {
+						if _, err := RotateKeys(ctx, rotateOptions(a, b), &fakecluster.Recorder{}); (err == nil) != (n == 0 || writes() < n) {
 							t.Fatalf("in spite of the interruption: %v", err)
 						}
 						total = max(total, writes())
-						noKill(a, b)
-						a.set(func() { guardOthers(t, a, "b"); a.pace = time.Second })
-						b.set(func() { guardOthers(t, b, "a"); b.pace = time.Second })
+						fakecluster.NoKill(a, b)
+						a.Set(func() { guardOthers(t, a, "b"); a.Interval = time.Second })
+						b.Set(func() { guardOthers(t, b, "a"); b.Interval = time.Second })
 						if err := run(t, a, b); err != nil {
 							t.Fatal(err)
 						}
@@ -195,7 +196,7 @@ func TestTwoRotations(t *testing.T) {
 		errs := make(chan error, 2)
 		for range 2 {
 			go func() {
-				_, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{})
+				_, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{})
 				errs <- err
 			}()
 		}
@@ -204,7 +205,7 @@ func TestTwoRotations(t *testing.T) {
 				t.Errorf("one of two: %v", err)
 			}
 		}
-		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{}); err != nil {
+		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		checkRotated(t, a, b, 2, 2, before)
@@ -214,17 +215,17 @@ func TestTwoRotations(t *testing.T) {
 // TestRotationRefused: without a peering, and with another cluster than the peer that was named.
 func TestRotationRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
-		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{}); err == nil {
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
+		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{}); err == nil {
 			t.Error("rotated without a peering")
 		}
-		if _, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil {
+		if _, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		o := rotateOptions(a, b)
 		o.Peer = "c"
-		_, err := RotateKeys(t.Context(), o, &recorder{})
+		_, err := RotateKeys(t.Context(), o, &fakecluster.Recorder{})
 		if _, input := errors.AsType[*progress.InputError](err); !input {
 			t.Errorf("peer c: %v", err)
 		}
@@ -235,7 +236,7 @@ func TestRotationRefused(t *testing.T) {
 func TestRotationPlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, before := rotated(t, 1, 2)
-		r := &recorder{}
+		r := &fakecluster.Recorder{}
 		plan, err := PlanRotateKeys(t.Context(), rotateOptions(a, b), r)
 		if err != nil {
 			t.Fatal(err)
@@ -249,8 +250,8 @@ func TestRotationPlan(t *testing.T) {
 				t.Errorf("plan without %q:\n%s", want, got)
 			}
 		}
-		if strings.Contains(got, "gateway2-b") || !strings.Contains(strings.Join(r.said(), "\n"), `cluster "a": a second gateway`) {
-			t.Errorf("temporary gateway in the plan, or not among the notes:\n%s\n%s", got, r.said())
+		if strings.Contains(got, "gateway2-b") || !strings.Contains(strings.Join(r.Lines(), "\n"), `cluster "a": a second gateway`) {
+			t.Errorf("temporary gateway in the plan, or not among the notes:\n%s\n%s", got, r.Lines())
 		}
 		if now := allKeys(t, a, b); !slices.Equal(now, before) {
 			t.Errorf("keys were %s, are %s", before, now)
@@ -261,27 +262,27 @@ func TestRotationPlan(t *testing.T) {
 // TestRotationOnLostNode: a gateway with a pod that does not end keeps its key. If the pod is lost later, the command
 // ends with an error while the second gateway carries packets.
 func TestRotationOnLostNode(t *testing.T) {
-	for name, lose := range map[string]func(*testing.T, *world){
-		"before": func(t *testing.T, w *world) {
+	for name, lose := range map[string]func(*testing.T, *fakecluster.Cluster){
+		"before": func(t *testing.T, w *fakecluster.Cluster) {
 			old := metav1.NewTime(time.Now().Add(-time.Minute))
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-				Name: "gateway-b-lost", Namespace: w.Namespace, Labels: first("b").Identity(records.ComponentGateway).Labels(),
+				Name: "gateway-b-lost", Namespace: w.Namespace, Labels: fakecluster.FirstGateway("b").Identity(records.ComponentGateway).Labels(),
 				DeletionTimestamp: &old, Finalizers: []string{"test/lost"},
 			}, Spec: corev1.PodSpec{NodeName: "a2"}}
-			if err := w.kube.Tracker().Add(pod); err != nil {
+			if err := w.Fake.Tracker().Add(pod); err != nil {
 				t.Fatal(err)
 			}
 		},
-		"meanwhile": func(_ *testing.T, w *world) { neverEnds(w, first("b")) },
+		"meanwhile": func(_ *testing.T, w *fakecluster.Cluster) { neverEnds(w, fakecluster.FirstGateway("b")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b, before := rotated(t, 1, 1)
 				lose(t, a)
-				a.set(func() { a.pace = slowly })
-				b.set(func() { b.pace = slowly })
+				a.Set(func() { a.Interval = slowly })
+				b.Set(func() { b.Interval = slowly })
 				start := time.Now()
-				_, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{})
+				_, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{})
 				if err == nil || !strings.Contains(err.Error(), "does not end") || hint.Of(err) == "" {
 					t.Errorf("error %v, hint %q", err, hint.Of(err))
 				}
@@ -292,10 +293,10 @@ func TestRotationOnLostNode(t *testing.T) {
 					t.Error("the key is another one")
 				}
 				// A pod that does not end may be in foreign hands: the peer accepts the key of the Secret alone.
-				if accepted := peeringOf(t, b).Gateways[0].Tunnels[0].PublicKey; accepted != publicKey(t, a, "b", 1) {
+				if accepted := b.Peering(t).Gateways[0].Tunnels[0].PublicKey; accepted != publicKey(t, a, "b", 1) {
 					t.Error("the peer accepts another key than the new one")
 				}
-				if second := (records.GatewayID{Peering: "b", Number: 2}); !a.pods.carries(a, second) {
+				if second := (records.GatewayID{Peering: "b", Number: 2}); !a.HasTunnel(second) {
 					t.Error("the second gateway carries nothing")
 				}
 			})
@@ -308,22 +309,22 @@ func TestRotationOnLostNode(t *testing.T) {
 func TestTemporaryGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, _ := rotated(t, 1, 1)
-		r := newRotation(rotateOptions(a, b), &recorder{})
+		r := newRotation(rotateOptions(a, b), &fakecluster.Recorder{})
 		for _, do := range []func(context.Context) (string, error){r.reach, r.prepare} {
 			if _, err := do(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 		o := connectOptions(a, b)
-		_, err := Connect(t.Context(), o, &recorder{})
+		_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
 		if _, differs := errors.AsType[*plan.DifferenceError](err); !differs || !strings.Contains(err.Error(), "temporary") {
 			t.Errorf("error %v", err)
 		}
-		if n := len(peeringOf(t, a).Gateways); n != 2 {
+		if n := len(a.Peering(t).Gateways); n != 2 {
 			t.Errorf("%d gateways", n)
 		}
 		o.Update = true
-		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		checkStands(t, a, b, 1, 1)
@@ -334,7 +335,7 @@ func TestTemporaryGateway(t *testing.T) {
 func TestRotationWithoutRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, _ := rotated(t, 1, 1)
-		r := newRotation(rotateOptions(a, b), &recorder{})
+		r := newRotation(rotateOptions(a, b), &fakecluster.Recorder{})
 		for _, do := range []func(context.Context) (string, error){r.reach, r.prepare} {
 			if _, err := do(t.Context()); err != nil {
 				t.Fatal(err)
@@ -353,20 +354,20 @@ func TestRotationWithoutDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, before := rotated(t, 1, 1)
 		refused := false
-		a.kube.PrependReactor("delete", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+		a.Fake.PrependReactor("delete", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
 			if refused {
 				return false, nil, nil
 			}
 			refused = true
 			return true, nil, errors.New("refused")
 		})
-		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{}); err == nil {
+		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{}); err == nil {
 			t.Fatal("a gateway that was not deleted has a new key")
 		}
-		if accepted := peeringOf(t, b).Gateways[0].Tunnels[0].PublicKey; accepted != before[0] {
+		if accepted := b.Peering(t).Gateways[0].Tunnels[0].PublicKey; accepted != before[0] {
 			t.Error("the peer does not accept the key of the gateway that runs")
 		}
-		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{}); err != nil {
+		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		checkRotated(t, a, b, 1, 1, before)

@@ -24,21 +24,22 @@ import (
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/ipam"
 )
 
 // gatewayOptions are connectOptions with so many gateways of the local and the remote cluster, and the consent to
 // change what stands.
-func gatewayOptions(a, b *world, local, remote int) ConnectOptions {
+func gatewayOptions(a, b *fakecluster.Cluster, local, remote int) ConnectOptions {
 	o := connectOptions(a, b)
 	o.Local.Gateways, o.Remote.Gateways, o.Update = local, remote, true
 	return o
 }
 
 // checkGateways looks at everything that gateways have: a is the client, b the server.
-func checkGateways(t *testing.T, a, b *world, local, remote int) {
+func checkGateways(t *testing.T, a, b *fakecluster.Cluster, local, remote int) {
 	t.Helper()
-	client, server := peeringOf(t, a), peeringOf(t, b)
+	client, server := a.Peering(t), b.Peering(t)
 	seen := make(map[string]bool)
 	once := func(what string, value any) {
 		t.Helper()
@@ -78,7 +79,7 @@ func checkGateways(t *testing.T, a, b *world, local, remote int) {
 }
 
 // publicKey is that of a gateway, by its Secret.
-func publicKey(t *testing.T, w *world, peering string, number int) string {
+func publicKey(t *testing.T, w *fakecluster.Cluster, peering string, number int) string {
 	t.Helper()
 	k, err := inventory.ReadKeys(t.Context(), w.Cluster, records.GatewayID{Peering: peering, Number: number})
 	if err != nil || k == nil {
@@ -88,7 +89,7 @@ func publicKey(t *testing.T, w *world, peering string, number int) string {
 }
 
 // checkSide looks at what one side has for its gateways: nothing is missing, and nothing is left of others.
-func checkSide(t *testing.T, w *world, p records.Peering, gateways, tunnels int, once func(string, any)) {
+func checkSide(t *testing.T, w *fakecluster.Cluster, p records.Peering, gateways, tunnels int, once func(string, any)) {
 	t.Helper()
 	if len(p.Gateways) != gateways || len(p.Gateways[0].Tunnels) != tunnels {
 		t.Fatalf("cluster %s: %d gateways with %d tunnels, want %d and %d", w.Context, len(p.Gateways), len(p.Gateways[0].Tunnels), gateways, tunnels)
@@ -140,11 +141,11 @@ func checkSide(t *testing.T, w *world, p records.Peering, gateways, tunnels int,
 // TestSeveralGateways: each gateway of one side has a tunnel to each of the other.
 func TestSeveralGateways(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
 		o := gatewayOptions(a, b, 2, 3)
 		o.Update, o.GatewayMode = false, records.ActiveStandby
-		got, err := Connect(t.Context(), o, &recorder{})
+		got, err := Connect(t.Context(), o, &fakecluster.Recorder{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,17 +153,17 @@ func TestSeveralGateways(t *testing.T) {
 			t.Errorf("result %+v", got)
 		}
 		checkGateways(t, a, b, 2, 3)
-		before := contents(t, a)
+		before := fakecluster.Contents(t, a.Cluster)
 		for _, o := range []ConnectOptions{o, unchangedOptions(a, b)} { // without the flags it is as it stands
-			if again, err := Connect(t.Context(), o, &recorder{}); err != nil || again.Changed {
+			if again, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil || again.Changed {
 				t.Errorf("again: %v, %v", again.Objects, err)
 			}
 		}
-		if diff := cmp.Diff(before, contents(t, a)); diff != "" {
+		if diff := cmp.Diff(before, fakecluster.Contents(t, a.Cluster)); diff != "" {
 			t.Error(diff)
 		}
-		for _, w := range []*world{a, b} {
-			if mode := peeringOf(t, w).GatewayMode; mode != records.ActiveStandby {
+		for _, w := range []*fakecluster.Cluster{a, b} {
+			if mode := w.Peering(t).GatewayMode; mode != records.ActiveStandby {
 				t.Errorf("mode %q", mode)
 			}
 			all, err := status.Read(t.Context(), status.Options{Cluster: w.Cluster})
@@ -177,11 +178,11 @@ func TestSeveralGateways(t *testing.T) {
 				t.Errorf("%d tunnels in %+v", tunnels, all[0])
 			}
 		}
-		if _, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}, &recorder{}); err != nil {
+		if _, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		for _, w := range []*world{a, b} {
-			if left := peeringsLeft(t, w); len(left) > 0 {
+		for _, w := range []*fakecluster.Cluster{a, b} {
+			if left := w.Traces(t); len(left) > 0 {
 				t.Errorf("cluster %s: left of %v", w.Context, left)
 			}
 		}
@@ -193,24 +194,24 @@ func TestScaling(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		stands := peeringOf(t, a).Gateways[0].Address
+		stands := a.Peering(t).Gateways[0].Address
 		o := gatewayOptions(a, b, 2, 2)
 		o.Update = false
-		_, err := Connect(t.Context(), o, &recorder{})
+		_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
 		if _, differs := errors.AsType[*plan.DifferenceError](err); !differs {
 			t.Fatalf("without consent: %v", err)
 		}
 		checkGateways(t, a, b, 1, 1)
 		for _, count := range [][2]int{{2, 2}, {3, 1}, {3, 3}, {1, 2}, {1, 1}} {
-			a.kube.ClearActions()
-			if _, err := Connect(t.Context(), gatewayOptions(a, b, count[0], count[1]), &recorder{}); err != nil {
+			a.Fake.ClearActions()
+			if _, err := Connect(t.Context(), gatewayOptions(a, b, count[0], count[1]), &fakecluster.Recorder{}); err != nil {
 				t.Fatalf("%v: %v", count, err)
 			}
 			checkGateways(t, a, b, count[0], count[1])
-			if first := peeringOf(t, a).Gateways[0].Address; first != stands {
+			if first := a.Peering(t).Gateways[0].Address; first != stands {
 				t.Errorf("%v: the address of gateway 1 was %s, is %s", count, stands, first)
 			}
-			checkOrder(t, a.kube.Actions())
+			checkOrder(t, a.Fake.Actions())
 		}
 	})
 }
@@ -253,23 +254,23 @@ func TestInterruptedScaling(t *testing.T) {
 		for n := 0; n <= total; n += 1 + total/8 { // 0 counts
 			t.Run(fmt.Sprintf("%d to %d, write%02d", s.from, s.to, n), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					a, b := twoWorlds()
-					live(t, a, b)
-					if _, err := Connect(t.Context(), gatewayOptions(a, b, s.from, s.from), &recorder{}); err != nil {
+					a, b := fakecluster.Pair()
+					fakecluster.Run(t, a, b)
+					if _, err := Connect(t.Context(), gatewayOptions(a, b, s.from, s.from), &fakecluster.Recorder{}); err != nil {
 						t.Fatal(err)
 					}
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					var count func() int
-					a.set(func() { b.set(func() { count = killAt(n, cancel, a, b) }) })
+					a.Set(func() { b.Set(func() { count = fakecluster.KillAt(n, cancel, a, b) }) })
 					o := gatewayOptions(a, b, s.to, s.to)
 					// A run may need fewer writes than another.
-					if _, err := Connect(ctx, o, &recorder{}); (err == nil) != (n == 0 || count() < n) {
+					if _, err := Connect(ctx, o, &fakecluster.Recorder{}); (err == nil) != (n == 0 || count() < n) {
 						t.Fatalf("in spite of the interruption: %v", err)
 					}
 					total = max(total, count())
-					noKill(a, b)
-					if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+					fakecluster.NoKill(a, b)
+					if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 						t.Fatal(err)
 					}
 					checkGateways(t, a, b, s.to, s.to)
@@ -285,15 +286,15 @@ func TestInterruptedScaling(t *testing.T) {
 // TestPortsOfTunnels: ports that count up beyond the last one are refused before anything is changed.
 func TestPortsOfTunnels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
 		o := gatewayOptions(a, b, 2, 2)
 		o.ClientPort = new(uint16(65530))
-		_, err := Connect(t.Context(), o, &recorder{})
+		_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
 		if _, refused := errors.AsType[*progress.InputError](err); !refused || !strings.Contains(err.Error(), "--gw-client-port: port 65539") {
 			t.Errorf("error %v", err)
 		}
-		if left := a.left(t); len(left) > 0 {
+		if left := a.Left(t); len(left) > 0 {
 			t.Errorf("left %v", left)
 		}
 	})
@@ -303,16 +304,16 @@ func TestPortsOfTunnels(t *testing.T) {
 // carries packets again.
 func TestReplacedInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
 		o := gatewayOptions(a, b, 3, 2)
-		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		var mu sync.Mutex
 		var order []string
-		for _, w := range []*world{a, b} {
-			w.kube.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		for _, w := range []*fakecluster.Cluster{a, b} {
+			w.Fake.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 				write := action.(clienttesting.PatchActionImpl)
 				event := w.Context + " " + write.Name
 				mu.Lock()
@@ -328,7 +329,7 @@ func TestReplacedInTurn(t *testing.T) {
 			})
 		}
 		o.Image = "liqonet:2"
-		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		mu.Lock()
@@ -350,7 +351,7 @@ func TestReplacedInTurn(t *testing.T) {
 	})
 }
 
-// slowly is how often helpers are played where a test waits for long.
+// slowly is the interval of helpers in tests that wait for long.
 const slowly = 3 * time.Second
 
 // TestStayingGatewaysCarry: no gateway ends before packets cross by those that stay, and none at all if they never do.
@@ -358,24 +359,24 @@ func TestStayingGatewaysCarry(t *testing.T) {
 	for _, after := range []time.Duration{0, 5 * time.Second, time.Hour} {
 		t.Run(after.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, b := twoWorlds()
-				live(t, a, b)
-				if _, err := Connect(t.Context(), gatewayOptions(a, b, 2, 2), &recorder{}); err != nil {
+				a, b := fakecluster.Pair()
+				fakecluster.Run(t, a, b)
+				if _, err := Connect(t.Context(), gatewayOptions(a, b, 2, 2), &fakecluster.Recorder{}); err != nil {
 					t.Fatal(err)
 				}
-				a.set(func() { a.silent, a.pace = first("b"), slowly })
-				b.set(func() { b.pace = slowly })
+				a.Set(func() { a.NotReportingGateway, a.Interval = fakecluster.FirstGateway("b"), slowly })
+				b.Set(func() { b.Interval = slowly })
 				time.Sleep(health.Life(health.ReportEvery)) //nolint:forbidigo // synctest's clock
 				begin := time.Now()
-				defer time.AfterFunc(after, func() { a.set(func() { a.silent = records.GatewayID{} }) }).Stop()
+				defer time.AfterFunc(after, func() { a.Set(func() { a.NotReportingGateway = records.GatewayID{} }) }).Stop()
 				var ended []time.Duration
-				for _, w := range []*world{a, b} {
-					w.kube.PrependReactor("delete", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+				for _, w := range []*fakecluster.Cluster{a, b} {
+					w.Fake.PrependReactor("delete", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
 						ended = append(ended, time.Since(begin))
 						return false, nil, nil
 					})
 				}
-				_, err := Connect(t.Context(), gatewayOptions(a, b, 1, 1), &recorder{})
+				_, err := Connect(t.Context(), gatewayOptions(a, b, 1, 1), &fakecluster.Recorder{})
 				switch {
 				case after < time.Hour && err != nil:
 					t.Fatal(err)

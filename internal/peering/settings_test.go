@@ -13,10 +13,11 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // fullOptions set all that can be set of a peering.
-func fullOptions(a, b *world) ConnectOptions {
+func fullOptions(a, b *fakecluster.Cluster) ConnectOptions {
 	o := connectOptions(a, b)
 	o.Service.Type, o.Service.Port, o.Service.NodePort = corev1.ServiceTypeLoadBalancer, 50000, 31000
 	o.Service.LoadBalancerIP, o.Service.Annotations = netip.MustParseAddr("203.0.113.7"), map[string]string{"example.org/internal": "true", "example.org/empty": ""}
@@ -46,25 +47,25 @@ func TestSettingsStay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, b := twoWorlds()
-				live(t, a, b)
+				a, b := fakecluster.Pair()
+				fakecluster.Run(t, a, b)
 				o := connectOptions(a, b)
 				set(&o)
-				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 					t.Fatal(err)
 				}
 				before := publicKey(t, a, "b", 1)
 				open := o
 				open.Options, open.Update = Options{}, true
 				checkUnchanged(t, open)
-				if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{}); err != nil {
+				if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{}); err != nil {
 					t.Fatal(err)
 				}
 				if publicKey(t, a, "b", 1) == before {
 					t.Error("the key is the old one")
 				}
 				checkUnchanged(t, open)
-				if again, err := Connect(t.Context(), o, &recorder{}); err != nil || again.Changed {
+				if again, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil || again.Changed {
 					t.Errorf("connect with the same options: %v, %v", again.Objects, err)
 				}
 			})
@@ -75,7 +76,7 @@ func TestSettingsStay(t *testing.T) {
 // checkUnchanged looks that a connect has nothing to change.
 func checkUnchanged(t *testing.T, o ConnectOptions) {
 	t.Helper()
-	plan, err := PlanConnect(t.Context(), o, &recorder{})
+	plan, err := PlanConnect(t.Context(), o, &fakecluster.Recorder{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,19 +113,19 @@ func TestSettingsChange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, b := twoWorlds()
-				live(t, a, b)
+				a, b := fakecluster.Pair()
+				fakecluster.Run(t, a, b)
 				o := fullOptions(a, b)
-				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 					t.Fatal(err)
 				}
 				o.Options, o.Update = Options{}, true
 				c.set(&o.Options)
-				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 					t.Fatal(err)
 				}
 				s, err := cluster.Find[*corev1.Service](t.Context(), b.Cluster, records.ServiceName("a"))
-				if p := peeringOf(t, a); err != nil || !c.check(t, s, p) {
+				if p := a.Peering(t); err != nil || !c.check(t, s, p) {
 					t.Errorf("Service %+v, annotations %v, record %+v, %v", s.Spec, s.Annotations, p, err)
 				}
 			})
@@ -136,30 +137,30 @@ func TestSettingsChange(t *testing.T) {
 // liqoctl does not guess.
 func TestAnotherServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
 		o := fullOptions(a, b)
-		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		o.Options, o.Update = Options{LocalServes: new(true)}, true
 		o.Service.Type = corev1.ServiceTypeNodePort
-		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		want := records.Fixed{MTU: 1200}
-		if p := peeringOf(t, b); p.Role != records.Client || p.Fixed != want || strings.HasPrefix(tunnelOf(p).Endpoints[0], "203.0.113.7") {
+		if p := b.Peering(t); p.Role != records.Client || p.Fixed != want || strings.HasPrefix(tunnelOf(p).Endpoints[0], "203.0.113.7") {
 			t.Errorf("record %+v", p)
 		}
 		o.Options = Options{}
 		checkUnchanged(t, o)
 
-		b.rewrite(t, "a", func(p *records.Peering) { p.Role, p.Gateways[0].Tunnels[0].Endpoints = records.Server, nil })
-		if _, err := Connect(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hint.Of(err), "--server-side") {
+		b.ChangePeering(t, "a", func(p *records.Peering) { p.Role, p.Gateways[0].Tunnels[0].Endpoints = records.Server, nil })
+		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(hint.Of(err), "--server-side") {
 			t.Errorf("error %v, hint %q", err, hint.Of(err))
 		}
 		o.LocalServes = new(true)
-		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -172,7 +173,7 @@ func TestSettingsContradict(t *testing.T) {
 		o := connectOptions(a, b)
 		o.Options = Options{}
 		o.Service.LoadBalancerIP = netip.MustParseAddr("203.0.113.7")
-		_, err := Connect(t.Context(), o, &recorder{})
+		_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
 		if _, input := errors.AsType[*progress.InputError](err); !input {
 			t.Errorf("error %v", err)
 		}

@@ -3,20 +3,22 @@ package peering
 import (
 	"testing"
 	"testing/synctest"
+
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // TestGatewaysOfNewPeerings: two where one alone would be missed, and where there are ports for them.
 func TestGatewaysOfNewPeerings(t *testing.T) {
-	one := worldNode{name: "a1", podCIDR: "10.244.1.0/24", address: "172.31.1.11"}
-	lost := worldNode{name: "a2", podCIDR: "10.244.2.0/24", address: "172.31.1.12", unready: true}
+	one := fakecluster.Node{Name: "a1", PodCIDR: "10.244.1.0/24", Address: "172.31.1.11"}
+	lost := fakecluster.Node{Name: "a2", PodCIDR: "10.244.2.0/24", Address: "172.31.1.12", NotReady: true}
 	for name, c := range map[string]struct {
-		nodes []worldNode // of cluster a; nil: two
+		nodes []fakecluster.Node // of cluster a; nil: two
 		set   func(*ConnectOptions)
 		want  [2]int
 	}{
 		"two nodes":                 {want: [2]int{2, 2}},
-		"one node":                  {nodes: []worldNode{one}, want: [2]int{1, 2}},
-		"one Ready node":            {nodes: []worldNode{one, lost}, want: [2]int{1, 2}},
+		"one node":                  {nodes: []fakecluster.Node{one}, want: [2]int{1, 2}},
+		"one Ready node":            {nodes: []fakecluster.Node{one, lost}, want: [2]int{1, 2}},
 		"NodePort given":            {set: func(o *ConnectOptions) { o.Service.NodePort = 30840 }, want: [2]int{1, 1}},
 		"port of the Service given": {set: func(o *ConnectOptions) { o.Service.Port = 4000 }, want: [2]int{1, 1}},
 		"port of the server given": {
@@ -26,21 +28,21 @@ func TestGatewaysOfNewPeerings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, b := twoWorlds()
+				a, b := fakecluster.Pair()
 				if c.nodes != nil {
-					a = newWorld("a", c.nodes...)
-					playPods(a, b)
+					a = fakecluster.New("a", c.nodes...)
+					fakecluster.RunGateways(a, b)
 				}
-				live(t, a, b)
+				fakecluster.Run(t, a, b)
 				o := unchangedOptions(a, b)
 				if c.set != nil {
 					c.set(&o)
 				}
-				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 					t.Fatal(err)
 				}
-				for side, w := range []*world{a, b} {
-					g := peeringOf(t, w).Gateways
+				for side, w := range []*fakecluster.Cluster{a, b} {
+					g := w.Peering(t).Gateways
 					if got := [2]int{len(g), len(g[0].Tunnels)}; got != [2]int{c.want[side], c.want[1-side]} {
 						t.Errorf("cluster %s: %d gateways with %d tunnels each, want %d", w.Context, got[0], got[1], c.want)
 					}

@@ -8,32 +8,34 @@ import (
 	"testing/synctest"
 	"time"
 
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
+
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
 )
 
 // interruptedAt runs a connect that is interrupted when it is about to write an object of cluster a, and returns what
 // it said.
-func interruptedAt(t *testing.T, a, b *world, kind, name string) []string {
+func interruptedAt(t *testing.T, a, b *fakecluster.Cluster, kind, name string) []string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	o, r := connectOptions(a, b), &recorder{}
-	o.Remote.Cluster = b.apart()
-	o.Local.Cluster = a.hooked(kind, name, cancel)
+	o, r := connectOptions(a, b), &fakecluster.Recorder{}
+	o.Remote.Cluster = b.Unlocked()
+	o.Local.Cluster = a.Intercept(kind, name, cancel)
 	if _, err := Connect(ctx, o, r); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
-	return r.said()
+	return r.Lines()
 }
 
 // staysWhile reports objects of two clusters that are gone after something happened.
-func staysWhile(t *testing.T, a, b *world, happens func()) {
+func staysWhile(t *testing.T, a, b *fakecluster.Cluster, happens func()) {
 	t.Helper()
-	before := [2]map[string]string{contents(t, a), contents(t, b)}
+	before := [2]map[string]string{fakecluster.Contents(t, a.Cluster), fakecluster.Contents(t, b.Cluster)}
 	happens()
-	for i, w := range []*world{a, b} {
-		now := contents(t, w)
+	for i, w := range []*fakecluster.Cluster{a, b} {
+		now := fakecluster.Contents(t, w.Cluster)
 		for object := range before[i] {
 			if _, ok := now[object]; !ok {
 				t.Errorf("cluster %s: %s is gone", w.Context, object)
@@ -45,15 +47,15 @@ func staysWhile(t *testing.T, a, b *world, happens func()) {
 // TestUnfinishedIsCompleted: what a killed connect has left can be completed, also after another one has failed, and
 // removed.
 func TestUnfinishedIsCompleted(t *testing.T) {
-	for name, next := range map[string]func(*testing.T, *world, *world){
-		"connect": func(t *testing.T, a, b *world) {
-			must(t, Connect, connectOptions(a, b))
+	for name, next := range map[string]func(*testing.T, *fakecluster.Cluster, *fakecluster.Cluster){
+		"connect": func(t *testing.T, a, b *fakecluster.Cluster) {
+			fakecluster.Must(t, Connect, connectOptions(a, b))
 			checkStands(t, a, b, 1, 1)
 		},
-		"disconnect": func(t *testing.T, a, b *world) {
-			must(t, removal.Disconnect, removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute})
-			for _, w := range []*world{a, b} {
-				if left := peeringsLeft(t, w); len(left) > 0 {
+		"disconnect": func(t *testing.T, a, b *fakecluster.Cluster) {
+			fakecluster.Must(t, removal.Disconnect, removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute})
+			for _, w := range []*fakecluster.Cluster{a, b} {
+				if left := w.Traces(t); len(left) > 0 {
 					t.Errorf("left in %s: %v", w.Context, left)
 				}
 			}
@@ -61,8 +63,8 @@ func TestUnfinishedIsCompleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, b := twoWorlds()
-				live(t, a, b)
+				a, b := fakecluster.Pair()
+				fakecluster.Run(t, a, b)
 				killed := newConnector(connectOptions(a, b), progress.Quiet{})
 				for _, do := range []func(context.Context) (string, error){killed.reach, killed.discover, killed.install, killed.settle, killed.prepare} {
 					if _, err := do(t.Context()); err != nil {
@@ -84,25 +86,25 @@ func TestUnfinishedIsCompleted(t *testing.T) {
 // made in the other one.
 func TestUndoByCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
 		killed := newConnector(connectOptions(a, b), progress.Quiet{})
 		for _, do := range []func(context.Context) (string, error){killed.reach, killed.discover, killed.install, killed.settle, killed.prepare} {
 			if _, err := do(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		must(t, removal.Disconnect, removal.DisconnectOptions{Local: b.Cluster, Peer: "a", OneSide: true, Timeout: time.Minute})
-		installed := contents(t, b)
-		before := contents(t, a)
+		fakecluster.Must(t, removal.Disconnect, removal.DisconnectOptions{Local: b.Cluster, Peer: "a", OneSide: true, Timeout: time.Minute})
+		installed := fakecluster.Contents(t, b.Cluster)
+		before := fakecluster.Contents(t, a.Cluster)
 		interruptedAt(t, a, b, "ConfigMap", "peering-b")
-		if now := contents(t, b); len(now) != len(installed) {
+		if now := fakecluster.Contents(t, b.Cluster); len(now) != len(installed) {
 			t.Errorf("cluster b has %d objects, had %d", len(now), len(installed))
 		}
-		if now := contents(t, a); len(now) != len(before) {
+		if now := fakecluster.Contents(t, a.Cluster); len(now) != len(before) {
 			t.Errorf("cluster a has %d objects, had %d", len(now), len(before))
 		}
-		must(t, Connect, connectOptions(a, b))
+		fakecluster.Must(t, Connect, connectOptions(a, b))
 		checkStands(t, a, b, 1, 1)
 	})
 }

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -20,6 +19,7 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -40,20 +40,10 @@ func labConfig(t *testing.T) *rest.Config {
 	return config
 }
 
-// labClient is a client that shares nothing with others.
-func labClient(t *testing.T, config *rest.Config) *kubernetes.Clientset {
-	t.Helper()
-	client, err := kubernetes.NewForConfig(rest.CopyConfig(config))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
-}
-
 // TestLabWriters has 64 connects reserve for their peers at once, all of which have the same ranges.
 func TestLabWriters(t *testing.T) {
 	config := labConfig(t)
-	client := labClient(t, config)
+	client := fakecluster.Client(t, config)
 	ctx := t.Context()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: labNamespace}}
 	if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
@@ -75,7 +65,7 @@ func TestLabWriters(t *testing.T) {
 
 	ends := make([]*end, labWriters)
 	for i := range ends {
-		ends[i] = &end{peer: peer, peering: fmt.Sprintf("peer-%d", i), site: site{own: own, cluster: &cluster.Cluster{Context: "a", Namespace: labNamespace, Kube: labClient(t, config)}}}
+		ends[i] = &end{peer: peer, peering: fmt.Sprintf("peer-%d", i), site: site{own: own, cluster: &cluster.Cluster{Context: "a", Namespace: labNamespace, Kube: fakecluster.Client(t, config)}}}
 	}
 	began := time.Now()
 	var all sync.WaitGroup

@@ -1,4 +1,4 @@
-package peering
+package status_test
 
 import (
 	"context"
@@ -17,12 +17,14 @@ import (
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/connected"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/ipam"
 )
 
 func TestStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := connected(t)
+		a, b := connected.New(t)
 		all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
 		if err != nil || len(all) != 1 {
 			t.Fatal(all, err)
@@ -60,7 +62,7 @@ func TestStatus(t *testing.T) {
 // it, unless helpers add rules to it.
 func TestStatusOfFirewalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := connected(t)
+		a, _ := connected.New(t)
 		expect := func(want ...string) {
 			t.Helper()
 			all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
@@ -72,7 +74,7 @@ func TestStatusOfFirewalls(t *testing.T) {
 			}
 		}
 		expect()
-		a.leased(t, func(n *records.Node) { n.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}} })
+		a.ChangeNodeReport(t, func(n *records.Node) { n.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}} })
 		expect(`chain "ip filter FORWARD" of node a1 drops packets of pods that none of its rules accepts; verification does not pass it`)
 		_, err := inventory.Swap(t.Context(), a.Cluster, records.FabricName, func(live *records.Fabric) (records.Fabric, error) {
 			live.AllowForward = true
@@ -88,12 +90,12 @@ func TestStatusOfFirewalls(t *testing.T) {
 // TestStatusWithoutInstallation: that nothing is installed is no answer about peerings.
 func TestStatusWithoutInstallation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := twoWorlds()
+		a, _ := fakecluster.Pair()
 		all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
 		if err == nil || !strings.Contains(err.Error(), `not installed in namespace liqonet of cluster "a"`) {
 			t.Error(all, err)
 		}
-		a.install(t)
+		install(t, a)
 		if all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster}); err != nil || len(all) != 0 {
 			t.Error(all, err)
 		}
@@ -104,10 +106,10 @@ func TestStatusWithoutInstallation(t *testing.T) {
 // helper does not.
 func TestStatusOfNodesWithoutPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := connected(t)
-		windows := nodeObject(worldNode{name: "a4", podCIDR: "10.244.4.0/24", address: "172.31.1.14"})
+		a, _ := connected.New(t)
+		windows := fakecluster.Node{Name: "a4", PodCIDR: "10.244.4.0/24", Address: "172.31.1.14"}.Object()
 		windows.Labels = map[string]string{corev1.LabelOSStable: "windows"}
-		if _, err := a.kube.CoreV1().Nodes().Create(t.Context(), windows, metav1.CreateOptions{}); err != nil {
+		if _, err := a.Fake.CoreV1().Nodes().Create(t.Context(), windows, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		expect := func(state health.State, total int, reason string) {
@@ -121,32 +123,32 @@ func TestStatusOfNodesWithoutPod(t *testing.T) {
 			}
 		}
 		expect(health.Healthy, 2, "")
-		a.addNode(t, worldNode{name: "a3", podCIDR: "10.244.3.0/24", address: "172.31.1.13"})
+		a.AddNode(t, fakecluster.Node{Name: "a3", PodCIDR: "10.244.3.0/24", Address: "172.31.1.13"})
 		expect(health.Degraded, 3, "no echo between gateway and node a3")
 	})
 }
 
 // install makes the DaemonSet of node helpers, and nothing else.
-func (w *world) install(t *testing.T) {
+func install(t *testing.T, w *fakecluster.Cluster) {
 	t.Helper()
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{
 		Name: records.NodeName, Namespace: w.Namespace, Labels: map[string]string{records.LabelComponent: records.ComponentFabric},
 	}}
 	set.Spec.Template.Spec.HostNetwork = true
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Image: "any"}}
-	if _, err := w.kube.AppsV1().DaemonSets(w.Namespace).Create(t.Context(), set, metav1.CreateOptions{}); err != nil {
+	if _, err := w.Fake.AppsV1().DaemonSets(w.Namespace).Create(t.Context(), set, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestWatchSeesReportsStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := connected(t)
+		a, _ := connected.New(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var states []health.State
 		err := status.Watch(ctx, status.Options{Cluster: a.Cluster}, func(all []status.Peering) error {
-			a.set(func() { a.deaf = true })
+			a.Set(func() { a.IgnoresRecords = true })
 			if state := all[0].State; len(states) == 0 || states[len(states)-1] != state {
 				states = append(states, state)
 			}
@@ -165,8 +167,8 @@ func TestWatchSeesReportsStop(t *testing.T) {
 // gets it.
 func TestStatusOfLostReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := connected(t)
-		seen := peeringOf(t, a).Peer.PodCIDRs[0].Seen
+		a, _ := connected.New(t)
+		seen := a.Peering(t).Peer.PodCIDRs[0].Seen
 		err := inventory.UpdateReservations(t.Context(), a.Cluster, func(r *ipam.Registry) error {
 			return r.ReleaseRange(ipam.Peering("b"), ipam.PeerPods, seen)
 		})

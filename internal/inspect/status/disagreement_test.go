@@ -1,4 +1,4 @@
-package peering
+package status_test
 
 import (
 	"context"
@@ -14,13 +14,16 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/connected"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // bothSides are the options that look at the peering of two clusters from both.
-func bothSides(local, remote *world) status.Options {
+func bothSides(local, remote *fakecluster.Cluster) status.Options {
 	return status.Options{Cluster: local.Cluster, Remote: remote.Cluster}
 }
 
@@ -34,24 +37,12 @@ func statusOfBoth(t *testing.T, o status.Options) (local, remote status.Peering)
 	return all[0], all[1]
 }
 
-// rewrite changes the record of a peering, as a hand or half a connect would.
-func (w *world) rewrite(t *testing.T, peering string, change func(*records.Peering)) {
-	t.Helper()
-	_, err := inventory.Swap(t.Context(), w.Cluster, records.PeeringName(peering), func(live *records.Peering) (records.Peering, error) {
-		change(live)
-		return *live, nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
 func TestStatusOfBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := connected(t)
-		c := newWorld("c", worldNode{name: "c1", podCIDR: "10.244.1.0/24", address: "172.31.3.11"})
-		live(t, c)
-		if _, err := Connect(t.Context(), connectOptions(a, c), &recorder{}); err != nil {
+		a, b := connected.New(t)
+		c := fakecluster.Third()
+		fakecluster.Run(t, c)
+		if _, err := peering.Connect(t.Context(), connected.Options(a, c), &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		local, remote := statusOfBoth(t, bothSides(a, b))
@@ -65,7 +56,7 @@ func TestStatusOfBothSides(t *testing.T) {
 			t.Errorf("fresh peering: %+v", got)
 		}
 
-		b.rewrite(t, "a", func(p *records.Peering) { p.MTU = 1300 })
+		b.ChangePeering(t, "a", func(p *records.Peering) { p.MTU = 1300 })
 		local, remote = statusOfBoth(t, bothSides(a, b))
 		if diff := cmp.Diff([]status.Disagreement{{About: "MTU", Local: "1420", Remote: "1300"}}, status.Disagreements(local, remote)); diff != "" {
 			t.Error(diff)
@@ -75,9 +66,9 @@ func TestStatusOfBothSides(t *testing.T) {
 			t.Error(diff)
 		}
 
-		o := connectOptions(a, b)
+		o := connected.Options(a, b)
 		o.Update = true
-		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+		if _, err := peering.Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := status.Disagreements(statusOfBoth(t, bothSides(a, b))); len(got) > 0 {
@@ -103,8 +94,8 @@ func TestStatusOfBothSides(t *testing.T) {
 // TestStatusOfOneSideLeft: a cluster that has lost its half is listed as down, beside the one that still has it.
 func TestStatusOfOneSideLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := connected(t)
-		if _, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: b.Cluster, Peer: "a", OneSide: true}, &recorder{}); err != nil {
+		a, b := connected.New(t)
+		if _, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: b.Cluster, Peer: "a", OneSide: true}, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		local, remote := statusOfBoth(t, bothSides(a, b))
@@ -124,17 +115,17 @@ func TestStatusOfOneSideLeft(t *testing.T) {
 // TestWatchFollowsBothSides: what changes in the remote cluster alone is shown at once.
 func TestWatchFollowsBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := connected(t)
+		a, b := connected.New(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		var changed time.Time
 		rewrite := sync.OnceFunc(func() {
-			for _, w := range []*world{a, b} {
-				w.set(func() { w.still = true })
+			for _, w := range []*fakecluster.Cluster{a, b} {
+				w.Set(func() { w.Paused = true })
 			}
 			time.AfterFunc(status.WatchEvery/2, func() {
 				changed = time.Now()
-				b.rewrite(t, "a", func(p *records.Peering) { p.MTU = 1300 })
+				b.ChangePeering(t, "a", func(p *records.Peering) { p.MTU = 1300 })
 			})
 		})
 		err := status.Watch(ctx, bothSides(a, b), func(all []status.Peering) error {

@@ -1,4 +1,4 @@
-package peering
+package inventory_test
 
 import (
 	"net/netip"
@@ -9,14 +9,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/connected"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // TestLostReservations: what peerings use is given to no other, though the reservations are older than the peerings, as
 // of a manifest that is applied again, or gone.
 func TestLostReservations(t *testing.T) {
-	for name, lose := range map[string]func(t *testing.T, a *world, old *corev1.ConfigMap){
-		"older": func(t *testing.T, a *world, old *corev1.ConfigMap) {
+	for name, lose := range map[string]func(t *testing.T, a *fakecluster.Cluster, old *corev1.ConfigMap){
+		"older": func(t *testing.T, a *fakecluster.Cluster, old *corev1.ConfigMap) {
 			now, err := a.Kube.CoreV1().ConfigMaps(a.Namespace).Get(t.Context(), records.IPAMName, metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
@@ -26,7 +29,7 @@ func TestLostReservations(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"deleted": func(t *testing.T, a *world, old *corev1.ConfigMap) {
+		"deleted": func(t *testing.T, a *fakecluster.Cluster, old *corev1.ConfigMap) {
 			if _, err := a.Delete(t.Context(), old); err != nil {
 				t.Fatal(err)
 			}
@@ -34,18 +37,18 @@ func TestLostReservations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, b := twoWorlds()
-				c := newWorldC()
-				d := newWorld("d", worldNode{name: "d1", podCIDR: "10.244.1.0/24", address: "172.31.4.11"})
-				live(t, a, b, c, d)
-				must(t, Connect, connectOptions(a, b))
+				a, b := fakecluster.Pair()
+				c := fakecluster.Third()
+				d := fakecluster.New("d", fakecluster.Node{Name: "d1", PodCIDR: "10.244.1.0/24", Address: "172.31.4.11"})
+				fakecluster.Run(t, a, b, c, d)
+				fakecluster.Must(t, peering.Connect, connected.Options(a, b))
 				old, err := a.Kube.CoreV1().ConfigMaps(a.Namespace).Get(t.Context(), records.IPAMName, metav1.GetOptions{})
 				if err != nil {
 					t.Fatal(err)
 				}
-				must(t, Connect, connectOptions(a, c))
+				fakecluster.Must(t, peering.Connect, connected.Options(a, c))
 				lose(t, a, old)
-				must(t, Connect, connectOptions(a, d))
+				fakecluster.Must(t, peering.Connect, connected.Options(a, d))
 				all, err := inventory.Peerings(t.Context(), a.Cluster)
 				if err != nil || len(all) != 3 {
 					t.Fatalf("peerings %+v, %v", all, err)

@@ -1,4 +1,4 @@
-package peering
+package expose_test
 
 import (
 	"errors"
@@ -15,111 +15,87 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/peering/expose"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/connected"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/ipam"
 )
 
-func exposing(w *world, host string) expose.Options {
-	return expose.Options{Cluster: w.Cluster, Peer: "b", Host: netip.MustParseAddr(host), Timeout: time.Minute}
-}
-
-// heldHosts are the addresses that a cluster's registry holds for exposed hosts.
-func heldHosts(t *testing.T, w *world) (held []string) {
-	t.Helper()
-	r, err := inventory.Reservations(t.Context(), w.Cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, h := range r.Held(ipam.Peering("b"), ipam.ExposedHost) {
-		held = append(held, h.Range.Addr().String()+" for "+h.Real.Addr().String())
-	}
-	return held
-}
-
-// expectHeld compares the registry, and sees that registry and document agree.
-func expectHeld(t *testing.T, w *world, want ...string) {
-	t.Helper()
-	if got := heldHosts(t, w); !slices.Equal(got, want) {
-		t.Errorf("held %q, want %q", got, want)
-	}
-	if found := checked(t, w); len(found) > 0 {
-		t.Errorf("findings: %q", found)
-	}
-}
-
 func TestExposeAndWithdraw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := connected(t)
+		a, b := connected.New(t)
 		want := expose.Exposure{Peer: "b", Changed: true, ExposedHost: status.ExposedHost{
 			Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"),
 			Seen: netip.MustParseAddr("10.81.128.1"), Served: true,
 		}}
-		got, err := expose.Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{})
+		got, err := expose.Expose(t.Context(), connected.Exposing(a, "198.51.100.7"), &fakecluster.Recorder{})
 		if err != nil || got != want {
 			t.Fatalf("%+v, %v, want %+v", got, err, want)
 		}
 		want.Changed = false
-		if got, err := expose.Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil || got != want {
+		if got, err := expose.Expose(t.Context(), connected.Exposing(a, "198.51.100.7"), &fakecluster.Recorder{}); err != nil || got != want {
 			t.Errorf("again: %+v, %v, want %+v", got, err, want)
 		}
-		second, err := expose.Expose(t.Context(), exposing(a, "172.31.1.200"), &recorder{})
+		second, err := expose.Expose(t.Context(), connected.Exposing(a, "172.31.1.200"), &fakecluster.Recorder{})
 		if err != nil || second.Address != netip.MustParseAddr("10.70.128.2") {
 			t.Errorf("another: %+v, %v", second, err)
 		}
-		expectHeld(t, a, "10.70.128.1 for 198.51.100.7", "10.70.128.2 for 172.31.1.200")
+		a.ExpectExposed(t, "10.70.128.1 for 198.51.100.7", "10.70.128.2 for 172.31.1.200")
 		all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
 		if err != nil || !slices.Equal(all[0].Exposed, []status.ExposedHost{second.ExposedHost, want.ExposedHost}) {
 			t.Errorf("status: %+v, %v", all[0].Exposed, err)
 		}
-		if got, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil || got.Changed {
+		if got, err := peering.Connect(t.Context(), connected.Options(a, b), &fakecluster.Recorder{}); err != nil || got.Changed {
 			t.Errorf("connect afterwards: changed %v: %v, %v", got.Changed, got.Objects, err)
 		}
 		want.Changed, want.Served = true, false
-		if got, err := expose.Withdraw(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil || got != want {
+		if got, err := expose.Withdraw(t.Context(), connected.Exposing(a, "198.51.100.7"), &fakecluster.Recorder{}); err != nil || got != want {
 			t.Errorf("withdraw: %+v, %v, want %+v", got, err, want)
 		}
 		none := expose.Exposure{Peer: "b", ExposedHost: status.ExposedHost{Host: want.Host}}
-		if got, err := expose.Withdraw(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil || got != none {
+		if got, err := expose.Withdraw(t.Context(), connected.Exposing(a, "198.51.100.7"), &fakecluster.Recorder{}); err != nil || got != none {
 			t.Errorf("withdraw again: %+v, %v", got, err)
 		}
-		expectHeld(t, a, "10.70.128.2 for 172.31.1.200")
-		if _, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster}, &recorder{}); err != nil {
+		a.ExpectExposed(t, "10.70.128.2 for 172.31.1.200")
+		if _, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster}, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		expectHeld(t, a)
+		a.ExpectExposed(t)
 	})
 }
 
+// A connect that was on its way when a host was exposed, or withdrawn, does not undo it.
 // TestExposeWaits: nothing is claimed before the gateway has said so, and an address is not free before either.
 func TestExposeWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := connected(t)
-		a.set(func() { a.deaf = true })
-		o := exposing(a, "198.51.100.7")
+		a, _ := connected.New(t)
+		a.Set(func() { a.IgnoresRecords = true })
+		o := connected.Exposing(a, "198.51.100.7")
 		o.Timeout = 5 * time.Second
-		_, err := expose.Expose(t.Context(), o, &recorder{})
+		_, err := expose.Expose(t.Context(), o, &fakecluster.Recorder{})
 		if err == nil || !strings.Contains(err.Error(), "let 198.51.100.7 pass") || hint.Of(err) == "" {
 			t.Errorf("expose with a deaf gateway: %v (%s)", err, hint.Of(err))
 		}
-		a.set(func() { a.deaf = false })
-		if _, err := expose.Expose(t.Context(), o, &recorder{}); err != nil {
+		a.Set(func() { a.IgnoresRecords = false })
+		if _, err := expose.Expose(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Error(err)
 		}
-		a.set(func() { a.deaf = true })
-		if _, err := expose.Withdraw(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), "forget 198.51.100.7") {
+		a.Set(func() { a.IgnoresRecords = true })
+		if _, err := expose.Withdraw(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), "forget 198.51.100.7") {
 			t.Errorf("withdraw with a deaf gateway: %v", err)
 		}
-		if held := heldHosts(t, a); len(held) != 1 {
+		if held := a.ExposedHosts(t, "b"); len(held) != 1 {
 			t.Errorf("held while the gateway may still serve it: %q", held)
 		}
-		a.set(func() { a.deaf = false })
-		if _, err := expose.Withdraw(t.Context(), o, &recorder{}); err != nil {
+		a.Set(func() { a.IgnoresRecords = false })
+		if _, err := expose.Withdraw(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Error(err)
 		}
-		expectHeld(t, a)
+		a.ExpectExposed(t)
 	})
 }
 
@@ -127,7 +103,7 @@ func TestExposeWaits(t *testing.T) {
 // reach the other by it.
 func TestExposedHostsAreNoPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := connected(t)
+		a, _ := connected.New(t)
 		wide := netip.MustParsePrefix("192.0.2.0/24")
 		given := func() netip.Prefix {
 			r, err := inventory.Reservations(t.Context(), a.Cluster)
@@ -140,14 +116,14 @@ func TestExposedHostsAreNoPeers(t *testing.T) {
 			}
 			return got.Range
 		}
-		if _, err := expose.Expose(t.Context(), exposing(a, "192.0.2.7"), &recorder{}); err != nil {
+		if _, err := expose.Expose(t.Context(), connected.Exposing(a, "192.0.2.7"), &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := given(); got.Overlaps(wide) {
 			t.Errorf("pods of another peer get %s", got)
 		}
-		expectHeld(t, a, "10.70.128.1 for 192.0.2.7")
-		if _, err := expose.Withdraw(t.Context(), exposing(a, "192.0.2.7"), &recorder{}); err != nil {
+		a.ExpectExposed(t, "10.70.128.1 for 192.0.2.7")
+		if _, err := expose.Withdraw(t.Context(), connected.Exposing(a, "192.0.2.7"), &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := given(); got != wide {
@@ -159,7 +135,7 @@ func TestExposedHostsAreNoPeers(t *testing.T) {
 // TestExposeTooMany: what has no room is refused, and keeps nothing.
 func TestExposeTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := connected(t)
+		a, _ := connected.New(t)
 		_, err := inventory.Swap(t.Context(), a.Cluster, records.PeeringName("b"), func(p *records.Peering) (records.Peering, error) {
 			for i := range records.MaxExposed {
 				last := [2]byte{byte(i >> 8), byte(i)}
@@ -172,10 +148,10 @@ func TestExposeTooMany(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := expose.Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err == nil || hint.Of(err) == "" {
+		if _, err := expose.Expose(t.Context(), connected.Exposing(a, "198.51.100.7"), &fakecluster.Recorder{}); err == nil || hint.Of(err) == "" {
 			t.Errorf("host %d: %v (%s)", records.MaxExposed+1, err, hint.Of(err))
 		}
-		if held := heldHosts(t, a); len(held) > 0 {
+		if held := a.ExposedHosts(t, "b"); len(held) > 0 {
 			t.Errorf("held: %v", held)
 		}
 	})
@@ -183,12 +159,12 @@ func TestExposeTooMany(t *testing.T) {
 
 func TestExposeRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := connected(t)
+		a, _ := connected.New(t)
 		slice := &discoveryv1.EndpointSlice{
 			ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}},
 			Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"172.31.1.10"}}},
 		}
-		if _, err := a.kube.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Create(t.Context(), slice, metav1.CreateOptions{}); err != nil {
+		if _, err := a.Fake.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Create(t.Context(), slice, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		for host, want := range map[string]string{
@@ -207,20 +183,20 @@ func TestExposeRefuses(t *testing.T) {
 			"172.31.1.11":       "node a1",
 			"172.31.1.10":       "API server",
 		} {
-			_, err := expose.Expose(t.Context(), exposing(a, host), &recorder{})
+			_, err := expose.Expose(t.Context(), connected.Exposing(a, host), &fakecluster.Recorder{})
 			var unfit *progress.InputError
 			if !errors.As(err, &unfit) || !strings.Contains(err.Error(), want) || unfit.Hint() == "" || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s: %v, want %q and a hint", host, err, want)
 			}
 		}
 		var none *inventory.NoPeeringError
-		o := exposing(a, "198.51.100.7")
+		o := connected.Exposing(a, "198.51.100.7")
 		o.Peer = "c"
-		if _, err := expose.Expose(t.Context(), o, &recorder{}); !errors.As(err, &none) {
+		if _, err := expose.Expose(t.Context(), o, &fakecluster.Recorder{}); !errors.As(err, &none) {
 			t.Errorf("an unknown peer: %v", err)
 		}
-		expectHeld(t, a)
-		if got := peeringOf(t, a).Exposed; len(got) > 0 {
+		a.ExpectExposed(t)
+		if got := a.Peering(t).Exposed; len(got) > 0 {
 			t.Errorf("exposed: %v", got)
 		}
 	})

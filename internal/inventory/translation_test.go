@@ -1,4 +1,4 @@
-package peering
+package inventory_test
 
 import (
 	"net/netip"
@@ -11,19 +11,22 @@ import (
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/connected"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/ipam/translate"
 )
 
 // TestTranslationAgrees asks both clusters of a connection: what one exports is what the other imports.
 func TestTranslationAgrees(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
+		a, b := fakecluster.Pair()
 		if _, err := inventory.Translation(t.Context(), a.Cluster); err == nil || !strings.Contains(hint.Of(err), "connect") {
 			t.Errorf("not installed: %v", err)
 		}
-		live(t, a, b)
-		if _, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil {
+		fakecluster.Run(t, a, b)
+		if _, err := peering.Connect(t.Context(), connected.Options(a, b), &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		inA, inB := translatorOf(t, a, "b"), translatorOf(t, b, "a")
@@ -47,20 +50,20 @@ func TestTranslationAgrees(t *testing.T) {
 // what helps.
 func TestUntoldIsCompleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
-		o := connectOptions(a, b)
-		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
+		o := connected.Options(a, b)
+		if _, err := peering.Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		p := peeringOf(t, a)
+		p := a.Peering(t)
 		p.Local = records.Local{}
 		text, err := records.Encode(p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		object := &corev1.ConfigMap{ObjectMeta: inventory.Meta(a.Namespace, records.PeeringName("b")), Data: map[string]string{records.DataKey: text}}
-		if _, err := a.kube.CoreV1().ConfigMaps(a.Namespace).Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
+		if _, err := a.Fake.CoreV1().ConfigMaps(a.Namespace).Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		pod := netip.MustParseAddr("10.244.1.7")
@@ -68,7 +71,7 @@ func TestUntoldIsCompleted(t *testing.T) {
 			t.Errorf("error %v, hint %q", err, hint.Of(err))
 		}
 		o.Update = true
-		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+		if _, err := peering.Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := translatorOf(t, a, "b").Export(pod); err != nil || got.Translated != netip.MustParseAddr("10.71.1.7") {
@@ -80,16 +83,16 @@ func TestUntoldIsCompleted(t *testing.T) {
 // TestDamagedRecordsAreApart spoils one of two peerings' records: the other peer's answers stay.
 func TestDamagedRecordsAreApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
-		if _, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil {
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
+		if _, err := peering.Connect(t.Context(), connected.Options(a, b), &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		spoilt := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: records.PeeringName("c"), Labels: map[string]string{records.LabelComponent: records.ComponentPeering}},
 			Data:       map[string]string{records.DataKey: "version: 7\n"},
 		}
-		if _, err := a.kube.CoreV1().ConfigMaps(a.Namespace).Create(t.Context(), spoilt, metav1.CreateOptions{}); err != nil {
+		if _, err := a.Fake.CoreV1().ConfigMaps(a.Namespace).Create(t.Context(), spoilt, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := translatorOf(t, a, "b").Import(netip.MustParseAddr("10.244.1.7")); err != nil {
@@ -105,7 +108,7 @@ func TestDamagedRecordsAreApart(t *testing.T) {
 	})
 }
 
-func translatorOf(t *testing.T, w *world, peer string) translate.Translator {
+func translatorOf(t *testing.T, w *fakecluster.Cluster, peer string) translate.Translator {
 	t.Helper()
 	c, err := inventory.Translation(t.Context(), w.Cluster)
 	if err != nil {

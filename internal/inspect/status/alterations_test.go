@@ -1,4 +1,4 @@
-package peering
+package status_test
 
 import (
 	"context"
@@ -10,19 +10,17 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/connected"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // alteration is what others do to an object.
@@ -153,11 +151,11 @@ func TestStatusTellsOfAlterations(t *testing.T) {
 	for name, a := range alterations() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server, client := twoWorlds()
-				live(t, server, client)
-				o := connectOptions(server, client)
+				server, client := fakecluster.Pair()
+				fakecluster.Run(t, server, client)
+				o := connected.Options(server, client)
 				o.LocalServes = new(true)
-				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+				if _, err := peering.Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 					t.Fatal(err)
 				}
 				side := status.Options{Cluster: server.Cluster}
@@ -165,8 +163,8 @@ func TestStatusTellsOfAlterations(t *testing.T) {
 				if err != nil || len(before) != 1 || before[0].State != health.Healthy || len(before[0].Altered) > 0 {
 					t.Fatalf("before: %+v, %v", before, err)
 				}
-				pause(server, client)
-				if err := a.do(t.Context(), server.kube); err != nil {
+				fakecluster.Pause(server, client)
+				if err := a.do(t.Context(), server.Fake); err != nil {
 					t.Fatal(err)
 				}
 				all, err := status.Read(t.Context(), side)
@@ -184,14 +182,14 @@ func TestStatusTellsOfAlterations(t *testing.T) {
 // TestStatusOfDamagedPeering: the other peerings are told of as ever.
 func TestStatusOfDamagedPeering(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := connected(t)
-		c := newWorld("c", worldNode{name: "c1", podCIDR: "10.244.1.0/24", address: "172.31.3.11"})
-		live(t, c)
-		if _, err := Connect(t.Context(), connectOptions(a, c), &recorder{}); err != nil {
+		a, b := connected.New(t)
+		c := fakecluster.Third()
+		fakecluster.Run(t, c)
+		if _, err := peering.Connect(t.Context(), connected.Options(a, c), &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		pause(a, b, c)
-		if err := alterations()["record damaged"].do(t.Context(), a.kube); err != nil {
+		fakecluster.Pause(a, b, c)
+		if err := alterations()["record damaged"].do(t.Context(), a.Fake); err != nil {
 			t.Fatal(err)
 		}
 		all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
@@ -208,21 +206,14 @@ func TestStatusOfDamagedPeering(t *testing.T) {
 // TestStatusWithFewRights: who may not look at an object is told nothing of it, and of everything else.
 func TestStatusWithFewRights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := connected(t)
-		a.set(func() { a.still = true })
+		a, _ := connected.New(t)
+		a.Set(func() { a.Paused = true })
 		for _, resource := range []string{"deployments", "daemonsets", "services", "serviceaccounts", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "secrets"} {
-			forbid(a.kube, resource)
+			a.Forbid(resource)
 		}
 		all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
 		if err != nil || len(all) != 1 || all[0].State != health.Healthy || len(all[0].Altered) > 0 {
 			t.Errorf("%+v, %v", all, err)
 		}
-	})
-}
-
-// forbid has an API server refuse to tell of a resource, and say so when it is asked.
-func forbid(kube *fake.Clientset, resource string) {
-	kube.PrependReactor("*", resource, func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", nil)
 	})
 }

@@ -1,4 +1,4 @@
-package peering
+package diagnose_test
 
 import (
 	"errors"
@@ -25,15 +25,17 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/connected"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/ipam"
 )
 
 // standing are two connected clusters in which nobody acts any more, with all pods ready.
-func standing(t *testing.T) (a, b *world) {
+func standing(t *testing.T) (a, b *fakecluster.Cluster) {
 	t.Helper()
-	a, b = connected(t)
-	for _, w := range []*world{a, b} {
-		w.set(func() { w.still = true })
+	a, b = connected.New(t)
+	for _, w := range []*fakecluster.Cluster{a, b} {
+		w.Set(func() { w.Paused = true })
 		all, err := cluster.All[*corev1.Pod](t.Context(), w.Cluster, inventory.Selector(records.ComponentFabric))
 		if err != nil {
 			t.Fatal(err)
@@ -42,58 +44,51 @@ func standing(t *testing.T) (a, b *world) {
 		gateway := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Name: "gateway-0", Namespace: w.Namespace, Labels: map[string]string{records.LabelComponent: records.ComponentGateway, records.LabelPeering: peer},
 		}}
-		w.add(t, gateway)
+		w.Add(t, gateway)
 		for _, pod := range append(all, gateway) {
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-			w.replace(t, pod)
+			replace(t, w, pod)
 		}
 	}
 	return a, b
 }
 
 // copies are two clusters with the same objects, in which nobody acts.
-func copies(t *testing.T, worlds ...*world) (a, b *world) {
+func copies(t *testing.T, clusters ...*fakecluster.Cluster) (a, b *fakecluster.Cluster) {
 	t.Helper()
-	a, b = twoWorlds()
-	for i, w := range []*world{a, b} {
-		objects, err := inventory.Installed(t.Context(), worlds[i].Cluster)
+	a, b = fakecluster.Pair()
+	for i, w := range []*fakecluster.Cluster{a, b} {
+		objects, err := inventory.Installed(t.Context(), clusters[i].Cluster)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, o := range objects {
-			w.add(t, o.DeepCopyObject())
+			w.Add(t, o.DeepCopyObject())
 		}
-		pods, err := cluster.All[*corev1.Pod](t.Context(), worlds[i].Cluster, "")
+		pods, err := cluster.All[*corev1.Pod](t.Context(), clusters[i].Cluster, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, pod := range pods {
-			w.add(t, pod.DeepCopy())
+			w.Add(t, pod.DeepCopy())
 		}
 	}
 	return a, b
 }
 
-func (w *world) add(t *testing.T, o runtime.Object) {
-	t.Helper()
-	if err := w.kube.Tracker().Add(o); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // replace writes an object, whatever it says.
-func (w *world) replace(t *testing.T, o cluster.Object) {
+func replace(t *testing.T, w *fakecluster.Cluster, o cluster.Object) {
 	t.Helper()
 	var err error
 	switch o := o.(type) {
 	case *corev1.Pod:
-		_, err = w.kube.CoreV1().Pods(w.Namespace).Update(t.Context(), o, metav1.UpdateOptions{})
+		_, err = w.Fake.CoreV1().Pods(w.Namespace).Update(t.Context(), o, metav1.UpdateOptions{})
 	case *corev1.Node:
-		_, err = w.kube.CoreV1().Nodes().Update(t.Context(), o, metav1.UpdateOptions{})
+		_, err = w.Fake.CoreV1().Nodes().Update(t.Context(), o, metav1.UpdateOptions{})
 	case *corev1.Service:
-		_, err = w.kube.CoreV1().Services(w.Namespace).Update(t.Context(), o, metav1.UpdateOptions{})
+		_, err = w.Fake.CoreV1().Services(w.Namespace).Update(t.Context(), o, metav1.UpdateOptions{})
 	case *appsv1.Deployment:
-		_, err = w.kube.AppsV1().Deployments(w.Namespace).Update(t.Context(), o, metav1.UpdateOptions{})
+		_, err = w.Fake.AppsV1().Deployments(w.Namespace).Update(t.Context(), o, metav1.UpdateOptions{})
 	default:
 		t.Fatalf("%T", o)
 	}
@@ -102,55 +97,26 @@ func (w *world) replace(t *testing.T, o cluster.Object) {
 	}
 }
 
-// edit changes an object of a world.
-func edit[T cluster.Object](t *testing.T, w *world, name string, change func(T)) {
+// edit changes an object of a cluster.
+func edit[T cluster.Object](t *testing.T, w *fakecluster.Cluster, name string, change func(T)) {
 	t.Helper()
 	o, err := cluster.Find[T](t.Context(), w.Cluster, name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	change(o)
-	w.replace(t, o)
-}
-
-// reported changes the report of a gateway of cluster a.
-func (w *world) reported(t *testing.T, change func(*records.Status)) {
-	t.Helper()
-	_, err := inventory.Swap(t.Context(), w.Cluster, first("b").StatusName(), func(live *records.Status) (records.Status, error) {
-		change(live)
-		return *live, nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	replace(t, w, o)
 }
 
 // cilium makes Cilium's configuration.
-func (w *world) cilium(t *testing.T, config map[string]string) {
+func cilium(t *testing.T, w *fakecluster.Cluster, config map[string]string) {
 	t.Helper()
-	w.add(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "cilium-config"}, Data: config})
-}
-
-// leased changes the report of a node.
-func (w *world) leased(t *testing.T, change func(*records.Node)) {
-	t.Helper()
-	leases, err := inventory.Leases(t.Context(), w.Cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := records.Decode[records.Node](leases[0].Annotations[records.AnnotationNode])
-	if err != nil {
-		t.Fatal(err)
-	}
-	change(&n)
-	if err := w.lease(t.Context(), n, false); err != nil {
-		t.Fatal(err)
-	}
+	w.Add(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "cilium-config"}, Data: config})
 }
 
 // deny takes rights from the user, who has no others than those of level view.
-func (w *world) deny(denied ...cluster.Permission) {
-	w.kube.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+func deny(w *fakecluster.Cluster, denied ...cluster.Permission) {
+	w.Fake.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		answer, ok := action.(clienttesting.CreateActionImpl).Object.DeepCopyObject().(*authorizationv1.SelfSubjectAccessReview)
 		if !ok {
 			return false, nil, nil
@@ -184,144 +150,148 @@ const minuteAgo = -time.Minute
 
 // diagnosedFaults break one thing each in cluster a, or b, and name the checks that fail or warn as causes.
 var diagnosedFaults = map[string]struct {
-	inject func(t *testing.T, a, b *world)
+	inject func(t *testing.T, a, b *fakecluster.Cluster)
 	want   string // IDs of those that fail, with "?" of those that warn, and the cluster where it is not a
 }{
-	"a right is missing": {func(_ *testing.T, a, _ *world) {
-		a.deny(cluster.Permission{Verb: "list", Group: "coordination.k8s.io", Resource: "leases", Namespace: a.Namespace})
+	"a right is missing": {func(_ *testing.T, a, _ *fakecluster.Cluster) {
+		deny(a, cluster.Permission{Verb: "list", Group: "coordination.k8s.io", Resource: "leases", Namespace: a.Namespace})
 	}, "LQ-RIGHTS-VIEW?"},
-	"no installation": {func(t *testing.T, a, _ *world) {
-		if err := a.kube.AppsV1().DaemonSets(a.Namespace).Delete(t.Context(), records.NodeName, metav1.DeleteOptions{}); err != nil {
+	"no installation": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		if err := a.Fake.AppsV1().DaemonSets(a.Namespace).Delete(t.Context(), records.NodeName, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}, "LQ-OBJECTS-INSTALLED"},
-	"a role is deleted": {func(t *testing.T, a, _ *world) {
-		if err := a.kube.RbacV1().Roles(a.Namespace).Delete(t.Context(), "gateway-b", metav1.DeleteOptions{}); err != nil {
+	"a role is deleted": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		if err := a.Fake.RbacV1().Roles(a.Namespace).Delete(t.Context(), "gateway-b", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}, "LQ-OBJECTS-INTACT"},
-	"a reservation of an earlier pod CIDR": {func(t *testing.T, a, _ *world) {
-		a.change(t, func(r *ipam.Registry) error {
+	"a reservation of an earlier pod CIDR": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeRegistry(t, func(r *ipam.Registry) error {
 			return r.Reserve(ipam.Reservation{Range: netip.MustParsePrefix("10.99.0.0/16"), Owner: ipam.Cluster, Purpose: ipam.PodCIDR})
 		})
 	}, "LQ-OBJECTS-RESERVATIONS"},
-	"the API server moves to an address of the peer's": {func(t *testing.T, a, _ *world) {
-		a.apiServerAt(t, peeringOf(t, a).Peer.PodCIDRs[0].Seen.Addr().Next().String())
+	"the API server moves to an address of the peer's": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.AddAPIServer(t, a.Peering(t).Peer.PodCIDRs[0].Seen.Addr().Next().String())
 	}, "LQ-OBJECTS-RANGES"},
-	"a node is not Ready": {func(t *testing.T, a, _ *world) {
+	"a node is not Ready": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		edit(t, a, "a2", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown })
 	}, "LQ-NODES-READY?"},
-	"an image cannot be pulled": {func(t *testing.T, a, _ *world) {
+	"an image cannot be pulled": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		pods, _ := cluster.All[*corev1.Pod](t.Context(), a.Cluster, inventory.Selector(records.ComponentFabric))
 		pods[0].Status = corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}},
 		}}}
-		a.replace(t, pods[0])
-		a.reported(t, func(s *records.Status) { s.Nodes[0].LastEcho = s.Time.Add(minuteAgo) })
+		replace(t, a, pods[0])
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.Nodes[0].LastEcho = s.Time.Add(minuteAgo) })
 	}, "LQ-NODES-HELPER"},
-	"a node's report is deleted": {func(t *testing.T, a, _ *world) {
-		if err := a.kube.CoordinationV1().Leases(a.Namespace).Delete(t.Context(), "node-10.80.0.1", metav1.DeleteOptions{}); err != nil {
+	"a node's report is deleted": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		if err := a.Fake.CoordinationV1().Leases(a.Namespace).Delete(t.Context(), "node-10.80.0.1", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}, "LQ-NODES-REPORT"},
-	"a kernel without Geneve": {func(t *testing.T, a, _ *world) { a.leased(t, func(n *records.Node) { n.Kernel.Geneve = false }) }, "LQ-NODES-KERNEL"},
-	"a firewall that drops": {func(t *testing.T, a, _ *world) {
-		a.leased(t, func(n *records.Node) { n.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}} })
-		a.reported(t, func(s *records.Status) { s.Nodes[0].LastProof = s.Time.Add(minuteAgo) })
+	"a kernel without Geneve": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeNodeReport(t, func(n *records.Node) { n.Kernel.Geneve = false })
+	}, "LQ-NODES-KERNEL"},
+	"a firewall that drops": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeNodeReport(t, func(n *records.Node) { n.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}} })
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.Nodes[0].LastProof = s.Time.Add(minuteAgo) })
 	}, "LQ-NODES-FORWARD"},
-	"a firewall with rules for liqonet": {func(t *testing.T, a, _ *world) {
-		a.leased(t, func(n *records.Node) { n.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}} })
+	"a firewall with rules for liqonet": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeNodeReport(t, func(n *records.Node) { n.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}} })
 	}, "LQ-NODES-FORWARD?"},
-	"Cilium with eBPF host routing": {func(t *testing.T, a, _ *world) {
-		a.cilium(t, map[string]string{"enable-bpf-masquerade": "true", "kube-proxy-replacement": "true"})
+	"Cilium with eBPF host routing": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		cilium(t, a, map[string]string{"enable-bpf-masquerade": "true", "kube-proxy-replacement": "true"})
 	}, "LQ-NODES-PLUGIN?"},
-	"Cilium with netkit devices": {func(t *testing.T, a, _ *world) {
-		a.cilium(t, map[string]string{"datapath-mode": "netkit"})
+	"Cilium with netkit devices": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		cilium(t, a, map[string]string{"datapath-mode": "netkit"})
 	}, "LQ-NODES-PLUGIN"},
-	"a node refuses the record": {func(t *testing.T, a, _ *world) {
-		a.leased(t, func(n *records.Node) { n.Refused = map[string]string{"b": "10.0.0.1 is the API server's"} })
-		a.reported(t, func(s *records.Status) { s.Nodes[0].Refused = "10.0.0.1 is the API server's" })
+	"a node refuses the record": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeNodeReport(t, func(n *records.Node) { n.Refused = map[string]string{"b": "10.0.0.1 is the API server's"} })
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.Nodes[0].Refused = "10.0.0.1 is the API server's" })
 	}, "LQ-NODES-REFUSED"},
-	"a routing rule of a VPN": {func(t *testing.T, a, _ *world) {
+	"a routing rule of a VPN": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		const why = "packets to 10.71.0.1 meet a rule or route of another program: rule 50 to 10.71.0.0/16 table 999, route 0.0.0.0/0 blackhole table 999"
-		a.leased(t, func(n *records.Node) { n.Refused = map[string]string{"b": why} })
-		a.reported(t, func(s *records.Status) { s.Nodes[0].Refused = why })
+		a.ChangeNodeReport(t, func(n *records.Node) { n.Refused = map[string]string{"b": why} })
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.Nodes[0].Refused = why })
 	}, "LQ-NODES-REFUSED"},
-	"links are removed again and again": {func(t *testing.T, a, _ *world) {
-		a.reported(t, func(s *records.Status) {
+	"links are removed again and again": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeStatus(t, "b", func(s *records.Status) {
 			s.Nodes[0].Drift = records.Drift{Times: 7, Last: s.Time, What: "link lqn-gw1"}
 		})
 	}, "LQ-NODES-DRIFT?"},
-	"a quota refuses the gateway": {func(t *testing.T, a, _ *world) {
-		if err := a.kube.CoreV1().Pods(a.Namespace).Delete(t.Context(), "gateway-0", metav1.DeleteOptions{}); err != nil {
+	"a quota refuses the gateway": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		if err := a.Fake.CoreV1().Pods(a.Namespace).Delete(t.Context(), "gateway-0", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		a.add(t, &corev1.Event{
+		a.Add(t, &corev1.Event{
 			ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "refused"}, Reason: "FailedCreate", Message: "exceeded quota: none",
 			InvolvedObject: corev1.ObjectReference{Kind: "ReplicaSet", Name: "gateway-b-1"},
 		})
-		a.reported(t, func(s *records.Status) { s.Time = s.Time.Add(-time.Hour) })
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.Time = s.Time.Add(-time.Hour) })
 	}, "LQ-GATEWAY-RUNNING"},
-	"a gateway is scaled to 0": {func(t *testing.T, a, _ *world) {
+	"a gateway is scaled to 0": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		edit(t, a, "gateway-b", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32) })
-		if err := a.kube.CoreV1().Pods(a.Namespace).Delete(t.Context(), "gateway-0", metav1.DeleteOptions{}); err != nil {
+		if err := a.Fake.CoreV1().Pods(a.Namespace).Delete(t.Context(), "gateway-0", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}, "LQ-OBJECTS-INTACT"},
-	"a load balancer stays pending": {func(t *testing.T, _, b *world) {
+	"a load balancer stays pending": {func(t *testing.T, _, b *fakecluster.Cluster) {
 		edit(t, b, "gateway-a", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer })
 	}, "LQ-GATEWAY-SERVICE/b"},
-	"a gateway hangs": {func(t *testing.T, a, _ *world) {
-		a.reported(t, func(s *records.Status) { s.Time = s.Time.Add(-time.Hour) })
+	"a gateway hangs": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.Time = s.Time.Add(-time.Hour) })
 	}, "LQ-GATEWAY-REPORT"},
-	"the kernel refuses a route": {func(t *testing.T, a, _ *world) {
-		a.reported(t, func(s *records.Status) { s.Failed = []string{"route 10.71.0.0/16: file exists"} })
+	"the kernel refuses a route": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.Failed = []string{"route 10.71.0.0/16: file exists"} })
 	}, "LQ-GATEWAY-APPLIED"},
-	"an upgrade was interrupted": {func(t *testing.T, a, _ *world) {
+	"an upgrade was interrupted": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		edit(t, a, "gateway-b", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "liqonet:0" })
 	}, "LQ-GATEWAY-VERSION?"},
-	"a NetworkPolicy": {func(t *testing.T, a, _ *world) {
-		a.add(t, &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "deny"}})
+	"a NetworkPolicy": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.Add(t, &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "deny"}})
 	}, "LQ-GATEWAY-POLICY?"},
-	"UDP 6091 is blocked": {func(t *testing.T, a, _ *world) {
-		a.reported(t, func(s *records.Status) {
+	"UDP 6091 is blocked": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeStatus(t, "b", func(s *records.Status) {
 			s.Nodes[0].LastEcho, s.Nodes[0].LastProof = s.Time.Add(minuteAgo), s.Time.Add(minuteAgo)
 		})
 	}, "LQ-OVERLAY-ECHO"},
-	"UDP 6092 is blocked": {func(t *testing.T, a, _ *world) {
-		a.reported(t, func(s *records.Status) { s.Nodes[0].Path.MTU = 0 })
+	"UDP 6092 is blocked": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.Nodes[0].Path.MTU = 0 })
 	}, "LQ-OVERLAY-PROBE?"},
-	"a narrow link between nodes": {func(t *testing.T, a, _ *world) {
-		a.reported(t, func(s *records.Status) { s.Nodes[0].Path.MTU = 1400 })
+	"a narrow link between nodes": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.Nodes[0].Path.MTU = 1400 })
 	}, "LQ-OVERLAY-MTU"},
-	"a Secret from a backup": {func(t *testing.T, a, b *world) {
-		b.rewrite(t, "a", func(p *records.Peering) { p.Gateways[0].Tunnels[0].PublicKey = strings.Repeat("A", 43) + "=" })
-		a.reported(t, func(s *records.Status) { s.LastHandshake, s.LastEcho = time.Time{}, time.Time{} })
+	"a Secret from a backup": {func(t *testing.T, a, b *fakecluster.Cluster) {
+		b.ChangePeering(t, "a", func(p *records.Peering) { p.Gateways[0].Tunnels[0].PublicKey = strings.Repeat("A", 43) + "=" })
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.LastHandshake, s.LastEcho = time.Time{}, time.Time{} })
 	}, "LQ-TUNNEL-KEYS"},
-	"another NodePort": {func(t *testing.T, a, b *world) {
+	"another NodePort": {func(t *testing.T, a, b *fakecluster.Cluster) {
 		edit(t, b, "gateway-a", func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 31999 })
-		a.reported(t, func(s *records.Status) { s.LastHandshake, s.LastEcho = time.Time{}, s.Time.Add(minuteAgo) })
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.LastHandshake, s.LastEcho = time.Time{}, s.Time.Add(minuteAgo) })
 	}, "LQ-TUNNEL-ENDPOINT"},
-	"another NodePort, and nodes that track the connection": {func(t *testing.T, _, b *world) {
+	"another NodePort, and nodes that track the connection": {func(t *testing.T, _, b *fakecluster.Cluster) {
 		edit(t, b, "gateway-a", func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 31999 })
 	}, "LQ-TUNNEL-ENDPOINT?"},
-	"a firewall between the clusters": {func(t *testing.T, a, _ *world) {
-		a.reported(t, func(s *records.Status) { s.LastHandshake, s.LastEcho = time.Time{}, s.Time.Add(minuteAgo) })
+	"a firewall between the clusters": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.LastHandshake, s.LastEcho = time.Time{}, s.Time.Add(minuteAgo) })
 	}, "LQ-TUNNEL-HANDSHAKE"},
-	"only handshakes pass": {func(t *testing.T, a, _ *world) {
-		a.reported(t, func(s *records.Status) { s.LastEcho = s.Time.Add(minuteAgo) })
+	"only handshakes pass": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.LastEcho = s.Time.Add(minuteAgo) })
 	}, "LQ-TUNNEL-ECHO"},
-	"packets are lost": {func(t *testing.T, a, _ *world) { a.reported(t, func(s *records.Status) { s.Loss = 0.2 }) }, "LQ-TUNNEL-LOSS"},
-	"a narrow path between the clusters": {func(t *testing.T, a, _ *world) {
-		a.reported(t, func(s *records.Status) { s.Path.MTU = 1300 })
+	"packets are lost": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.Loss = 0.2 })
+	}, "LQ-TUNNEL-LOSS"},
+	"a narrow path between the clusters": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.Path.MTU = 1300 })
 	}, "LQ-TUNNEL-MTU"},
-	"the other cluster has lost the peering": {func(t *testing.T, _, b *world) {
+	"the other cluster has lost the peering": {func(t *testing.T, _, b *fakecluster.Cluster) {
 		for _, name := range []string{"peering-a", "gateway-a", "status-a"} {
-			if err := b.kube.CoreV1().ConfigMaps(b.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			if err := b.Fake.CoreV1().ConfigMaps(b.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		b.change(t, func(r *ipam.Registry) error {
+		b.ChangeRegistry(t, func(r *ipam.Registry) error {
 			for _, h := range r.Held(ipam.Peering("a")) {
 				if err := r.ReleaseRange(h.Owner, h.Purpose, h.Range); err != nil {
 					return err
@@ -330,18 +300,20 @@ var diagnosedFaults = map[string]struct {
 			return nil
 		})
 	}, "LQ-PEER-EXISTS"},
-	"the clusters disagree": {func(t *testing.T, _, b *world) { b.rewrite(t, "a", func(p *records.Peering) { p.MTU = 1300 }) }, "LQ-PEER-AGREES"},
-	"large packets are lost": {func(t *testing.T, a, _ *world) {
-		a.reported(t, func(s *records.Status) { s.Nodes[1].LastProof = s.Time.Add(minuteAgo) })
+	"the clusters disagree": {func(t *testing.T, _, b *fakecluster.Cluster) {
+		b.ChangePeering(t, "a", func(p *records.Peering) { p.MTU = 1300 })
+	}, "LQ-PEER-AGREES"},
+	"large packets are lost": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.Nodes[1].LastProof = s.Time.Add(minuteAgo) })
 	}, "LQ-PATH-VERIFIED"},
-	"a second installation": {func(t *testing.T, a, _ *world) { second(t, a, time.Now().Add(time.Hour)) }, "LQ-LEFTOVERS-INSTALLATION"},
-	"half a peering": {func(t *testing.T, a, _ *world) {
-		a.add(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "gateway-gone", Labels: map[string]string{
+	"a second installation": {func(t *testing.T, a, _ *fakecluster.Cluster) { connected.Second(t, a, time.Now().Add(time.Hour)) }, "LQ-LEFTOVERS-INSTALLATION"},
+	"half a peering": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.Add(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "gateway-gone", Labels: map[string]string{
 			records.LabelComponent: records.ComponentGateway, records.LabelPeering: "gone",
 		}}})
 	}, "LQ-LEFTOVERS-PEERING"},
-	"a killed test": {func(t *testing.T, a, _ *world) {
-		a.add(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "test-pod-x", Labels: map[string]string{
+	"a killed test": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.Add(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "test-pod-x", Labels: map[string]string{
 			records.LabelComponent: records.ComponentTestPod,
 		}}})
 	}, "LQ-LEFTOVERS-TEST?"},
@@ -368,7 +340,7 @@ func causes(r diagnose.Result) []string {
 // fail follow from it.
 func TestDiagnose(t *testing.T) {
 	t.Parallel()
-	diagnosed := func(t *testing.T, a, b *world) diagnose.Result {
+	diagnosed := func(t *testing.T, a, b *fakecluster.Cluster) diagnose.Result {
 		t.Helper()
 		r, err := diagnose.Run(t.Context(), diagnose.Options{Cluster: a.Cluster, Remote: b.Cluster}, progress.Quiet{})
 		if err != nil {

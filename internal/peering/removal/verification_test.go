@@ -1,4 +1,4 @@
-package peering
+package removal_test
 
 import (
 	"errors"
@@ -18,17 +18,19 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/connected"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/templates"
 )
 
-func verifyOptions(w *world) removal.ResetOptions {
+func verifyOptions(w *fakecluster.Cluster) removal.ResetOptions {
 	return removal.ResetOptions{Cluster: w.Cluster, VerifyOnly: true, Image: "liqonet:1", Timeout: time.Minute}
 }
 
 // expectRemains runs a reset and compares what it finds.
-func (w *world) expectRemains(t *testing.T, o removal.ResetOptions, want removal.Remains) {
+func expectRemains(t *testing.T, o removal.ResetOptions, want removal.Remains) {
 	t.Helper()
-	got, err := removal.Reset(t.Context(), o, &recorder{})
+	got, err := removal.Reset(t.Context(), o, &fakecluster.Recorder{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,11 +41,11 @@ func (w *world) expectRemains(t *testing.T, o removal.ResetOptions, want removal
 
 func TestVerifyTellsWhatNodesHave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := twoWorlds()
-		live(t, a)
-		a.set(func() { a.kernels = map[string]string{"a2": "rule 7600\nlink lqn-overlay\n"} })
-		a.expectRemains(t, verifyOptions(a), removal.Remains{Nodes: []removal.NodeRemains{{Name: "a1"}, {Name: "a2", Left: []string{"rule 7600", "link lqn-overlay"}}}})
-		if left := a.left(t); len(left) > 0 {
+		a, _ := fakecluster.Pair()
+		fakecluster.Run(t, a)
+		a.Set(func() { a.KernelRemains = map[string]string{"a2": "rule 7600\nlink lqn-overlay\n"} })
+		expectRemains(t, verifyOptions(a), removal.Remains{Nodes: []removal.NodeRemains{{Name: "a1"}, {Name: "a2", Left: []string{"rule 7600", "link lqn-overlay"}}}})
+		if left := a.Left(t); len(left) > 0 {
 			t.Errorf("the look left %v", left)
 		}
 	})
@@ -51,8 +53,8 @@ func TestVerifyTellsWhatNodesHave(t *testing.T) {
 
 func TestVerifyTellsObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := connected(t)
-		got, err := removal.Reset(t.Context(), verifyOptions(a), &recorder{})
+		a, _ := connected.New(t)
+		got, err := removal.Reset(t.Context(), verifyOptions(a), &fakecluster.Recorder{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,19 +81,19 @@ func TestResetVerifiesNodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, _ := twoWorlds()
-				live(t, a)
+				a, _ := fakecluster.Pair()
+				fakecluster.Run(t, a)
 				o := verifyOptions(a)
 				o.VerifyOnly, o.Force = false, c.force
 				if c.installed {
-					if _, err := initialised(t, a, nil); err != nil {
+					if _, err := connected.Init(t, a, nil); err != nil {
 						t.Fatal(err)
 					}
 					o.Image = "" // the installation's
 				}
-				a.set(func() { a.kernels = map[string]string{"a2": "rule 7600\n"} })
-				a.expectRemains(t, o, c.want)
-				if left := a.left(t); len(left) > 0 {
+				a.Set(func() { a.KernelRemains = map[string]string{"a2": "rule 7600\n"} })
+				expectRemains(t, o, c.want)
+				if left := a.Left(t); len(left) > 0 {
 					t.Errorf("left %v", left)
 				}
 			})
@@ -102,27 +104,27 @@ func TestResetVerifiesNodes(t *testing.T) {
 // TestResetRemovesWhatItCannotVerify: a pod that cannot start keeps no object.
 func TestResetRemovesWhatItCannotVerify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := connected(t)
+		a, _ := connected.New(t)
 		o := verifyOptions(a)
 		o.VerifyOnly, o.Force = false, true
-		a.kube.PrependReactor("patch", "daemonsets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		a.Fake.PrependReactor("patch", "daemonsets", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			if action.(clienttesting.PatchAction).GetName() == records.VerifyName {
-				a.set(func() { a.stuck = "ImagePullBackOff" })
+				a.Set(func() { a.PodFailure = "ImagePullBackOff" })
 			}
 			return false, nil, nil
 		})
-		_, err := removal.Reset(t.Context(), o, &recorder{})
+		_, err := removal.Reset(t.Context(), o, &fakecluster.Recorder{})
 		if err == nil || !strings.Contains(err.Error(), "not verified") || !strings.Contains(err.Error(), "ImagePullBackOff") {
 			t.Errorf("error %v", err)
 		}
-		if left := a.left(t); len(left) > 0 {
+		if left := a.Left(t); len(left) > 0 {
 			t.Errorf("left %v", left)
 		}
 		o.Image, o.NoImage = "", errors.New("no image")
-		if _, err = removal.Reset(t.Context(), o, &recorder{}); !errors.Is(err, o.NoImage) {
+		if _, err = removal.Reset(t.Context(), o, &fakecluster.Recorder{}); !errors.Is(err, o.NoImage) {
 			t.Errorf("without an image: error %v", err)
 		}
-		if _, err = removal.PlanReset(t.Context(), o, &recorder{}); err != nil {
+		if _, err = removal.PlanReset(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Errorf("a plan without an image: %v", err)
 		}
 	})
@@ -130,26 +132,26 @@ func TestResetRemovesWhatItCannotVerify(t *testing.T) {
 
 func TestVerifyDoesNotWaitForNodesThatAreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newWorld("a",
-			worldNode{name: "a1", podCIDR: "10.244.1.0/24", address: "172.31.1.11"},
-			worldNode{name: "a2", podCIDR: "10.244.2.0/24", address: "172.31.1.12", unready: true})
-		a.nodes = a.nodes[:1]
-		live(t, a)
-		a.expectRemains(t, verifyOptions(a), removal.Remains{Nodes: []removal.NodeRemains{{Name: "a1"}}, Silent: []string{"a2"}})
+		a := fakecluster.New("a",
+			fakecluster.Node{Name: "a1", PodCIDR: "10.244.1.0/24", Address: "172.31.1.11"},
+			fakecluster.Node{Name: "a2", PodCIDR: "10.244.2.0/24", Address: "172.31.1.12", NotReady: true})
+		a.Nodes = a.Nodes[:1]
+		fakecluster.Run(t, a)
+		expectRemains(t, verifyOptions(a), removal.Remains{Nodes: []removal.NodeRemains{{Name: "a1"}}, Silent: []string{"a2"}})
 	})
 }
 
 // What a verification makes goes even if it fails.
 func TestFailedVerificationLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := twoWorlds()
-		live(t, a)
-		a.set(func() { a.stuck = "ImagePullBackOff" })
-		_, err := removal.Reset(t.Context(), verifyOptions(a), &recorder{})
+		a, _ := fakecluster.Pair()
+		fakecluster.Run(t, a)
+		a.Set(func() { a.PodFailure = "ImagePullBackOff" })
+		_, err := removal.Reset(t.Context(), verifyOptions(a), &fakecluster.Recorder{})
 		if err == nil || !strings.Contains(err.Error(), "ImagePullBackOff") {
 			t.Errorf("error %v", err)
 		}
-		if left := a.left(t); len(left) > 0 {
+		if left := a.Left(t); len(left) > 0 {
 			t.Errorf("left %v", left)
 		}
 	})
@@ -157,8 +159,8 @@ func TestFailedVerificationLeavesNothing(t *testing.T) {
 
 func TestKilledVerificationCanBeRunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := twoWorlds()
-		live(t, a)
+		a, _ := fakecluster.Pair()
+		fakecluster.Run(t, a)
 		base, err := templates.Base(templates.BaseValues{Namespace: a.Namespace, Image: "liqonet:1"})
 		if err != nil {
 			t.Fatal(err)
@@ -170,24 +172,24 @@ func TestKilledVerificationCanBeRunAgain(t *testing.T) {
 		if _, err := a.Apply(t.Context(), base[0], set); err != nil {
 			t.Fatal(err)
 		}
-		a.expectRemains(t, verifyOptions(a), removal.Remains{Objects: []string{"Namespace liqonet"}, Nodes: []removal.NodeRemains{{Name: "a1"}, {Name: "a2"}}})
+		expectRemains(t, verifyOptions(a), removal.Remains{Objects: []string{"Namespace liqonet"}, Nodes: []removal.NodeRemains{{Name: "a1"}, {Name: "a2"}}})
 	})
 }
 
 // A namespace that was there before stays.
 func TestVerifyKeepsNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := twoWorlds()
-		live(t, a)
+		a, _ := fakecluster.Pair()
+		fakecluster.Run(t, a)
 		own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}
-		if _, err := a.kube.CoreV1().Namespaces().Create(t.Context(), own, metav1.CreateOptions{}); err != nil {
+		if _, err := a.Fake.CoreV1().Namespaces().Create(t.Context(), own, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		a.expectRemains(t, verifyOptions(a), removal.Remains{Nodes: []removal.NodeRemains{{Name: "a1"}, {Name: "a2"}}})
-		if _, err := a.kube.CoreV1().Namespaces().Get(t.Context(), a.Namespace, metav1.GetOptions{}); err != nil {
+		expectRemains(t, verifyOptions(a), removal.Remains{Nodes: []removal.NodeRemains{{Name: "a1"}, {Name: "a2"}}})
+		if _, err := a.Fake.CoreV1().Namespaces().Get(t.Context(), a.Namespace, metav1.GetOptions{}); err != nil {
 			t.Error(err)
 		}
-		sets, err := a.kube.AppsV1().DaemonSets(a.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: records.LabelComponent})
+		sets, err := a.Fake.AppsV1().DaemonSets(a.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: records.LabelComponent})
 		if err != nil || len(sets.Items) > 0 {
 			t.Errorf("left %v, %v", sets.Items, err)
 		}

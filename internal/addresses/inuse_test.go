@@ -1,4 +1,4 @@
-package peering
+package addresses_test
 
 import (
 	"errors"
@@ -10,46 +10,24 @@ import (
 	"testing/synctest"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/connected"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/ipam"
 )
 
-// apiServerAt has the API server of a world known at an address.
-func (w *world) apiServerAt(t *testing.T, address string) {
-	t.Helper()
-	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "kubernetes"},
-		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{address}}},
-	}
-	if _, err := w.kube.DiscoveryV1().EndpointSlices(slice.Namespace).Create(t.Context(), slice, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// uses has a node report ranges as used, such as "10.9.0.0/16 route".
-func (w *world) uses(t *testing.T, node string, ranges ...string) {
-	t.Helper()
-	var s records.Surroundings
-	for _, text := range ranges {
-		prefix, use, _ := strings.Cut(text, " ")
-		s.Ranges = append(s.Ranges, records.UsedRange{Range: netip.MustParsePrefix(prefix), Use: records.Use(use)})
-	}
-	w.set(func() { w.surroundings = map[string]records.Surroundings{node: s} })
-}
-
 // otherPods are clusters whose ranges do not collide: but for what is in use, addresses stay as they are.
-func otherPods() (a, b *world) {
-	a, _ = twoWorlds()
-	b = newWorld("b",
-		worldNode{name: "b1", podCIDR: "10.12.1.0/24", address: "172.31.2.11"},
-		worldNode{name: "b2", podCIDR: "10.12.2.0/24", address: "172.31.2.12"})
-	playPods(a, b)
+func otherPods() (a, b *fakecluster.Cluster) {
+	a, _ = fakecluster.Pair()
+	b = fakecluster.New("b",
+		fakecluster.Node{Name: "b1", PodCIDR: "10.12.1.0/24", Address: "172.31.2.11"},
+		fakecluster.Node{Name: "b2", PodCIDR: "10.12.2.0/24", Address: "172.31.2.12"})
+	fakecluster.RunGateways(a, b)
 	return a, b
 }
 
@@ -80,20 +58,20 @@ func TestRangesInUseAreAvoided(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := otherPods()
 				if c.server != "" {
-					a.apiServerAt(t, c.server)
+					a.AddAPIServer(t, c.server)
 				}
-				a.uses(t, "a1", c.node...)
-				live(t, a, b)
+				a.ReportUsed("a1", c.node...)
+				fakecluster.Run(t, a, b)
 				if c.installed {
-					if _, err := initialised(t, a, nil); err != nil {
+					if _, err := connected.Init(t, a, nil); err != nil {
 						t.Fatal(err)
 					}
 				}
-				r := &recorder{}
-				if _, err := Connect(t.Context(), connectOptions(a, b), r); err != nil {
+				r := &fakecluster.Recorder{}
+				if _, err := peering.Connect(t.Context(), connected.Options(a, b), r); err != nil {
 					t.Fatal(err)
 				}
-				seen := peeringOf(t, a).Peer.PodCIDRs[0].Seen
+				seen := a.Peering(t).Peer.PodCIDRs[0].Seen
 				if want := netip.MustParsePrefix(c.pods); !want.Contains(seen.Addr()) || seen.Bits() != 16 {
 					t.Errorf("pods of b are seen as %s, want within %s", seen, c.pods)
 				}
@@ -101,10 +79,10 @@ func TestRangesInUseAreAvoided(t *testing.T) {
 				if err != nil || fabric.InternalCIDR != netip.MustParsePrefix(c.own) {
 					t.Errorf("internal CIDR %s, want %s, %v", fabric.InternalCIDR, c.own, err)
 				}
-				if seen := peeringOf(t, b).Peer.PodCIDRs[0]; !seen.Identity() {
+				if seen := b.Peering(t).Peer.PodCIDRs[0]; !seen.Identity() {
 					t.Errorf("in b, where nothing is in use, pods of a are seen as %s", seen.Seen)
 				}
-				said := strings.Join(r.said(), "\n")
+				said := strings.Join(r.Lines(), "\n")
 				if !strings.Contains(said, c.noted) || !strings.Contains(said, c.warned) {
 					t.Errorf("want a note of %q and %q in\n%s", c.noted, c.warned, said)
 				}
@@ -113,7 +91,7 @@ func TestRangesInUseAreAvoided(t *testing.T) {
 				if err != nil || len(registry.Held(ipam.Cluster, ipam.OutsideHost)) > 0 {
 					t.Errorf("reservations: %v, %v", registry.Held(ipam.Cluster, ipam.OutsideHost), err)
 				}
-				if again, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil || again.Changed {
+				if again, err := peering.Connect(t.Context(), connected.Options(a, b), &fakecluster.Recorder{}); err != nil || again.Changed {
 					t.Errorf("again: changed %v, %v", again.Changed, err)
 				}
 			})
@@ -125,33 +103,35 @@ func TestRangesInUseAreAvoided(t *testing.T) {
 // chosen, is refused. Nothing is left.
 func TestRangesInUseAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		prepare    func(t *testing.T, a *world, o *ConnectOptions)
+		prepare    func(t *testing.T, a *fakecluster.Cluster, o *peering.ConnectOptions)
 		want, hint string
 		none       bool // no free range
 	}{
 		"an internal CIDR with the API server in it": {
-			prepare: func(t *testing.T, a *world, o *ConnectOptions) {
-				a.apiServerAt(t, "10.99.0.9")
-				o.Local.InternalCIDR = prefix("10.99.0.0/16")
+			prepare: func(t *testing.T, a *fakecluster.Cluster, o *peering.ConnectOptions) {
+				a.AddAPIServer(t, "10.99.0.9")
+				o.Local.InternalCIDR = netip.MustParsePrefix("10.99.0.0/16")
 			},
 			want: "10.99.0.0/16 as internal CIDR: 10.99.0.9/32 (API server) is in use", hint: "use another range",
 		},
 		"the default internal CIDR with a node's route in it": {
-			prepare: func(t *testing.T, a *world, _ *ConnectOptions) { a.uses(t, "a1", "10.80.3.0/24 route") },
-			want:    "10.80.0.0/16 as internal CIDR: 10.80.3.0/24 (route of node a1) is in use", hint: "--internal-cidr",
+			prepare: func(_ *testing.T, a *fakecluster.Cluster, _ *peering.ConnectOptions) {
+				a.ReportUsed("a1", "10.80.3.0/24 route")
+			},
+			want: "10.80.0.0/16 as internal CIDR: 10.80.3.0/24 (route of node a1) is in use", hint: "--internal-cidr",
 		},
 		"the default external CIDR of the remote cluster": {
-			prepare: func(t *testing.T, a *world, o *ConnectOptions) {
-				a.uses(t, "a1", "10.70.3.0/24 route")
+			prepare: func(_ *testing.T, a *fakecluster.Cluster, o *peering.ConnectOptions) {
+				a.ReportUsed("a1", "10.70.3.0/24 route")
 				o.Local, o.Remote = o.Remote, o.Local
 				o.Remote.Overrides.FlagPrefix = "remote-"
 			},
 			want: "10.70.0.0/16 as external CIDR: 10.70.3.0/24 (route of node a1) is in use", hint: "--remote-external-cidr",
 		},
 		"no range is left": {
-			prepare: func(t *testing.T, a *world, o *ConnectOptions) {
-				a.uses(t, "a1", "10.12.0.0/16 route", "10.13.0.0/16 route")
-				o.Local.Pools = []netip.Prefix{prefix("10.13.0.0/16")}
+			prepare: func(_ *testing.T, a *fakecluster.Cluster, o *peering.ConnectOptions) {
+				a.ReportUsed("a1", "10.12.0.0/16 route", "10.13.0.0/16 route")
+				o.Local.Pools = []netip.Prefix{netip.MustParsePrefix("10.13.0.0/16")}
 			},
 			want: "no free addresses", hint: "2 ranges in use around the cluster are avoided", none: true,
 		},
@@ -159,17 +139,17 @@ func TestRangesInUseAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := otherPods()
-				o := connectOptions(a, b)
+				o := connected.Options(a, b)
 				c.prepare(t, a, &o)
-				live(t, a, b)
-				_, err := Connect(t.Context(), o, &recorder{})
+				fakecluster.Run(t, a, b)
+				_, err := peering.Connect(t.Context(), o, &fakecluster.Recorder{})
 				if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(hint.Of(err), c.hint) {
 					t.Errorf("error %v, hint %q", err, hint.Of(err))
 				}
 				if errors.Is(err, ipam.ErrNoneFree) != c.none {
 					t.Errorf("none free: %v", !c.none)
 				}
-				if left := append(a.left(t), b.left(t)...); len(left) > 0 {
+				if left := append(a.Left(t), b.Left(t)...); len(left) > 0 {
 					t.Errorf("left %v", left)
 				}
 			})
@@ -180,16 +160,16 @@ func TestRangesInUseAreRefused(t *testing.T) {
 // TestPlanNamesUndetected: the plan of a new peering says which ranges in use are not known.
 func TestPlanNamesUndetected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
-		o := connectOptions(a, b)
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
+		o := connected.Options(a, b)
 		o.Remote.Overrides.FlagPrefix = "remote-"
 		notes := func() string {
-			r := &recorder{}
-			if _, err := PlanConnect(t.Context(), o, r); err != nil {
+			r := &fakecluster.Recorder{}
+			if _, err := peering.PlanConnect(t.Context(), o, r); err != nil {
 				t.Fatal(err)
 			}
-			return strings.Join(r.said(), "\n")
+			return strings.Join(r.Lines(), "\n")
 		}
 		said := notes()
 		for _, want := range []string{`cluster "a": networks behind`, `cluster "b": networks behind`, "ranges with --reserve", "ranges with --remote-reserve"} {
@@ -197,7 +177,7 @@ func TestPlanNamesUndetected(t *testing.T) {
 				t.Errorf("no %q in\n%s", want, said)
 			}
 		}
-		must(t, Connect, o)
+		fakecluster.Must(t, peering.Connect, o)
 		if said := notes(); strings.Contains(said, "not detected") {
 			t.Errorf("with the peering:\n%s", said)
 		}
@@ -208,19 +188,19 @@ func TestPlanNamesUndetected(t *testing.T) {
 func TestRangesComeIntoUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := otherPods()
-		live(t, a, b)
-		if _, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil {
+		fakecluster.Run(t, a, b)
+		if _, err := peering.Connect(t.Context(), connected.Options(a, b), &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		before := contents(t, a)
-		a.uses(t, "a2", "10.12.3.0/24 route", "10.80.9.9/32 address")
+		before := fakecluster.Contents(t, a.Cluster)
+		a.ReportUsed("a2", "10.12.3.0/24 route", "10.80.9.9/32 address")
 		awaitSurroundings(t, a)
-		r := &recorder{}
-		got, err := Connect(t.Context(), connectOptions(a, b), r)
+		r := &fakecluster.Recorder{}
+		got, err := peering.Connect(t.Context(), connected.Options(a, b), r)
 		if err != nil || got.Changed {
 			t.Errorf("changed %v, %v", got.Changed, err)
 		}
-		said := strings.Join(r.said(), "\n")
+		said := strings.Join(r.Lines(), "\n")
 		for _, want := range []string{
 			`10.12.3.0/24 (route of node a2) is in use, and 10.12.0.0/16 leads to peering "b"`,
 			"10.80.9.9/32 (address of node a2) is in use, and 10.80.0.0/16 is the internal CIDR",
@@ -229,14 +209,14 @@ func TestRangesComeIntoUse(t *testing.T) {
 				t.Errorf("no %q in\n%s", want, said)
 			}
 		}
-		if after := contents(t, a); fmt.Sprint(before) != fmt.Sprint(after) {
+		if after := fakecluster.Contents(t, a.Cluster); fmt.Sprint(before) != fmt.Sprint(after) {
 			t.Error("something was changed")
 		}
 	})
 }
 
 // awaitSurroundings waits until a node has reported what it uses.
-func awaitSurroundings(t *testing.T, w *world) {
+func awaitSurroundings(t *testing.T, w *fakecluster.Cluster) {
 	t.Helper()
 	err := cluster.Wait(t.Context(), w.Cluster, cluster.Labelled(inventory.Selector(records.ComponentNode)), "a report", func(leases []*coordinationv1.Lease) (string, error) {
 		reports, err := inventory.Reports(leases)

@@ -1,6 +1,6 @@
 //go:build lab
 
-package peering
+package fakecluster
 
 import (
 	"fmt"
@@ -17,18 +17,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// restless are the resources that change by themselves.
+// restless are the resources that change without a writer of the test.
 var restless = map[string]bool{"events": true, "leases": true, "componentstatuses": true}
 
-// objects are all objects of a cluster, as text by resource and name, without what changes by itself. Those
-// that skip chooses are left out.
-func (s *stage) objects(t *testing.T, skip func(namespace, name string) bool) map[string]string {
+// Objects returns all objects of a cluster that skip does not exclude, as text by resource and name. It leaves out what
+// changes without a writer of the test.
+func (r *Real) Objects(t *testing.T, skip func(namespace, name string) bool) map[string]string {
 	t.Helper()
-	lists, err := discovery.ServerPreferredResources(s.kube.Discovery())
+	lists, err := discovery.ServerPreferredResources(r.Kube.Discovery())
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := dynamic.NewForConfig(s.config)
+	client, err := dynamic.NewForConfig(r.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,17 +38,17 @@ func (s *stage) objects(t *testing.T, skip func(namespace, name string) bool) ma
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range list.APIResources {
-			if restless[r.Name] || !strings.Contains(strings.Join(r.Verbs, " "), "list") {
+		for _, resource := range list.APIResources {
+			if restless[resource.Name] || !strings.Contains(strings.Join(resource.Verbs, " "), "list") {
 				continue
 			}
-			found, err := client.Resource(version.WithResource(r.Name)).List(t.Context(), metav1.ListOptions{})
+			found, err := client.Resource(version.WithResource(resource.Name)).List(t.Context(), metav1.ListOptions{})
 			if err != nil {
-				t.Fatalf("list %s of cluster %s: %v", r.Name, s.name, err)
+				t.Fatalf("list %s of cluster %s: %v", resource.Name, r.Name, err)
 			}
 			for i := range found.Items {
 				if o := &found.Items[i]; !skip(o.GetNamespace(), o.GetName()) {
-					all[fmt.Sprintf("%s %s/%s", r.Name, o.GetNamespace(), o.GetName())] = settledText(t, o)
+					all[fmt.Sprintf("%s %s/%s", resource.Name, o.GetNamespace(), o.GetName())] = settledText(t, o)
 				}
 			}
 		}
@@ -56,7 +56,7 @@ func (s *stage) objects(t *testing.T, skip func(namespace, name string) bool) ma
 	return all
 }
 
-// settledText is an object without what changes though nobody changes it.
+// settledText returns an object without what changes without a writer of the test.
 func settledText(t *testing.T, o *unstructured.Unstructured) string {
 	t.Helper()
 	o.SetResourceVersion("")
@@ -64,7 +64,7 @@ func settledText(t *testing.T, o *unstructured.Unstructured) string {
 	switch o.GetKind() {
 	case "Node":
 		settleNode(t, o)
-	case "Namespace": // of one that is being deleted, they tell what its controller has found last
+	case "Namespace": // of one that is being deleted: the last findings of its controller
 		unstructured.RemoveNestedField(o.Object, "status", "conditions")
 	}
 	text, err := yaml.Marshal(o.Object)

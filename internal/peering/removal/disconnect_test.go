@@ -1,4 +1,4 @@
-package peering
+package removal_test
 
 import (
 	"context"
@@ -18,43 +18,21 @@ import (
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/connected"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/ipam"
 )
 
-// connected are two clusters that are joined, with helpers that live until the test ends.
-func connected(t *testing.T) (a, b *world) {
-	t.Helper()
-	a, b = twoWorlds()
-	live(t, a, b)
-	if _, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil {
-		t.Fatal(err)
-	}
-	return a, b
-}
-
-// peeringsLeft are the peerings of which a cluster has anything.
-func peeringsLeft(t *testing.T, w *world) []string {
-	t.Helper()
-	all, err := inventory.Traces(t.Context(), w.Cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := make([]string, 0, len(all))
-	for _, one := range all {
-		names = append(names, one.Name)
-	}
-	return names
-}
-
 func TestDisconnectRemovesBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := connected(t)
+		a, b := connected.New(t)
 		o := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
-		got, err := removal.Disconnect(t.Context(), o, &recorder{})
+		got, err := removal.Disconnect(t.Context(), o, &fakecluster.Recorder{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,15 +46,15 @@ func TestDisconnectRemovesBothSides(t *testing.T) {
 		if !strings.Contains(uses, `10.71.0.0/16 peering "b" pods`) {
 			t.Errorf("released:\n%s", uses)
 		}
-		for _, w := range []*world{a, b} {
-			if left := peeringsLeft(t, w); len(left) > 0 {
+		for _, w := range []*fakecluster.Cluster{a, b} {
+			if left := w.Traces(t); len(left) > 0 {
 				t.Errorf("cluster %s: left %v", w.Context, left)
 			}
 			if f, err := inventory.Fabric(t.Context(), w.Cluster); f == nil || err != nil {
 				t.Errorf("cluster %s: the installation is gone, %v", w.Context, err)
 			}
 		}
-		again, err := removal.Disconnect(t.Context(), o, &recorder{})
+		again, err := removal.Disconnect(t.Context(), o, &fakecluster.Recorder{})
 		if err != nil || again.Changed {
 			t.Errorf("again: changed %v, %v", again.Changed, err)
 		}
@@ -87,13 +65,13 @@ func TestDisconnectRemovesBothSides(t *testing.T) {
 // that a peering is gone finds nothing of it in any kernel.
 func TestDisconnectWaitsForGuards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := connected(t)
-		a.set(func() { a.slowness = 3 * time.Second })
+		a, b := connected.New(t)
+		a.Set(func() { a.RemovalDelay = 3 * time.Second })
 		o := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
-		if _, err := removal.Disconnect(t.Context(), o, &recorder{}); err != nil {
+		if _, err := removal.Disconnect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		for _, n := range a.storedReports(t) {
+		for _, n := range a.StoredReports(t) {
 			if len(n.Guarded) > 0 || len(n.Peerings) > 0 {
 				t.Errorf("node %s has %v, and guards %v", n.Name, n.Peerings, n.Guarded)
 			}
@@ -104,15 +82,15 @@ func TestDisconnectWaitsForGuards(t *testing.T) {
 // The ranges of a peering must not be anybody else's while a node has routes for them.
 func TestRangesAreReleasedAfterTheNodesGaveUpTheRoutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := connected(t)
-		a.set(func() { a.slowness = 3 * time.Second })
+		a, b := connected.New(t)
+		a.Set(func() { a.RemovalDelay = 3 * time.Second })
 		released := 0
-		a.kube.PrependReactor("patch", "configmaps", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		a.Fake.PrependReactor("patch", "configmaps", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			if action.(clienttesting.PatchAction).GetName() != records.IPAMName {
 				return false, nil, nil
 			}
 			released++
-			for _, n := range a.storedReports(t) {
+			for _, n := range a.StoredReports(t) {
 				if slices.Contains(n.Peerings, "b") {
 					t.Errorf("released while node %s has routes", n.Name)
 				}
@@ -121,7 +99,7 @@ func TestRangesAreReleasedAfterTheNodesGaveUpTheRoutes(t *testing.T) {
 		})
 		start := time.Now()
 		o := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
-		if _, err := removal.Disconnect(t.Context(), o, &recorder{}); err != nil {
+		if _, err := removal.Disconnect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(start); released != 1 || took < 2*time.Second {
@@ -132,39 +110,39 @@ func TestRangesAreReleasedAfterTheNodesGaveUpTheRoutes(t *testing.T) {
 
 func TestDisconnectDoesNotWaitForNodesThatAreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := connected(t)
+		a, b := connected.New(t)
 		// The node's report stays as it was.
-		a.set(func() { a.nodes = a.nodes[:1] })
-		away := nodeObject(worldNode{name: "a2", podCIDR: "10.244.2.0/24", address: "172.31.1.12", unready: true})
-		if _, err := a.kube.CoreV1().Nodes().Update(t.Context(), away, metav1.UpdateOptions{}); err != nil {
+		a.Set(func() { a.Nodes = a.Nodes[:1] })
+		away := fakecluster.Node{Name: "a2", PodCIDR: "10.244.2.0/24", Address: "172.31.1.12", NotReady: true}.Object()
+		if _, err := a.Fake.CoreV1().Nodes().Update(t.Context(), away, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		r := &recorder{}
+		r := &fakecluster.Recorder{}
 		o := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: 10 * time.Second}
 		if _, err := removal.Disconnect(t.Context(), o, r); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.ContainsFunc(r.said(), func(s string) bool { return strings.Contains(s, "warn") && strings.Contains(s, "a2") }) {
-			t.Errorf("no warning of node a2: %v", r.said())
+		if !slices.ContainsFunc(r.Lines(), func(s string) bool { return strings.Contains(s, "warn") && strings.Contains(s, "a2") }) {
+			t.Errorf("no warning of node a2: %v", r.Lines())
 		}
 	})
 }
 
 func TestDisconnectSaysWhoDoesNotConfirm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := connected(t)
-		a.set(func() { a.deaf = true })
+		a, b := connected.New(t)
+		a.Set(func() { a.IgnoresRecords = true })
 		o := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: 5 * time.Second}
-		_, err := removal.Disconnect(t.Context(), o, &recorder{})
+		_, err := removal.Disconnect(t.Context(), o, &fakecluster.Recorder{})
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "not yet: node a1, a2") {
 			t.Fatalf("error %v", err)
 		}
 		// The other side is done all the same, and the rest can be done later.
-		a.set(func() { a.deaf = false })
-		if _, err := removal.Disconnect(t.Context(), o, &recorder{}); err != nil {
+		a.Set(func() { a.IgnoresRecords = false })
+		if _, err := removal.Disconnect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		if left := append(peeringsLeft(t, a), peeringsLeft(t, b)...); len(left) > 0 {
+		if left := append(a.Traces(t), b.Traces(t)...); len(left) > 0 {
 			t.Errorf("left %v", left)
 		}
 	})
@@ -172,16 +150,16 @@ func TestDisconnectSaysWhoDoesNotConfirm(t *testing.T) {
 
 func TestDisconnectOneSide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := connected(t)
+		a, b := connected.New(t)
 		o := removal.DisconnectOptions{Local: a.Cluster, Peer: "b", OneSide: true, Timeout: time.Minute}
-		got, err := removal.Disconnect(t.Context(), o, &recorder{})
+		got, err := removal.Disconnect(t.Context(), o, &fakecluster.Recorder{})
 		if err != nil || got.Remote != nil {
 			t.Errorf("%+v, %v", got, err)
 		}
-		if left := peeringsLeft(t, a); len(left) > 0 {
+		if left := a.Traces(t); len(left) > 0 {
 			t.Errorf("left %v", left)
 		}
-		if left := peeringsLeft(t, b); !slices.Equal(left, []string{"a"}) {
+		if left := b.Traces(t); !slices.Equal(left, []string{"a"}) {
 			t.Errorf("the other side has %v", left)
 		}
 	})
@@ -189,8 +167,8 @@ func TestDisconnectOneSide(t *testing.T) {
 
 func TestDisconnectRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := connected(t)
-		c := newWorld("c", worldNode{name: "c1", podCIDR: "10.1.0.0/24", address: "172.31.3.11"})
+		a, b := connected.New(t)
+		c := fakecluster.New("c", fakecluster.Node{Name: "c1", PodCIDR: "10.1.0.0/24", Address: "172.31.3.11"})
 		tests := []struct {
 			name, want string
 			o          removal.DisconnectOptions
@@ -202,15 +180,15 @@ func TestDisconnectRefuses(t *testing.T) {
 		}
 		for _, tt := range tests {
 			tt.o.Local = a.Cluster
-			if _, err := removal.Disconnect(t.Context(), tt.o, &recorder{}); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, err := removal.Disconnect(t.Context(), tt.o, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%s: error %v", tt.name, err)
 			}
 		}
-		if left := peeringsLeft(t, b); len(left) != 1 {
+		if left := b.Traces(t); len(left) != 1 {
 			t.Errorf("b has %v", left)
 		}
 		var input *progress.InputError
-		_, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Peer: "X_Y", OneSide: true}, &recorder{})
+		_, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Peer: "X_Y", OneSide: true}, &fakecluster.Recorder{})
 		if !errors.As(err, &input) {
 			t.Errorf("a name that nothing can have: error %v", err)
 		}
@@ -219,10 +197,10 @@ func TestDisconnectRefuses(t *testing.T) {
 
 func TestInitAndReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := twoWorlds()
-		live(t, a)
-		o := InitOptions{Side: Side{Cluster: a.Cluster, Name: "milan", Reserved: []netip.Prefix{prefix("10.5.1.0/24")}}, Installation: Installation{Image: "liqonet:1"}}
-		got, err := Init(t.Context(), o, &recorder{})
+		a, _ := fakecluster.Pair()
+		fakecluster.Run(t, a)
+		o := peering.InitOptions{Side: peering.Side{Cluster: a.Cluster, Name: "milan", Reserved: []netip.Prefix{netip.MustParsePrefix("10.5.1.0/24")}}, Installation: peering.Installation{Image: "liqonet:1"}}
+		got, err := peering.Init(t.Context(), o, &fakecluster.Recorder{})
 		if err != nil || !got.Changed || got.Cluster.Name != "milan" || got.Cluster.Overlay != records.Geneve || got.Cluster.Nodes != 2 {
 			t.Fatalf("%+v, %v", got, err)
 		}
@@ -231,26 +209,26 @@ func TestInitAndReset(t *testing.T) {
 			t.Errorf("reserved %v, %v", r.List(), err)
 		}
 		o.Side.Name = ""
-		if got, err = Init(t.Context(), o, &recorder{}); err != nil || got.Changed || got.Cluster.Name != "milan" {
+		if got, err = peering.Init(t.Context(), o, &fakecluster.Recorder{}); err != nil || got.Changed || got.Cluster.Name != "milan" {
 			t.Errorf("again: %+v, %v", got, err)
 		}
 		o.Side.Name = "rome"
-		if _, err = Init(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), `already has the name "milan"`) {
+		if _, err = peering.Init(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), `already has the name "milan"`) {
 			t.Errorf("other name: %v", err)
 		}
-		o.Side.Name, o.Side.Reserved = "", []netip.Prefix{prefix("10.6.0.0/16")}
+		o.Side.Name, o.Side.Reserved = "", []netip.Prefix{netip.MustParsePrefix("10.6.0.0/16")}
 		var differs *plan.DifferenceError
-		if _, err = Init(t.Context(), o, &recorder{}); !errors.As(err, &differs) {
+		if _, err = peering.Init(t.Context(), o, &fakecluster.Recorder{}); !errors.As(err, &differs) {
 			t.Errorf("other reservation: %v", err)
 		}
-		reset, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: o.Side.Cluster, Image: "liqonet:1", Timeout: time.Minute}, &recorder{})
+		reset, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: o.Side.Cluster, Image: "liqonet:1", Timeout: time.Minute}, &fakecluster.Recorder{})
 		if err != nil || !reset.Changed {
 			t.Fatalf("reset: %+v, %v", reset, err)
 		}
-		if left := a.left(t); len(left) > 0 {
+		if left := a.Left(t); len(left) > 0 {
 			t.Errorf("left %v", left)
 		}
-		if reset, err = removal.Reset(t.Context(), removal.ResetOptions{Cluster: o.Side.Cluster, Image: "liqonet:1", Timeout: time.Minute}, &recorder{}); err != nil || reset.Changed {
+		if reset, err = removal.Reset(t.Context(), removal.ResetOptions{Cluster: o.Side.Cluster, Image: "liqonet:1", Timeout: time.Minute}, &fakecluster.Recorder{}); err != nil || reset.Changed {
 			t.Errorf("reset again: %+v, %v", reset, err)
 		}
 	})
@@ -258,9 +236,9 @@ func TestInitAndReset(t *testing.T) {
 
 func TestResetWaitsForEmptyKernels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := connected(t)
-		a.kube.PrependReactor("delete", "daemonsets", func(clienttesting.Action) (bool, runtime.Object, error) {
-			for _, n := range a.storedReports(t) {
+		a, _ := connected.New(t)
+		a.Fake.PrependReactor("delete", "daemonsets", func(clienttesting.Action) (bool, runtime.Object, error) {
+			for _, n := range a.StoredReports(t) {
 				if !n.Clean {
 					t.Errorf("the helper of node %s is removed before its kernel is empty", n.Name)
 				}
@@ -268,14 +246,14 @@ func TestResetWaitsForEmptyKernels(t *testing.T) {
 			return false, nil, nil
 		})
 		o := removal.ResetOptions{Cluster: a.Cluster, Image: "liqonet:1", Timeout: time.Minute}
-		if _, err := removal.Reset(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hint.Of(err), "--force") {
+		if _, err := removal.Reset(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(hint.Of(err), "--force") {
 			t.Fatalf("reset with a peering: %v", err)
 		}
 		o.Force = true
-		if _, err := removal.Reset(t.Context(), o, &recorder{}); err != nil {
+		if _, err := removal.Reset(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		if left := a.left(t); len(left) > 0 {
+		if left := a.Left(t); len(left) > 0 {
 			t.Errorf("left %v", left)
 		}
 	})
@@ -285,15 +263,15 @@ func TestResetWaitsForEmptyKernels(t *testing.T) {
 // a copy. Reset by force removes it.
 func TestDamagedReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := connected(t)
+		a, b := connected.New(t)
 		damage := []byte(`{"data": {"record": "version: 1\nreservations: [x]\n"}}`)
-		if _, err := a.kube.CoreV1().ConfigMaps(a.Namespace).Patch(t.Context(), records.IPAMName, types.MergePatchType, damage, metav1.PatchOptions{}); err != nil {
+		if _, err := a.Fake.CoreV1().ConfigMaps(a.Namespace).Patch(t.Context(), records.IPAMName, types.MergePatchType, damage, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		reset := removal.ResetOptions{Cluster: a.Cluster, Image: "liqonet:1", Timeout: time.Minute}
-		_, connects := Connect(t.Context(), connectOptions(a, b), &recorder{})
-		_, disconnects := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}, &recorder{})
-		_, resets := removal.Reset(t.Context(), reset, &recorder{})
+		_, connects := peering.Connect(t.Context(), connected.Options(a, b), &fakecluster.Recorder{})
+		_, disconnects := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}, &fakecluster.Recorder{})
+		_, resets := removal.Reset(t.Context(), reset, &fakecluster.Recorder{})
 		for what, err := range map[string]error{"connect": connects, "disconnect": disconnects, "reset": resets} {
 			advice := hint.Of(err)
 			if err == nil || !strings.Contains(advice, "kubectl --context a -n liqonet get configmap ipam -o yaml > ipam.yaml") || !strings.Contains(advice, "reset --force") {
@@ -301,14 +279,14 @@ func TestDamagedReservations(t *testing.T) {
 			}
 		}
 		reset.Force = true
-		r := &recorder{}
+		r := &fakecluster.Recorder{}
 		if _, err := removal.Reset(t.Context(), reset, r); err != nil {
 			t.Fatal(err)
 		}
-		if left := a.left(t); len(left) > 0 {
+		if left := a.Left(t); len(left) > 0 {
 			t.Errorf("left %v", left)
 		}
-		if said := strings.Join(r.said(), "\n"); !strings.Contains(said, "read ConfigMap liqonet/ipam") {
+		if said := strings.Join(r.Lines(), "\n"); !strings.Contains(said, "read ConfigMap liqonet/ipam") {
 			t.Errorf("no warning: %s", said)
 		}
 	})
@@ -316,21 +294,21 @@ func TestDamagedReservations(t *testing.T) {
 
 func TestResetOfNodesWithoutHelper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := connected(t)
-		a.set(func() { a.deaf = true })
-		if err := a.kube.AppsV1().DaemonSets(a.Namespace).Delete(t.Context(), records.NodeName, metav1.DeleteOptions{}); err != nil {
+		a, _ := connected.New(t)
+		a.Set(func() { a.IgnoresRecords = true })
+		if err := a.Fake.AppsV1().DaemonSets(a.Namespace).Delete(t.Context(), records.NodeName, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		o := removal.DisconnectOptions{Local: a.Cluster, Peer: "b", OneSide: true, Timeout: time.Minute}
-		if _, err := removal.Disconnect(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hint.Of(err), "network init") {
+		if _, err := removal.Disconnect(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(hint.Of(err), "network init") {
 			t.Errorf("disconnect: %v", err)
 		}
-		r := &recorder{}
+		r := &fakecluster.Recorder{}
 		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: o.Local, Image: "liqonet:1", Force: true, Timeout: time.Minute}, r); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.ContainsFunc(r.said(), func(s string) bool { return strings.Contains(s, "without a helper to remove it") }) {
-			t.Errorf("no warning: %v", r.said())
+		if !slices.ContainsFunc(r.Lines(), func(s string) bool { return strings.Contains(s, "without a helper to remove it") }) {
+			t.Errorf("no warning: %v", r.Lines())
 		}
 	})
 }
@@ -341,11 +319,11 @@ func TestInterruptedRemovalCanBeRunAgain(t *testing.T) {
 		over := false
 		t.Run(fmt.Sprintf("delete%02d", n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, b := connected(t)
+				a, b := connected.New(t)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				deletions := 0
-				a.kube.PrependReactor("delete", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				a.Fake.PrependReactor("delete", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 					if action.GetResource().Resource == "pods" {
 						return false, nil, nil
 					}
@@ -357,18 +335,18 @@ func TestInterruptedRemovalCanBeRunAgain(t *testing.T) {
 				})
 				sides := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
 				reset := removal.ResetOptions{Cluster: sides.Local, Image: "liqonet:1", Timeout: time.Minute}
-				_, err := removal.Disconnect(ctx, sides, &recorder{})
+				_, err := removal.Disconnect(ctx, sides, &fakecluster.Recorder{})
 				if err == nil {
-					_, err = removal.Reset(ctx, reset, &recorder{})
+					_, err = removal.Reset(ctx, reset, &fakecluster.Recorder{})
 				}
 				over = err == nil
-				if _, err := removal.Disconnect(t.Context(), sides, &recorder{}); err != nil {
+				if _, err := removal.Disconnect(t.Context(), sides, &fakecluster.Recorder{}); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := removal.Reset(t.Context(), reset, &recorder{}); err != nil {
+				if _, err := removal.Reset(t.Context(), reset, &fakecluster.Recorder{}); err != nil {
 					t.Fatal(err)
 				}
-				if left := append(a.left(t), peeringsLeft(t, b)...); len(left) > 0 {
+				if left := append(a.Left(t), b.Traces(t)...); len(left) > 0 {
 					t.Errorf("left %v", left)
 				}
 			})
@@ -386,22 +364,22 @@ func TestInterruptedRemovalCanBeRunAgain(t *testing.T) {
 // more, and the other has things that do not say with which cluster they were for.
 func TestDisconnectFindsRemainsByContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := connected(t)
-		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: b.Cluster, Image: "liqonet:1", Force: true, Timeout: time.Minute}, &recorder{}); err != nil {
+		a, b := connected.New(t)
+		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: b.Cluster, Image: "liqonet:1", Force: true, Timeout: time.Minute}, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.kube.CoreV1().ConfigMaps(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}); err != nil {
+		if err := a.Fake.CoreV1().ConfigMaps(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		for name, o := range map[string]removal.DisconnectOptions{
 			"a": {Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute},
 			"b": {Local: b.Cluster, Remote: a.Cluster, Timeout: time.Minute},
 		} {
-			if _, err := removal.Disconnect(t.Context(), o, &recorder{}); err != nil {
+			if _, err := removal.Disconnect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 				t.Errorf("from %s: %v", name, err)
 			}
 		}
-		if left := peeringsLeft(t, a); len(left) > 0 {
+		if left := a.Traces(t); len(left) > 0 {
 			t.Errorf("left %v", left)
 		}
 	})

@@ -1,4 +1,4 @@
-package peering
+package status_test
 
 import (
 	"context"
@@ -14,15 +14,16 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // TestWatchOutlivesRestarts: a watch that has begun goes on where an API server is away for a while, and says so once.
 func TestWatchOutlivesRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := twoWorlds()
-		a.install(t)
+		a, _ := fakecluster.Pair()
+		install(t, a)
 		var away atomic.Int32 // how many more requests find nobody
-		a.kube.PrependReactor("get", "version", func(clienttesting.Action) (bool, runtime.Object, error) {
+		a.Fake.PrependReactor("get", "version", func(clienttesting.Action) (bool, runtime.Object, error) {
 			if away.Add(-1) >= 0 {
 				return true, nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 			}
@@ -52,8 +53,8 @@ func TestWatchOutlivesRestarts(t *testing.T) {
 // TestWatchEnds: at once where a cluster cannot be reached to begin with, and whenever it cannot be shown.
 func TestWatchEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := twoWorlds()
-		a.install(t)
+		a, _ := fakecluster.Pair()
+		install(t, a)
 		o, full := status.Options{Cluster: a.Cluster}, errors.New("no space left")
 		lost := func(err error) { t.Errorf("lost: %v", err) }
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -61,7 +62,7 @@ func TestWatchEnds(t *testing.T) {
 		if err := status.Watch(ctx, o, func([]status.Peering) error { return full }, lost); !errors.Is(err, full) {
 			t.Errorf("error %v", err)
 		}
-		a.kube.PrependReactor("get", "version", func(clienttesting.Action) (bool, runtime.Object, error) {
+		a.Fake.PrependReactor("get", "version", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 		})
 		if err := status.Watch(ctx, o, func([]status.Peering) error { return nil }, lost); !errors.Is(err, syscall.ECONNREFUSED) {

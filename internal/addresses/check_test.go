@@ -1,4 +1,4 @@
-package peering
+package addresses_test
 
 import (
 	"errors"
@@ -11,83 +11,61 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/peering/expose"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/connected"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/ipam"
 )
 
-// checked are the findings about a cluster's reservations as text.
-func checked(t *testing.T, w *world) []string {
-	t.Helper()
-	found, err := addresses.Check(t.Context(), w.Cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := make([]string, len(found))
-	for i, f := range found {
-		if lines[i] = f.String(); f.Hint == "" {
-			t.Errorf("%s: no hint", f)
-		}
-	}
-	return lines
-}
-
-// change changes the reservations of a cluster behind connect's back.
-func (w *world) change(t *testing.T, change func(*ipam.Registry) error) {
-	t.Helper()
-	if err := inventory.UpdateReservations(t.Context(), w.Cluster, change); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func heldBy(owner ipam.Owner, purpose ipam.Purpose, text string) ipam.Reservation {
-	return ipam.Reservation{Range: prefix(text), Owner: owner, Purpose: purpose}
+	return ipam.Reservation{Range: netip.MustParsePrefix(text), Owner: owner, Purpose: purpose}
 }
 
 // disorder is done to the reservations of a cluster that is connected with b.
 type disorder struct {
 	name   string
-	damage func(*testing.T, *world)
+	damage func(*testing.T, *fakecluster.Cluster)
 	found  []string
-	mend   []func(t *testing.T, a, b *world) // the commands that findings name; nil: none leaves nothing
+	mend   []func(t *testing.T, a, b *fakecluster.Cluster) // the commands that findings name; nil: none leaves nothing
 }
 
-func initUpdate(t *testing.T, a, b *world) {
+func initUpdate(t *testing.T, a, b *fakecluster.Cluster) {
 	t.Helper()
-	must(t, Init, InitOptions{Side: connectOptions(a, b).Local, Installation: Installation{Image: "liqonet:1", Update: true}, Timeout: time.Minute})
+	fakecluster.Must(t, peering.Init, peering.InitOptions{Side: connected.Options(a, b).Local, Installation: peering.Installation{Image: "liqonet:1", Update: true}, Timeout: time.Minute})
 }
 
-func connectUpdate(t *testing.T, a, b *world) {
+func connectUpdate(t *testing.T, a, b *fakecluster.Cluster) {
 	t.Helper()
-	o := connectOptions(a, b)
+	o := connected.Options(a, b)
 	o.Update = true
-	must(t, Connect, o)
+	fakecluster.Must(t, peering.Connect, o)
 }
 
-func disconnectGone(t *testing.T, a, _ *world) {
+func disconnectGone(t *testing.T, a, _ *fakecluster.Cluster) {
 	t.Helper()
-	must(t, removal.Disconnect, removal.DisconnectOptions{Local: a.Cluster, Peer: "gone", OneSide: true, Timeout: time.Minute})
+	fakecluster.Must(t, removal.Disconnect, removal.DisconnectOptions{Local: a.Cluster, Peer: "gone", OneSide: true, Timeout: time.Minute})
 }
 
 // heldWithoutNeed has what is held and not used, or may well be held.
 func heldWithoutNeed() []disorder {
 	return []disorder{
-		{"in order", func(*testing.T, *world) {}, []string{}, nil},
-		{"users may hold what they want", func(t *testing.T, w *world) {
-			w.change(t, func(r *ipam.Registry) error {
+		{"in order", func(*testing.T, *fakecluster.Cluster) {}, []string{}, nil},
+		{"users may hold what they want", func(t *testing.T, w *fakecluster.Cluster) {
+			w.ChangeRegistry(t, func(r *ipam.Registry) error {
 				return r.Reserve(heldBy(ipam.User("vpn"), ipam.Reserved, "192.168.0.0/24"))
 			})
 		}, []string{}, nil},
-		{"orphan", func(t *testing.T, w *world) {
-			w.change(t, func(r *ipam.Registry) error {
+		{"orphan", func(t *testing.T, w *fakecluster.Cluster) {
+			w.ChangeRegistry(t, func(r *ipam.Registry) error {
 				return r.Reserve(heldBy(ipam.Peering("gone"), ipam.PeerPods, "192.168.0.0/24"))
 			})
 		}, []string{`orphan 192.168.0.0/24 (peering "gone" pods): there is no peering "gone"`}, mend(disconnectGone)},
-		{"begun", func(t *testing.T, w *world) {
+		{"begun", func(t *testing.T, w *fakecluster.Cluster) {
 			if err := w.Cluster.Kube.CoreV1().ConfigMaps("liqonet").Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
@@ -97,15 +75,15 @@ func heldWithoutNeed() []disorder {
 			`begun 10.81.0.0/16 (peering "b" external CIDR): peering "b" is not complete: a connect runs, or was interrupted`,
 			`begun 172.31.2.0/24 (peering "b" underlay): peering "b" is not complete: a connect runs, or was interrupted`,
 		}, mend(connectUpdate)},
-		{"leak", func(t *testing.T, w *world) {
-			w.change(t, func(r *ipam.Registry) error {
+		{"leak", func(t *testing.T, w *fakecluster.Cluster) {
+			w.ChangeRegistry(t, func(r *ipam.Registry) error {
 				return r.Reserve(heldBy(ipam.Peering("b"), ipam.PeerPods, "192.168.0.0/24"))
 			})
 		}, []string{`leak 192.168.0.0/24 (peering "b" pods): peering "b" does not use it`}, mend(connectUpdate)},
-		{"leak of addresses", func(t *testing.T, w *world) {
-			w.change(t, func(r *ipam.Registry) error {
+		{"leak of addresses", func(t *testing.T, w *fakecluster.Cluster) {
+			w.ChangeRegistry(t, func(r *ipam.Registry) error {
 				host := heldBy(ipam.Peering("b"), ipam.ExposedHost, "10.70.128.9/32")
-				host.Real = prefix("198.51.100.9/32")
+				host.Real = netip.MustParsePrefix("198.51.100.9/32")
 				return errors.Join(r.Reserve(heldBy(ipam.Peering("b"), ipam.GatewayAddress, "10.80.128.9/32")), r.Reserve(host),
 					r.Reserve(heldBy(ipam.Peering("b"), ipam.OutsideHost, "198.51.100.9/32")))
 			})
@@ -113,9 +91,9 @@ func heldWithoutNeed() []disorder {
 			`leak 10.70.128.9/32 (peering "b" exposed host): peering "b" does not use it`,
 			`leak 10.80.128.9/32 (peering "b" gateway address): peering "b" does not use it`,
 			`leak 198.51.100.9/32 (peering "b" host outside): peering "b" does not use it`,
-		}, mend(connectUpdate, func(t *testing.T, a, _ *world) {
+		}, mend(connectUpdate, func(t *testing.T, a, _ *fakecluster.Cluster) {
 			t.Helper()
-			must(t, expose.Withdraw, exposing(a, "198.51.100.9"))
+			fakecluster.Must(t, expose.Withdraw, connected.Exposing(a, "198.51.100.9"))
 		})},
 	}
 }
@@ -123,8 +101,8 @@ func heldWithoutNeed() []disorder {
 // usedWithoutHold has what is used and not held, or held by another.
 func usedWithoutHold() []disorder {
 	return []disorder{
-		{"missing", func(t *testing.T, w *world) {
-			w.change(t, func(r *ipam.Registry) error {
+		{"missing", func(t *testing.T, w *fakecluster.Cluster) {
+			w.ChangeRegistry(t, func(r *ipam.Registry) error {
 				_, err := r.Release(ipam.Peering("b"), ipam.PeerPods, ipam.GatewayAddress)
 				return err
 			})
@@ -132,16 +110,16 @@ func usedWithoutHold() []disorder {
 			`missing 10.71.0.0/16 (peering "b" pods): it is in use, and nothing keeps others off it`,
 			`missing 10.80.128.1/32 (peering "b" gateway address): it is in use, and nothing keeps others off it`,
 		}, mend(initUpdate)},
-		{"used twice", func(t *testing.T, w *world) {
-			w.change(t, func(r *ipam.Registry) error {
+		{"used twice", func(t *testing.T, w *fakecluster.Cluster) {
+			w.ChangeRegistry(t, func(r *ipam.Registry) error {
 				_, err := r.Release(ipam.Peering("b"), ipam.PeerPods)
 				return errors.Join(err, r.Reserve(heldBy(ipam.User("vpn"), ipam.Reserved, "10.71.3.0/24")))
 			})
 		}, []string{
 			`overlap 10.71.0.0/16 (peering "b" pods): reserve 10.71.0.0/16 for peering "b" pods: conflict with user "vpn" reserved range 10.71.3.0/24`,
 		}, nil},
-		{"held by what is gone", func(t *testing.T, w *world) {
-			w.change(t, func(r *ipam.Registry) error {
+		{"held by what is gone", func(t *testing.T, w *fakecluster.Cluster) {
+			w.ChangeRegistry(t, func(r *ipam.Registry) error {
 				_, err := r.Release(ipam.Peering("b"), ipam.PeerPods)
 				return errors.Join(err, r.Reserve(heldBy(ipam.Peering("gone"), ipam.PeerPods, "10.71.0.0/24")))
 			})
@@ -149,20 +127,20 @@ func usedWithoutHold() []disorder {
 			`missing 10.71.0.0/16 (peering "b" pods): it is in use, and nothing keeps others off it`,
 			`orphan 10.71.0.0/24 (peering "gone" pods): there is no peering "gone"`,
 		}, mend(disconnectGone, initUpdate)},
-		{"a new node network in the range of a peer", func(t *testing.T, w *world) {
-			w.addNode(t, worldNode{name: "a9", podCIDR: "10.244.9.0/24", address: "10.71.0.9"})
+		{"a new node network in the range of a peer", func(t *testing.T, w *fakecluster.Cluster) {
+			w.AddNode(t, fakecluster.Node{Name: "a9", PodCIDR: "10.244.9.0/24", Address: "10.71.0.9"})
 		}, []string{
 			`overlap 10.71.0.0/24 (node network): reserve 10.71.0.0/24 for node network: conflict with peering "b" pods 10.71.0.0/16`,
 		}, nil},
-		{"a new node network", func(t *testing.T, w *world) {
-			w.addNode(t, worldNode{name: "a9", podCIDR: "10.244.9.0/24", address: "192.168.7.9"})
+		{"a new node network", func(t *testing.T, w *fakecluster.Cluster) {
+			w.AddNode(t, fakecluster.Node{Name: "a9", PodCIDR: "10.244.9.0/24", Address: "192.168.7.9"})
 		}, []string{
 			`missing 192.168.7.0/24 (node network): it is in use, and nothing keeps others off it`,
 		}, mend(initUpdate)},
 	}
 }
 
-func mend(commands ...func(t *testing.T, a, b *world)) []func(t *testing.T, a, b *world) {
+func mend(commands ...func(t *testing.T, a, b *fakecluster.Cluster)) []func(t *testing.T, a, b *fakecluster.Cluster) {
 	return commands
 }
 
@@ -172,15 +150,15 @@ func TestCheckAddresses(t *testing.T) {
 	for _, tt := range slices.Concat(heldWithoutNeed(), usedWithoutHold()) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, b := connected(t)
+				a, b := connected.New(t)
 				tt.damage(t, a)
-				if diff := cmp.Diff(tt.found, checked(t, a)); diff != "" {
+				if diff := cmp.Diff(tt.found, a.Findings(t)); diff != "" {
 					t.Errorf("found (-want +got):\n%s", diff)
 				}
 				for _, command := range tt.mend {
 					command(t, a, b)
 				}
-				if left := checked(t, a); tt.mend != nil && len(left) > 0 {
+				if left := a.Findings(t); tt.mend != nil && len(left) > 0 {
 					t.Errorf("left: %q", left)
 				}
 			})
@@ -188,21 +166,13 @@ func TestCheckAddresses(t *testing.T) {
 	}
 }
 
-// addNode gives the cluster another node, whose helper does not count here.
-func (w *world) addNode(t *testing.T, n worldNode) {
-	t.Helper()
-	if _, err := w.Cluster.Kube.CoreV1().Nodes().Create(t.Context(), nodeObject(n), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestCheckAddressesWithoutDiscovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, _ := connected(t)
+		w, _ := connected.New(t)
 		if err := w.Cluster.Kube.NetworkingV1().ServiceCIDRs().Delete(t.Context(), "kubernetes", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if found := checked(t, w); len(found) > 0 {
+		if found := w.Findings(t); len(found) > 0 {
 			t.Errorf("found %q", found)
 		}
 	})
@@ -210,29 +180,30 @@ func TestCheckAddressesWithoutDiscovery(t *testing.T) {
 
 func TestPools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
-		o := connectOptions(a, b)
-		o.Local.Pools = []netip.Prefix{prefix("172.16.0.0/12"), prefix("10.0.0.0/9")}
-		got, err := Connect(t.Context(), o, &recorder{})
+		a, b := fakecluster.Pair()
+		fakecluster.Run(t, a, b)
+		o := connected.Options(a, b)
+		o.Local.Pools = []netip.Prefix{netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("10.0.0.0/9")}
+		got, err := peering.Connect(t.Context(), o, &fakecluster.Recorder{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if seen := got.Local.Mappings[0].Seen; seen != prefix("172.30.0.0/16") { // the smallest block beside the nodes
+		// 172.30.0.0/16 is the smallest block beside the nodes.
+		if seen := got.Local.Mappings[0].Seen; seen != netip.MustParsePrefix("172.30.0.0/16") {
 			t.Errorf("pods of b are seen as %s, want a range of the first pool", seen)
 		}
 		o.Local.Pools = nil
-		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+		if _, err := peering.Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Errorf("pools that are not told must stay: %v", err)
 		}
-		o.Local.Pools = []netip.Prefix{prefix("192.168.0.0/16")}
-		_, err = Connect(t.Context(), o, &recorder{})
+		o.Local.Pools = []netip.Prefix{netip.MustParsePrefix("192.168.0.0/16")}
+		_, err = peering.Connect(t.Context(), o, &fakecluster.Recorder{})
 		want := `cluster "a": pools: 172.16.0.0/12, 10.0.0.0/9 -> 192.168.0.0/16`
 		if difference, ok := errors.AsType[*plan.DifferenceError](err); !ok || !slices.Contains(difference.Lines, want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 		o.Update = true
-		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+		if _, err := peering.Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Error(err)
 		}
 		registry, err := inventory.Reservations(t.Context(), a.Cluster)

@@ -1,0 +1,69 @@
+// Package connected makes fake clusters that package peering has connected, for tests of other packages.
+package connected
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/peering/expose"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/templates"
+)
+
+// Options are those of a connect with one gateway in each cluster.
+func Options(a, b *fakecluster.Cluster) peering.ConnectOptions {
+	return peering.ConnectOptions{
+		Local: peering.Side{Cluster: a.Cluster, Gateways: 1}, Remote: peering.Side{Cluster: b.Cluster, Gateways: 1},
+		Installation: peering.Installation{Image: "liqonet:1"},
+		Options:      peering.Options{Service: templates.ServiceValues{Type: corev1.ServiceTypeNodePort}},
+		Timeout:      time.Minute,
+	}
+}
+
+// New returns clusters "a" and "b", which are connected and run until the test ends.
+func New(t *testing.T) (a, b *fakecluster.Cluster) {
+	t.Helper()
+	a, b = fakecluster.Pair()
+	fakecluster.Run(t, a, b)
+	if _, err := peering.Connect(t.Context(), Options(a, b), &fakecluster.Recorder{}); err != nil {
+		t.Fatal(err)
+	}
+	return a, b
+}
+
+// Init installs liqonet. change changes the options; nil changes nothing.
+func Init(t *testing.T, c *fakecluster.Cluster, change func(*peering.InitOptions)) (peering.InitResult, error) {
+	t.Helper()
+	o := peering.InitOptions{
+		Side: peering.Side{Cluster: c.Cluster}, Installation: peering.Installation{Image: "liqonet:1"}, Timeout: time.Minute,
+	}
+	if change != nil {
+		change(&o)
+	}
+	return peering.Init(t.Context(), o, &fakecluster.Recorder{})
+}
+
+// Exposing are the options to expose a host of a cluster to peer b.
+func Exposing(c *fakecluster.Cluster, host string) expose.Options {
+	return expose.Options{Cluster: c.Cluster, Peer: "b", Host: netip.MustParseAddr(host), Timeout: time.Minute}
+}
+
+// Second creates the objects of a second installation, in namespace "other".
+func Second(t *testing.T, c *fakecluster.Cluster, since time.Time) {
+	t.Helper()
+	base, err := templates.Base(templates.BaseValues{Namespace: "other", Image: "liqonet:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range base {
+		o.SetCreationTimestamp(metav1.NewTime(since))
+	}
+	if _, err := c.Apply(t.Context(), base...); err != nil {
+		t.Fatal(err)
+	}
+}
