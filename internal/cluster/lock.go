@@ -132,9 +132,31 @@ func (l *lock) take(ctx context.Context) error {
 	return l.write(ctx, l.holder)
 }
 
+// try takes the lock if it is free. An API server that does not answer soon is no better than a lock that is held.
+func (l *lock) try(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	if err := l.look(ctx); err != nil {
+		return err
+	}
+	switch holderOf(l.seen) {
+	case l.holder: // the answer was lost
+		return nil
+	case "":
+		return l.write(ctx, l.holder)
+	}
+	return errWritten
+}
+
 // await waits until the lock is free, or its holder does not renew it any more, and takes it. It returns without the
 // lock where the namespace is gone by then.
 func (l *lock) await(ctx context.Context, note func(string)) error {
+	if l.options.Break { // who may make the Lease may replace its holder
+		err := l.cluster.CheckPermissions(ctx, []Permission{{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: l.cluster.Namespace}})
+		if err != nil {
+			return err
+		}
+	}
 	var told string       // the holder that the user knows of
 	var changed time.Time // when the version was seen first
 	for {

@@ -14,10 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Locks are those of all clusters that one run writes to. Its first write takes all of them, in the order of the
-// clusters' IDs, and while it waits for one it holds none that comes later: so two runs do not wait for each other.
+// clusters' IDs. While it waits for one it holds none: two runs do not wait for each other, and whoever keeps the lock
+// of one cluster keeps nobody from changing another.
 type Locks struct {
 	all     []*lock
 	timeout time.Duration
@@ -104,29 +106,42 @@ func (r *Locks) Await(ctx context.Context, note func(string)) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("not released within %s (--lock-timeout)", r.timeout))
 	defer cancel()
-	for i, l := range r.all {
-		if l.held {
-			continue
+	for {
+		missed := r.tryAll(ctx)
+		if missed == nil {
+			break
 		}
-		for _, later := range r.all[i+1:] {
-			later.giveBack(ctx) // who waits for a lock holds none that comes after it
+		r.giveBack(ctx)
+		select { // two runs with one lock of two each must not try again in step
+		case <-ctx.Done():
+		case <-time.After(wait.Jitter(lockRetry, 2)):
 		}
-		if l.options.Break { // who may make the Lease may replace its holder
-			err := l.cluster.CheckPermissions(ctx, []Permission{{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: l.cluster.Namespace}})
-			if err != nil {
-				return err
-			}
-		}
-		if err := l.await(ctx, note); err != nil {
+		if err := missed.await(ctx, note); err != nil {
 			return err
 		}
-		if holderOf(l.seen) == l.holder {
-			r.hold(ctx, l)
+		if holderOf(missed.seen) == missed.holder {
+			r.hold(ctx, missed)
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.taken = !slices.ContainsFunc(r.all, func(l *lock) bool { return !l.held })
+	return nil
+}
+
+// tryAll takes the locks that are free, in order, until one is not, and returns that one.
+func (r *Locks) tryAll(ctx context.Context) (missed *lock) {
+	for _, l := range r.all {
+		if l.held {
+			continue
+		}
+		switch err := l.try(ctx); {
+		case err == nil:
+			r.hold(ctx, l)
+		case !apierrors.IsNotFound(err): // there is no namespace, and nothing to lock
+			return l
+		}
+	}
 	return nil
 }
 
@@ -211,15 +226,24 @@ func (r *Locks) order(ctx context.Context) (err error) {
 // Release gives the locks back. A lock that cannot be is taken over after its duration.
 func (r *Locks) Release(ctx context.Context) {
 	r.end(nil)
+	r.giveBack(ctx)
+}
+
+// giveBack is Release for a run that goes on. No lock waits for the API server of another.
+func (r *Locks) giveBack(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reachTimeout)
 	defer cancel()
+	var all sync.WaitGroup
 	for _, l := range r.all {
-		if l.held && (l.gone || r.isLost()) {
-			l.stop()
-			continue
-		}
-		l.giveBack(ctx)
+		all.Go(func() {
+			if l.held && (l.gone || r.isLost()) {
+				l.stop()
+				return
+			}
+			l.giveBack(ctx)
+		})
 	}
+	all.Wait()
 }
 
 func (r *Locks) isLost() bool {
