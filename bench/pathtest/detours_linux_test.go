@@ -30,6 +30,9 @@ func (c *testCluster) recordPods() {
 func detour(name, reason string, commands ...string) pathFault {
 	do := func(c *testCluster, verb string) {
 		for _, command := range commands {
+			if verb != "add" {
+				command, _, _ = strings.Cut(command, " action ") // of IPsec
+			}
 			c.nodes[1].IP(strings.Replace(command, " add ", " "+verb+" ", 1))
 		}
 	}
@@ -39,8 +42,8 @@ func detour(name, reason string, commands ...string) pathFault {
 	}
 }
 
-// TestDetoursAreShown checks that foreign rules and routes that divert packets of a node's pods are shown within five
-// seconds, by name, even though the packets that verify the path, to nodes of the peer, cross.
+// TestDetoursAreShown checks that foreign rules, routes and IPsec policies that divert packets of a node's pods are shown
+// within five seconds, by name, even though the packets that verify the path, to nodes of the peer, cross.
 func TestDetoursAreShown(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]
@@ -57,6 +60,9 @@ func TestDetoursAreShown(t *testing.T) {
 		detour("smaller prefix", "rule 50 to 10.12.7.0/24 table 999", "rule add prio 50 to 10.12.7.0/24 lookup 999", drop),
 		detour("by a pod's link", "iif cni0 table 999", "rule add prio 50 iif cni0 to 10.12.0.0/16 lookup 999", drop),
 		detour("by a pod's source", "rule 50 from 10.244.2.0/24 to 10.12.0.0/16 table 999", "rule add prio 50 from 10.244.2.0/24 to 10.12.0.0/16 lookup 999", drop),
+		detour("type of service", "with tos 0x10 meet", "rule add prio 50 to 10.12.0.0/16 tos 0x10 blackhole"),
+		detour("port", "with ipproto 6 dport 443 meet", "rule add prio 50 to 10.12.0.0/16 ipproto tcp dport 443 blackhole"),
+		detour("IPsec policy", "src 0.0.0.0/0 dst 10.12.0.0/16 dir out action block", "xfrm policy add dst 10.12.0.0/16 dir out action block"),
 		detour("route in main", "rule 50 table 254, route 10.12.0.0/16 table 254", main, "route add 10.12.0.0/16 via "+outside.String()),
 	}
 	for _, f := range faults {

@@ -22,8 +22,9 @@ type PeerTraffic struct {
 //
 // It looks up one address of each range, and both ends of each narrower prefix in a foreign rule or route that precedes
 // liqonet's: as sent by the node itself, by one pod, and by pods to which such a rule applies. For packets from the
-// peer it verifies that they are routed to these pods. It sends no packets, and does not evaluate rules that select by
-// mark, port or user.
+// peer it verifies that they are routed to these pods. It looks up packets of no particular flow, and those of the types
+// of service, protocols and ports that such rules and routes select, the first of a range of ports. It compares IPsec
+// policies. It sends no packets, and does not evaluate rules that select by mark or user.
 func (k *Kernel) Detours(peers []PeerTraffic) ([]string, error) {
 	var ranges []netip.Prefix
 	mark := uint32(0)
@@ -47,7 +48,7 @@ func (k *Kernel) Detours(peers []PeerTraffic) ([]string, error) {
 			return found, err
 		}
 	}
-	return found, nil
+	return found, k.policies(peers, found)
 }
 
 // preceding returns the foreign rules that precede ours, and the tables of those and our rules. The local table, which
@@ -83,7 +84,7 @@ func (f *fib) destinations(ranges []netip.Prefix, rules []markedRule, tables []i
 			return nil, err
 		}
 		for _, r := range routes {
-			if !slices.Contains(f.own, r) {
+			if !slices.Contains(f.own, r.Route) {
 				foreign = append(foreign, r.Dst)
 			}
 		}
@@ -102,6 +103,20 @@ func (f *fib) destinations(ranges []netip.Prefix, rules []markedRule, tables []i
 // last returns the last address of a prefix.
 func last(p netip.Prefix) netip.Addr {
 	return cidr.Address(cidr.Number(p.Addr()) | uint32(1<<(p.Addr().BitLen()-p.Bits())-1))
+}
+
+// maxFlows limits the number of flows per packet that are looked up.
+const maxFlows = 16
+
+// flows returns the zero flow and those that rules and routes select for such packets.
+func (f *fib) flows(p netops.Packet, rules []markedRule) []flow {
+	all := append([]flow{{}}, f.services...)
+	for _, r := range rules {
+		if !r.not && r.Selects(p) && !slices.Contains(all, r.least) {
+			all = append(all, r.least)
+		}
+	}
+	return all[:min(len(all), maxFlows)]
 }
 
 // senders returns pods with their links: the first pod, and for each rule the first pod to which it applies.
@@ -134,18 +149,23 @@ func (f *fib) detour(c PeerTraffic, mark uint32) (string, error) {
 		return "", err
 	}
 	pods := f.senders(c.Pods, rules)
+	ours := func(link string) bool { return strings.HasPrefix(link, netops.Prefix) }
 	for _, peer := range destinations {
 		for _, sender := range append([]netops.Packet{{}}, pods...) {
 			sender.To = peer
-			if found, err := f.diverted(sender, func(link string) bool { return strings.HasPrefix(link, netops.Prefix) }); found != "" || err != nil {
-				return found, err
+			for _, of := range f.flows(sender, rules) {
+				if found, err := f.diverted(sender, of, ours); found != "" || err != nil {
+					return found, err
+				}
 			}
 		}
 		for _, pod := range pods {
 			for _, link := range c.Links {
 				arriving := netops.Packet{From: peer, To: pod.From, IIf: link, Mark: mark}
-				if found, err := f.diverted(arriving, func(link string) bool { return link == pod.IIf }); found != "" || err != nil {
-					return found, err
+				for _, of := range f.flows(arriving, rules) {
+					if found, err := f.diverted(arriving, of, func(link string) bool { return link == pod.IIf }); found != "" || err != nil {
+						return found, err
+					}
 				}
 			}
 		}
@@ -154,18 +174,22 @@ func (f *fib) detour(c PeerTraffic, mark uint32) (string, error) {
 }
 
 // diverted returns how foreign rules or routes send a packet to another link than expected, or reject it.
-func (f *fib) diverted(p netops.Packet, expected func(link string) bool) (string, error) {
-	taken, err := f.lookUp(p, flow{}, 0)
+func (f *fib) diverted(p netops.Packet, of flow, expected func(link string) bool) (string, error) {
+	taken, err := f.lookUp(p, of, 0)
 	if err == nil && expected(taken.Link) || err != nil && refusalOf(err) == "" {
 		return "", nil // unknown: the kernel does not answer
 	}
-	d, err := f.decide(p, flow{})
+	d, err := f.decide(p, of)
 	if refusalOf(err) != "" || err == nil && !d.foreign && d.Rule != (netops.Rule{}) {
 		return "", nil // another reason, or one of our routes
 	}
-	from := ""
+	packets := "packets"
 	if p.From.IsValid() {
-		from = " from " + p.From.String()
+		packets += " from " + p.From.String()
 	}
-	return fmt.Sprintf("packets%s to %s meet a rule or route of another program: %s", from, p.To, d), err
+	packets += " to " + p.To.String()
+	if of != (flow{}) {
+		packets += " with " + of.String()
+	}
+	return fmt.Sprintf("%s meet a rule or route of another program: %s", packets, d), err
 }

@@ -1,9 +1,13 @@
 package kernel
 
 import (
+	"errors"
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/netops"
@@ -66,6 +70,17 @@ func TestDetour(t *testing.T) {
 		"what comes by the overlay":    {[]string{"rule add prio 50 iif " + peerTraffic.Links[0] + " to 10.244.1.8 blackhole"}, []string{"to 10.244.1.8", "rule 50 to 10.244.1.8/32 iif " + peerTraffic.Links[0] + " blackhole"}},
 		"our rule for a gateway's pod": {commands: []string{"rule add prio 103 from 10.244.1.7 to 10.71.0.1 lookup main protocol 76"}},
 		"after ours":                   {commands: []string{"rule add prio 105 to " + peer + " blackhole"}},
+		"a type of service":            {[]string{"rule add prio 50 tos 0x10 to " + peer + " blackhole"}, []string{"to 10.71.0.1 with tos 0x10 ", "rule 50 to 10.71.0.0/16 blackhole"}},
+		"a service of a pod":           {[]string{"rule add prio 50 from 10.244.1.8 tos 0x10 lookup 999", "route add blackhole default table 999"}, []string{"from 10.244.1.8 to 10.11.0.1 with tos 0x10 ", "rule 50 from 10.244.1.8/32 table 999"}},
+		"a service of the peer's":      {[]string{"rule add prio 50 from 10.71.0.0/16 tos 0x10 blackhole"}, []string{"from 10.71.0.1 to 10.244.1.7 with tos 0x10 ", "rule 50 from 10.71.0.0/16 blackhole"}},
+		"a route for a service":        {[]string{"rule add prio 50 lookup 999", "route add blackhole " + peer + " tos 0x08 table 999"}, []string{"with tos 0x8 ", "rule 50 table 999, route 10.71.0.0/16 blackhole table 999"}},
+		"another one for it":           {[]string{"rule add prio 50 lookup 999", "route add default dev " + peerTraffic.Links[1] + " table 999", "route add prohibit default tos 0x08 table 999"}, []string{"with tos 0x8 ", "rule 50 table 999, route 0.0.0.0/0 prohibit table 999"}},
+		"a port":                       {[]string{"rule add prio 50 ipproto tcp dport 440-450 to " + peer + " blackhole"}, []string{"with ipproto 6 dport 440 ", "rule 50 to 10.71.0.0/16 blackhole"}},
+		"a source port, by a pod":      {[]string{"rule add prio 50 iif pod2 ipproto udp sport 53 prohibit"}, []string{"from 10.244.1.8 to 10.11.0.1 with ipproto 17 sport 53 ", "rule 50 iif pod2 prohibit"}},
+		"all but a port":               {[]string{"rule add prio 50 not ipproto tcp dport 443 to " + peer + " blackhole"}, []string{"rule 50 to 10.71.0.0/16 blackhole"}},
+		"a service of others":          {commands: []string{"rule add prio 50 tos 0x10 to 10.72.0.0/16 blackhole", "rule add prio 50 iif eth0 tos 0x08 blackhole", "rule add prio 105 tos 0x04 blackhole"}},
+		"a service by the overlay":     {commands: []string{"rule add prio 50 tos 0x10 to " + peer + " lookup 999", "route add default dev " + peerTraffic.Links[1] + " table 999"}},
+		"marked packets of a service":  {commands: []string{"rule add prio 9 fwmark 0x200/0xf00 tos 0x10 blackhole"}},
 		"marked packets":               {commands: []string{"rule add prio 9 fwmark 0x200/0xf00 lookup 2004", "route add blackhole default table 2004"}},
 		"packets of others":            {commands: []string{"rule add prio 50 iif eth0 blackhole", "rule add prio 50 from 10.244.9.0/24 blackhole", "rule add prio 50 to 10.72.0.0/16 blackhole"}},
 		"by the overlay all the same":  {commands: []string{"rule add prio 50 to " + peer + " lookup 999", "route add default dev " + peerTraffic.Links[1] + " table 999"}},
@@ -114,5 +129,27 @@ func TestDecideRefusals(t *testing.T) {
 	// No route rejects a packet with an invalid source.
 	if d, err := k.Decide(netops.Packet{From: netip.MustParseAddr("172.31.1.11"), To: netip.MustParseAddr("10.71.4.5"), IIf: "pod1"}, 6, 40000, 80); err == nil {
 		t.Errorf("from the node's own address: %+v", d)
+	}
+}
+
+// TestDetourOfDSCP checks that rules that select by the six bits of DSCP (Linux 6.13) are evaluated as rules for a type of
+// service.
+func TestDetourOfDSCP(t *testing.T) {
+	t.Parallel()
+	_, k, traffic := nodeWithPods(t)
+	const expedited, fraDSCP = 46, 25
+	dscp, priority, to := uint8(expedited), 50, netip.MustParseAddr("10.71.0.0")
+	header := unix.RtMsg{Family: unix.AF_INET, Type: nl.FR_ACT_BLACKHOLE, Dst_len: 16}
+	err := k.route.execute(changing(netops.Add, unix.RTM_NEWRULE, 0, header,
+		required(nl.FRA_PRIORITY, &priority), required(nl.FRA_DST, &to), required(fraDSCP, &dscp)))
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) {
+		t.Skip("this kernel has no such rules")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := k.Detours([]PeerTraffic{traffic})
+	if want := "packets to 10.71.0.1 with tos 0xb8 meet"; err != nil || !strings.Contains(found[0], want) {
+		t.Errorf("found %q (%v), want %q", found[0], err, want)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -58,13 +59,28 @@ func (k *Kernel) Decide(p netops.Packet, protocol uint8, from, to uint16) (Decis
 	if err != nil {
 		return Decision{}, err
 	}
-	return f.decide(p, flow{protocol, from, to})
+	return f.decide(p, flow{protocol: protocol, from: from, to: to})
 }
 
 // flow has the other fields of a packet that a lookup can depend on. The zero value has no protocol.
 type flow struct {
-	protocol uint8
-	from, to uint16
+	tos, protocol uint8
+	from, to      uint16 // ports
+}
+
+// String returns the flow in the syntax of ip-rule(8).
+func (o flow) String() string {
+	text := ""
+	add := func(selector string, value any, isSet bool) {
+		if isSet {
+			text += fmt.Sprintf(" "+selector, value)
+		}
+	}
+	add("tos %#x", o.tos, o.tos != 0)
+	add("ipproto %d", o.protocol, o.protocol != 0)
+	add("sport %d", o.from, o.from != 0)
+	add("dport %d", o.to, o.to != 0)
+	return strings.TrimPrefix(text, " ")
 }
 
 // fib is the state that determines routing decisions: links, rules and routes. Tables are read on first use.
@@ -72,12 +88,14 @@ type fib struct {
 	socket *routeSocket
 	links  map[int]netops.Link
 	rules  []markedRule
-	tables map[int][]netops.Route
+	tables map[int][]servedRoute
 	own    []netops.Route // those of them that are ours
+
+	services []flow // types of service of routes
 }
 
 func (k *Kernel) fib() (f fib, err error) {
-	f = fib{socket: k.route, tables: map[int][]netops.Route{}}
+	f = fib{socket: k.route, tables: map[int][]servedRoute{}}
 	if f.links, err = k.route.links(); err != nil {
 		return f, fmt.Errorf("read links: %w", err)
 	}
@@ -87,18 +105,27 @@ func (k *Kernel) fib() (f fib, err error) {
 	return f, nil
 }
 
+// servedRoute is a route with its type of service. 0: the route applies to all.
+type servedRoute struct {
+	netops.Route
+	tos uint8
+}
+
 // table reads the routes of a table. A table that does not exist is empty.
-func (f *fib) table(number int) ([]netops.Route, error) {
+func (f *fib) table(number int) ([]servedRoute, error) {
 	if known, ok := f.tables[number]; ok {
 		return known, nil
 	}
 	request := message{kind: unix.RTM_GETROUTE, header: unix.RtMsg{Family: unix.AF_INET}, fields: []field{optional(unix.RTA_TABLE, &number)}}
-	routes, err := collect(f.socket, request, func(data []byte) (netops.Route, bool, error) {
+	routes, err := collect(f.socket, request, func(data []byte) (servedRoute, bool, error) {
 		r, header, err := decodeRoute(data, f.links)
 		if header.Protocol == netops.Protocol {
 			f.own = append(f.own, r)
 		}
-		return r, true, err
+		if of := (flow{tos: header.Tos}); header.Tos != 0 && !slices.Contains(f.services, of) {
+			f.services = append(f.services, of)
+		}
+		return servedRoute{r, header.Tos}, true, err
 	})
 	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return nil, fmt.Errorf("read routes of table %d: %w", number, err)
@@ -107,12 +134,12 @@ func (f *fib) table(number int) ([]netops.Route, error) {
 	return routes, nil
 }
 
-// match returns the matching rule and route of a packet. It ignores selectors by port, user and outgoing link. false:
-// there is none.
-func (f *fib) match(p netops.Packet) (d Decision, ok bool, err error) {
+// match returns the matching rule and route of a packet. It ignores selectors by user and outgoing link. false: there
+// is none.
+func (f *fib) match(p netops.Packet, of flow) (d Decision, ok bool, err error) {
 	least, by := 0, netops.Rule{} // rule with a goto action, and the priority to which it leads
 	for _, r := range f.rules {
-		if r.Priority < least || r.Selects(p) == r.not {
+		if r.Priority < least || !r.takes(p, of) {
 			continue
 		}
 		d = Decision{Rule: r.Rule, Route: netops.Route{Dst: cidr.Single(p.To), Type: netops.RouteType(r.Action)}, foreign: r.protocol != netops.Protocol}
@@ -125,7 +152,13 @@ func (f *fib) match(p netops.Packet) (d Decision, ok bool, err error) {
 			if err != nil {
 				return d, false, err
 			}
-			found, is := netops.State{Routes: routes}.Longest(r.Table, p.To)
+			var candidates []netops.Route // in the kernel's order: those for a type of service first
+			for _, route := range routes {
+				if route.tos == 0 || route.tos == of.tos {
+					candidates = append(candidates, route.Route)
+				}
+			}
+			found, is := netops.State{Routes: candidates}.Longest(r.Table, p.To)
 			if !is || found.Type == netops.Throw || found.Dst.Bits() < int(r.suppress) {
 				continue
 			}
@@ -147,7 +180,7 @@ func (f *fib) decide(p netops.Packet, of flow) (Decision, error) {
 	if refused != nil && kind == "" {
 		return Decision{}, refused
 	}
-	d, found, err := f.match(p)
+	d, found, err := f.match(p, of)
 	switch {
 	case err != nil:
 		return d, err
@@ -177,7 +210,7 @@ func (f *fib) lookUp(p netops.Packet, of flow, flags uint32) (netops.Route, erro
 		return netops.Route{}, fmt.Errorf("look up the route to %s: no link %s", p.To, p.IIf)
 	}
 	// RTM_F_LOOKUP_TABLE makes the answer contain the table of the route instead of always the main table.
-	header := unix.RtMsg{Family: unix.AF_INET, Dst_len: 32, Src_len: 32, Flags: flags | unix.RTM_F_LOOKUP_TABLE}
+	header := unix.RtMsg{Family: unix.AF_INET, Dst_len: 32, Src_len: 32, Tos: of.tos, Flags: flags | unix.RTM_F_LOOKUP_TABLE}
 	if !p.From.IsValid() {
 		header.Src_len = 0
 	}

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 
@@ -17,6 +18,16 @@ type markedRule struct {
 	not      bool   // matches packets that the selectors do not match
 	target   int    // priority of the rule to which a goto leads; 0: none
 	suppress uint32 // ignores routes with shorter prefixes; 0: none
+
+	least, most flow // selected flows, by fields that are not zero; they differ only in ports
+}
+
+// takes reports whether the rule applies to a packet of a flow. Selectors by user and outgoing link are ignored.
+func (r markedRule) takes(p netops.Packet, of flow) bool {
+	in := func(value, least, most uint16) bool { return most == 0 || least <= value && value <= most }
+	is := func(value, want uint8) bool { return want == 0 || value == want }
+	return r.not != (r.Selects(p) && is(of.tos, r.least.tos) && is(of.protocol, r.least.protocol) &&
+		in(of.from, r.least.from, r.most.from) && in(of.to, r.least.to, r.most.to))
 }
 
 // kernelRule is the rule that the kernel creates in a new namespace.
@@ -94,7 +105,14 @@ func decodeRule(data []byte) (r markedRule, err error) {
 	var header unix.RtMsg
 	var from, to netip.Addr
 	var mask uint32
-	err = unpack(data, &header, r.fields(&from, &to, &mask)...)
+	var dscp uint8
+	var fromPorts, toPorts []byte
+	const fraDSCP = 25 // of linux/fib_rules.h: the upper six bits of the type of service
+	err = unpack(data, &header, append(r.fields(&from, &to, &mask), optional(nl.FRA_IP_PROTO, &r.least.protocol), optional(fraDSCP, &dscp),
+		optional(nl.FRA_SPORT_RANGE, &fromPorts), optional(nl.FRA_DPORT_RANGE, &toPorts))...)
+	r.least.tos = header.Tos | dscp<<2
+	r.least.from, r.most.from = portRange(fromPorts)
+	r.least.to, r.most.to = portRange(toPorts)
 	r.From, r.To = netip.PrefixFrom(from, int(header.Src_len)), netip.PrefixFrom(to, int(header.Dst_len))
 	const invert = 2 // FIB_RULE_INVERT of linux/fib_rules.h
 	r.not = header.Flags&invert != 0
@@ -104,4 +122,12 @@ func decodeRule(data []byte) (r markedRule, err error) {
 		r.Action = fmt.Sprintf("goto %d", r.target)
 	}
 	return r, err
+}
+
+// portRange decodes a fib_rule_port_range of linux/fib_rules.h; without bytes it is empty.
+func portRange(b []byte) (first, last uint16) {
+	if len(b) < 4 {
+		return 0, 0
+	}
+	return binary.NativeEndian.Uint16(b), binary.NativeEndian.Uint16(b[2:])
 }

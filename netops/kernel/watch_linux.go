@@ -37,38 +37,57 @@ func (w *Watch) Wait() error { return w.wait() }
 
 // Watch starts to report changes of our objects. It misses no change after it has returned.
 //
-// Foreign routes to the ranges of the last call of Detours count as ours.
+// Foreign routes to the ranges of the last call of Detours, and all IPsec policies, count as ours.
 //
 // The kernel does not report routes that are deleted with their link (but it reports the link), and settings of foreign
 // devices.
 func (k *Kernel) Watch(ctx context.Context) (*Watch, error) {
-	links, err := k.subscribe(unix.NETLINK_ROUTE, routeGroups...)
-	if err != nil {
-		return nil, fmt.Errorf("watch routes: %w", err)
+	w := &Watch{kernel: k, self: k.route.conn.PID(), changed: make(chan struct{}, 1), ours: make(map[int32]bool)}
+	sources := []struct {
+		what   string
+		family int
+		groups []uint32
+		ours   func(raw.Message) bool
+	}{
+		{"routes", unix.NETLINK_ROUTE, routeGroups, func(m raw.Message) bool { return w.isOurRoute(m) && !w.isOwnChange(m) }},
+		{"firewall", unix.NETLINK_NETFILTER, []uint32{unix.NFNLGRP_NFTABLES}, isOurFirewall},
+		{"IPsec policies", unix.NETLINK_XFRM, []uint32{policyGroup}, func(raw.Message) bool { return true }},
 	}
-	firewall, err := k.subscribe(unix.NETLINK_NETFILTER, unix.NFNLGRP_NFTABLES)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("watch firewall: %w", err), links.Close())
+	conns := make([]*raw.Conn, len(sources))
+	closeAll := func() {
+		for _, c := range conns {
+			if c != nil {
+				_ = c.Close()
+			}
+		}
+	}
+	for i, s := range sources {
+		var err error
+		if conns[i], err = k.subscribe(s.family, s.groups...); err != nil && !errors.Is(err, unix.EPROTONOSUPPORT) {
+			closeAll()
+			return nil, fmt.Errorf("watch %s: %w", s.what, err)
+		}
 	}
 	known, err := k.route.links()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("read links: %w", err), links.Close(), firewall.Close())
+		closeAll()
+		return nil, fmt.Errorf("read links: %w", err)
 	}
-	w := &Watch{kernel: k, self: k.route.conn.PID(), changed: make(chan struct{}, 1), ours: make(map[int32]bool)}
 	for index, l := range known {
 		if l.Ours() {
 			w.ours[int32(index)] = true
 		}
 	}
 	k.watched.Store(true)
-	both, either := errgroup.WithContext(ctx)
-	context.AfterFunc(either, func() { _, _ = links.Close(), firewall.Close() })
-	both.Go(func() error {
-		return fmt.Errorf("watch routes: %w", w.receive(links, func(m raw.Message) bool { return w.isOurRoute(m) && !w.isOwnChange(m) }))
-	})
-	both.Go(func() error { return fmt.Errorf("watch firewall: %w", w.receive(firewall, isOurFirewall)) })
+	all, either := errgroup.WithContext(ctx)
+	context.AfterFunc(either, closeAll)
+	for i, s := range sources {
+		if conns[i] != nil { // else the kernel has no IPsec
+			all.Go(func() error { return fmt.Errorf("watch %s: %w", s.what, w.receive(conns[i], s.ours)) })
+		}
+	}
 	w.wait = func() error {
-		if err := both.Wait(); ctx.Err() == nil {
+		if err := all.Wait(); ctx.Err() == nil {
 			return err
 		}
 		return nil
