@@ -71,13 +71,16 @@ func (r *Locks) Begin(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Stale reports whether a run failed by what another run wrote, or may have written, while it read its facts: it is to
-// Await the locks and begin again.
-func (r *Locks) Stale(ctx context.Context) bool {
+// Stale reports whether a run failed with err because of what another run wrote, or may have written, while it read its
+// facts: it is to Await the locks and begin again.
+func (r *Locks) Stale(ctx context.Context, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.outdated || r.taken || r.lost != nil {
 		return r.outdated && r.lost == nil
+	}
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) { // a dry run of the comparison found it so
+		return true
 	}
 	return slices.ContainsFunc(r.all, func(l *lock) bool {
 		before := l.seen

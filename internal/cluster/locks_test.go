@@ -1,6 +1,8 @@
 package cluster_test
 
 import (
+	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -91,5 +93,22 @@ func TestLockOfNewNamespace(t *testing.T) {
 	}
 	if _, err := kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(t.Context(), records.FabricName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("it was written: %v", err)
+	}
+}
+
+// TestNamespaceGoesWhileRunCompares checks that a run begins again if another one removed the namespace, with the Lease,
+// after this one had read its facts.
+func TestNamespaceGoesWhileRunCompares(t *testing.T) {
+	a, _ := withID("1", new(atomic.Bool))
+	locks := cluster.NewLocks(&a)
+	ctx := locks.Begin(t.Context())
+	defer locks.Release(t.Context())
+	refused := apierrors.NewForbidden(corev1.Resource("configmaps"), records.FabricName, errors.New("it is being terminated"))
+	if locks.Stale(ctx, fmt.Errorf("compare: %w", refused)) {
+		t.Error("stale, though the namespace stays")
+	}
+	refused.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	if !locks.Stale(ctx, fmt.Errorf("compare: %w", refused)) {
+		t.Error("the run ends with the error of a namespace that another run removes")
 	}
 }

@@ -20,7 +20,7 @@ func Locked[R any](ctx context.Context, r progress.Reporter, do func(context.Con
 	defer locks.Release(ctx)
 	for {
 		result, err := do(locks.Begin(ctx))
-		if err == nil || ctx.Err() != nil || isFinal(err) || !locks.Stale(ctx) {
+		if err == nil || ctx.Err() != nil || isFinal(err) || !locks.Stale(ctx, err) {
 			return result, locks.Explain(err)
 		}
 		if err := locks.Await(ctx, r.Note); err != nil {
