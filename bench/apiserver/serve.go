@@ -33,13 +33,13 @@ import (
 // Serve serves the objects of a fake client to other processes until ctx ends, on a Unix socket, which is reachable
 // from every network namespace. It supports the verbs that helpers use: get, list, watch, create and patch. An object
 // that no longer matches a watch's selector is not reported as deleted.
-func Serve(ctx context.Context, kube *fake.Clientset, socket string) error {
+func Serve(ctx context.Context, api *fake.Clientset, socket string) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
 	if err != nil {
 		return err
 	}
-	s := &server{kube: kube, deletions: make(map[schema.GroupVersionResource][]runtime.Object)}
-	kube.PrependReactor("delete", "*", s.recordDeletion)
+	s := &server{api: api, deletions: make(map[schema.GroupVersionResource][]runtime.Object)}
+	api.PrependReactor("delete", "*", s.recordDeletion)
 	web := &http.Server{ //nolint:gosec // only tests connect
 		Handler: s, BaseContext: func(net.Listener) context.Context { return ctx },
 	}
@@ -62,7 +62,7 @@ func ClientConfig(socket string) *rest.Config {
 }
 
 type server struct {
-	kube *fake.Clientset
+	api *fake.Clientset
 	// version is the resource version of the object sent last. The fake's objects have none, and clients treat objects
 	// with equal versions as unchanged.
 	version   atomic.Uint64
@@ -72,7 +72,7 @@ type server struct {
 
 // recordDeletion stores an object that is about to be deleted.
 func (s *server) recordDeletion(a clienttesting.Action) (bool, runtime.Object, error) {
-	obj, err := s.kube.Tracker().Get(a.GetResource(), a.GetNamespace(), a.(clienttesting.DeleteAction).GetName())
+	obj, err := s.api.Tracker().Get(a.GetResource(), a.GetNamespace(), a.(clienttesting.DeleteAction).GetName())
 	if err != nil {
 		return false, nil, nil // the deletion itself returns the error
 	}
@@ -121,7 +121,7 @@ func (s *server) do(r *http.Request, t target) (runtime.Object, error) {
 	}
 	switch {
 	case r.Method == http.MethodGet && t.name != "":
-		return s.kube.Invokes(clienttesting.NewGetAction(t.resource, t.namespace, t.name), empty)
+		return s.api.Invokes(clienttesting.NewGetAction(t.resource, t.namespace, t.name), empty)
 	case r.Method == http.MethodGet:
 		return s.list(r, t)
 	case r.Method == http.MethodPost:
@@ -133,14 +133,14 @@ func (s *server) do(r *http.Request, t target) (runtime.Object, error) {
 		if err != nil {
 			return nil, err
 		}
-		return s.kube.Invokes(clienttesting.NewCreateAction(t.resource, t.namespace, obj), empty)
+		return s.api.Invokes(clienttesting.NewCreateAction(t.resource, t.namespace, obj), empty)
 	case r.Method == http.MethodPatch:
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return nil, err
 		}
 		kind := types.PatchType(r.Header.Get("Content-Type"))
-		return s.kube.Invokes(clienttesting.NewPatchAction(t.resource, t.namespace, t.name, kind, body), empty)
+		return s.api.Invokes(clienttesting.NewPatchAction(t.resource, t.namespace, t.name, kind, body), empty)
 	}
 	return nil, apierrors.NewMethodNotSupported(t.resource.GroupResource(), r.Method)
 }
@@ -154,7 +154,7 @@ func (s *server) list(r *http.Request, t target) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.kube.Invokes(clienttesting.NewListActionWithOptions(t.resource, t.kind, t.namespace, metav1.ListOptions{}), empty)
+	list, err := s.api.Invokes(clienttesting.NewListActionWithOptions(t.resource, t.kind, t.namespace, metav1.ListOptions{}), empty)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request, t target) {
 		return
 	}
 	// Without a version, the fake begins with the existing objects.
-	events, err := s.kube.InvokesWatch(clienttesting.NewWatchActionWithOptions(t.resource, t.namespace, metav1.ListOptions{}))
+	events, err := s.api.InvokesWatch(clienttesting.NewWatchActionWithOptions(t.resource, t.namespace, metav1.ListOptions{}))
 	if err != nil {
 		writeError(w, err)
 		return

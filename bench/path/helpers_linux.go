@@ -89,8 +89,8 @@ func (b *Bed) help(c, peer *cluster, preshared wgtypes.Key) error {
 	if err != nil {
 		return err
 	}
-	kube, socket := fake.NewClientset(objects...), filepath.Join(dir, "api")
-	b.serve(kube, socket)
+	api, socket := fake.NewClientset(objects...), filepath.Join(dir, "api")
+	b.serve(api, socket)
 	if _, _, err := b.start(c.node, job{Helper: &helperJob{Socket: socket, Node: nodeName}}); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (b *Bed) help(c, peer *cluster, preshared wgtypes.Key) error {
 			return err
 		}
 		if i == 0 {
-			b.joined = append(b.joined, &joined{api: kube, gateway: g.pod, process: b.started[len(b.started)-1], log: log})
+			b.joined = append(b.joined, &joined{api: api, gateway: g.pod, process: b.started[len(b.started)-1], log: log})
 		}
 	}
 	return nil
@@ -122,10 +122,10 @@ func writeKeys(dir string, private, preshared wgtypes.Key) error {
 }
 
 // serve offers a cluster's objects until the bed ends.
-func (b *Bed) serve(kube *fake.Clientset, socket string) {
+func (b *Bed) serve(api *fake.Clientset, socket string) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	done := make(chan error, 1)
-	go func() { done <- apiserver.Serve(ctx, kube, socket) }()
+	go func() { done <- apiserver.Serve(ctx, api, socket) }()
 	b.onClose(func() error {
 		cancel()
 		return <-done
@@ -221,11 +221,11 @@ const (
 )
 
 // proven waits until a gateway reports that packets of full size crossed from its node to the peer's and back.
-func (b *Bed) proven(kube *fake.Clientset, gateway int) error {
+func (b *Bed) proven(api *fake.Clientset, gateway int) error {
 	ctx, cancel := context.WithTimeout(b.ctx, proofPatience)
 	defer cancel()
 	for tick := time.NewTicker(proofEvery); ; {
-		s, err := status(ctx, kube, gateway)
+		s, err := status(ctx, api, gateway)
 		if err == nil && len(s.Nodes) == 1 && !s.Nodes[0].LastProof.IsZero() {
 			if s.Overlay != b.kinds.Overlay || s.Implementation != b.kinds.WireGuard {
 				return fmt.Errorf("the path is of %s and %s, want %s and %s", s.Overlay, s.Implementation, b.kinds.Overlay, b.kinds.WireGuard)
@@ -240,9 +240,9 @@ func (b *Bed) proven(kube *fake.Clientset, gateway int) error {
 	}
 }
 
-func status(ctx context.Context, kube kubernetes.Interface, gateway int) (records.Status, error) {
+func status(ctx context.Context, api kubernetes.Interface, gateway int) (records.Status, error) {
 	name := records.GatewayID{Peering: peeringName, Number: gateway + 1}.StatusName()
-	cm, err := kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(ctx, name, metav1.GetOptions{})
+	cm, err := api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil || cm.Data[records.DataKey] == "" {
 		return records.Status{}, err
 	}

@@ -56,7 +56,7 @@ type testCluster struct {
 	endpoint netip.AddrPort
 	// otherEndpoints are the alternatives in the client's record.
 	otherEndpoints []string
-	kube           *fake.Clientset
+	api            *fake.Clientset
 	socket         string
 	// sockets are those of the API server for nodes, and gateways on them; "": socket.
 	sockets [nodesPerCluster]string
@@ -106,7 +106,7 @@ func newCluster(t *testing.T, underlay netns.Namespace, number byte, seen string
 		c.addNode(underlay, i)
 		objects = append(objects, c.nodeObject(i))
 	}
-	c.kube = fake.NewClientset(objects...)
+	c.api = fake.NewClientset(objects...)
 	c.addGateway()
 	c.socket, _ = c.serveAPI()
 	return c
@@ -130,7 +130,7 @@ func (c *testCluster) serveAPI() (socket string, cut func()) {
 func (c *testCluster) serveAPIAt(socket string) (cut func()) {
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() { done <- apiserver.Serve(ctx, c.kube, socket) }()
+	go func() { done <- apiserver.Serve(ctx, c.api, socket) }()
 	cut = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -200,7 +200,7 @@ func (c *testCluster) write(name string, record records.Document) {
 		}
 		cm.Data = map[string]string{records.DataKey: text}
 	}
-	if _, err := c.kube.CoreV1().ConfigMaps(cm.Namespace).Create(c.t.Context(), cm, metav1.CreateOptions{}); err != nil {
+	if _, err := c.api.CoreV1().ConfigMaps(cm.Namespace).Create(c.t.Context(), cm, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -242,7 +242,7 @@ func (c *testCluster) status() (records.Status, error) { return c.statusOf(c.gat
 
 // statusOf returns the report of a gateway.
 func (c *testCluster) statusOf(g *testGateway) (records.Status, error) {
-	cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), g.id().StatusName(), metav1.GetOptions{})
+	cm, err := c.api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), g.id().StatusName(), metav1.GetOptions{})
 	if err != nil {
 		return records.Status{}, err
 	}
@@ -251,7 +251,7 @@ func (c *testCluster) statusOf(g *testGateway) (records.Status, error) {
 
 // reports returns the reports of the nodes, by name.
 func (c *testCluster) reports() (map[string]records.Node, error) {
-	leases, err := c.kube.CoordinationV1().Leases(records.DefaultNamespace).List(c.t.Context(), metav1.ListOptions{})
+	leases, err := c.api.CoordinationV1().Leases(records.DefaultNamespace).List(c.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +272,7 @@ func (c *testCluster) reports() (map[string]records.Node, error) {
 // edit changes the text of a record.
 func (c *testCluster) edit(name string, change func(string) string) {
 	c.t.Helper()
-	maps := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace)
+	maps := c.api.CoreV1().ConfigMaps(records.DefaultNamespace)
 	cm, err := maps.Get(c.t.Context(), name, metav1.GetOptions{})
 	if err == nil {
 		cm.Data[records.DataKey] = change(cm.Data[records.DataKey])

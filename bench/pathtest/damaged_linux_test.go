@@ -59,7 +59,7 @@ func TestDamagedRecords(t *testing.T) {
 	a.put(good)
 	expectAll(a, b)
 
-	pods := a.kube.CoreV1().Pods(records.DefaultNamespace)
+	pods := a.api.CoreV1().Pods(records.DefaultNamespace)
 	pod, err := pods.Get(t.Context(), a.gateways[0].pod(), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func (c *testCluster) reserve(peer *testCluster) {
 		ObjectMeta: metav1.ObjectMeta{Name: records.IPAMName, Namespace: records.DefaultNamespace, Labels: id.Labels()},
 		Data:       map[string]string{records.DataKey: store.Encode(registry)},
 	}
-	if _, err := c.kube.CoreV1().ConfigMaps(cm.Namespace).Create(c.t.Context(), cm, metav1.CreateOptions{}); err != nil {
+	if _, err := c.api.CoreV1().ConfigMaps(cm.Namespace).Create(c.t.Context(), cm, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -104,7 +104,7 @@ func (c *testCluster) reserve(peer *testCluster) {
 // damage makes a record unreadable, and returns its previous content.
 func (c *testCluster) damage(name string) *corev1.ConfigMap {
 	c.t.Helper()
-	good, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), name, metav1.GetOptions{})
+	good, err := c.api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func (c *testCluster) damage(name string) *corev1.ConfigMap {
 
 func (c *testCluster) put(cm *corev1.ConfigMap) {
 	c.t.Helper()
-	if _, err := c.kube.CoreV1().ConfigMaps(cm.Namespace).Update(c.t.Context(), cm, metav1.UpdateOptions{}); err != nil {
+	if _, err := c.api.CoreV1().ConfigMaps(cm.Namespace).Update(c.t.Context(), cm, metav1.UpdateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -58,7 +58,7 @@ func TestEntry(t *testing.T) {
 func (c *testCluster) awaitEntries(first, second netip.AddrPort) {
 	c.t.Helper()
 	wait.Succeeds(c.t, joining, func() error {
-		cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), c.gateways[0].id().Name(), metav1.GetOptions{})
+		cm, err := c.api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), c.gateways[0].id().Name(), metav1.GetOptions{})
 		if err != nil {
 			return err
 		}

@@ -105,11 +105,11 @@ func (c *testCluster) writeGarbage(n int) {
 		meta := func(name string, labels map[string]string) metav1.ObjectMeta {
 			return metav1.ObjectMeta{Name: name, Namespace: records.DefaultNamespace, Labels: labels}
 		}
-		maps := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace)
+		maps := c.api.CoreV1().ConfigMaps(records.DefaultNamespace)
 		group.Go(func() error {
 			lease := &coordinationv1.Lease{ObjectMeta: meta(fmt.Sprintf("node-10.80.%d.%d", 200+i/250, i%250), node), Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
 			lease.Annotations = map[string]string{records.AnnotationNode: text[:min(len(text), 200_000)]}
-			_, err := c.kube.CoordinationV1().Leases(records.DefaultNamespace).Create(c.t.Context(), lease, metav1.CreateOptions{})
+			_, err := c.api.CoordinationV1().Leases(records.DefaultNamespace).Create(c.t.Context(), lease, metav1.CreateOptions{})
 			return err
 		})
 		for _, name := range []string{records.PeeringName(fmt.Sprintf("garbage-%d", i)), fmt.Sprintf("garbage-%d", i)} {

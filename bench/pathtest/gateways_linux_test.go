@@ -214,7 +214,7 @@ func TestScaledGateways(t *testing.T) {
 // rewrite replaces the record of the peering.
 func (c *testCluster) rewrite(p records.Peering) {
 	c.t.Helper()
-	maps := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace)
+	maps := c.api.CoreV1().ConfigMaps(records.DefaultNamespace)
 	cm, err := maps.Get(c.t.Context(), records.PeeringName(p.Name), metav1.GetOptions{})
 	if err != nil {
 		c.t.Fatal(err)

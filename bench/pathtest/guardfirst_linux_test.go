@@ -73,7 +73,7 @@ func TestGuardFirst(t *testing.T) {
 // label their own objects. The returned function deletes them.
 func (c *testCluster) writeLarge(n int) (remove func()) {
 	c.t.Helper()
-	maps := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace)
+	maps := c.api.CoreV1().ConfigMaps(records.DefaultNamespace)
 	var names []string
 	text := strings.Repeat("x", 1_000_000)
 	for i := range n {
@@ -165,7 +165,7 @@ func TestLateLists(t *testing.T) {
 // reserveAlso adds a range of a peering without a record to the reservations.
 func (c *testCluster) reserveAlso(p netip.Prefix) {
 	c.t.Helper()
-	cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), records.IPAMName, metav1.GetOptions{})
+	cm, err := c.api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), records.IPAMName, metav1.GetOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestBootGuardStays(t *testing.T) {
 		serve(t, b.pods[i])
 	}
 	guard := bootGuard(t, overlayPorts[0], b.remapped, peerExternal, netip.MustParsePrefix("10.99.0.0/16"))
-	n, maps := a.nodes[1], a.kube.CoreV1().ConfigMaps(records.DefaultNamespace)
+	n, maps := a.nodes[1], a.api.CoreV1().ConfigMaps(records.DefaultNamespace)
 	for what, spoil := range map[string]func() *corev1.ConfigMap{
 		"damaged":  func() *corev1.ConfigMap { return a.damage(records.IPAMName) },
 		"too long": func() *corev1.ConfigMap { return a.tooLong(records.IPAMName) },

@@ -235,7 +235,7 @@ func (c *testCluster) judge() (health.State, string) {
 	for i := range c.nodes {
 		nodes = append(nodes, c.nodeName(i))
 	}
-	state, why, err := verdict.OfAll(c.t.Context(), c.kube, records.GatewayIDs("peer", len(c.gateways)), pathMTU, nodes...)
+	state, why, err := verdict.OfAll(c.t.Context(), c.api, records.GatewayIDs("peer", len(c.gateways)), pathMTU, nodes...)
 	if err != nil {
 		c.t.Fatal(err)
 	}

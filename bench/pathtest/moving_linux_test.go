@@ -127,7 +127,7 @@ func listenIn(t *testing.T, ns netns.Namespace, port int) net.PacketConn {
 // placeMover creates the pod in the API: bound to a node, then with its address, like the kubelet.
 func (c *testCluster) placeMover(node string) {
 	c.t.Helper()
-	pods := c.kube.CoreV1().Pods(metav1.NamespaceDefault)
+	pods := c.api.CoreV1().Pods(metav1.NamespaceDefault)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: moverPodName, Namespace: metav1.NamespaceDefault}, Spec: corev1.PodSpec{NodeName: node}}
 	pod, err := pods.Create(c.t.Context(), pod, metav1.CreateOptions{})
 	if err != nil {
@@ -144,7 +144,7 @@ func (c *testCluster) placeMover(node string) {
 // removeMover deletes the pod and waits until the gateway has no route to it.
 func (c *testCluster) removeMover() {
 	c.t.Helper()
-	if err := c.kube.CoreV1().Pods(metav1.NamespaceDefault).Delete(c.t.Context(), moverPodName, metav1.DeleteOptions{}); err != nil {
+	if err := c.api.CoreV1().Pods(metav1.NamespaceDefault).Delete(c.t.Context(), moverPodName, metav1.DeleteOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 	wait.Succeeds(c.t, joining, func() error {
@@ -163,7 +163,7 @@ type moverWatch struct {
 
 func watchMover(t *testing.T, c *testCluster) moverWatch {
 	t.Helper()
-	w, err := c.kube.CoreV1().Pods(metav1.NamespaceDefault).Watch(t.Context(), metav1.ListOptions{})
+	w, err := c.api.CoreV1().Pods(metav1.NamespaceDefault).Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

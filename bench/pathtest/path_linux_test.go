@@ -201,7 +201,7 @@ func surviveHelpers(k kinds, a, b *testCluster) {
 func (c *testCluster) disconnect() {
 	c.t.Helper()
 	for _, name := range []string{records.PeeringName("peer"), records.GatewayID{Peering: "peer", Number: 1}.Name(), records.FabricName, records.IPAMName} {
-		err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Delete(c.t.Context(), name, metav1.DeleteOptions{})
+		err := c.api.CoreV1().ConfigMaps(records.DefaultNamespace).Delete(c.t.Context(), name, metav1.DeleteOptions{})
 		if err != nil && (name != records.IPAMName || !apierrors.IsNotFound(err)) {
 			c.t.Fatal(err)
 		}

@@ -109,7 +109,7 @@ func TestManyPeers(t *testing.T) {
 	t.Logf("at rest: node helper %.3f of a core; %d gateways %.3f together, %d MiB each at most", taken[0].Seconds()/rest.Seconds(), *gatewaysOfOne,
 		sum.Seconds()/rest.Seconds(), most>>20)
 	for i := range *peers {
-		if err := a.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Delete(t.Context(), records.PeeringName(manyName(i)), metav1.DeleteOptions{}); err != nil {
+		if err := a.api.CoreV1().ConfigMaps(records.DefaultNamespace).Delete(t.Context(), records.PeeringName(manyName(i)), metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -149,7 +149,7 @@ func (c *testCluster) peerWithMany(k kinds, peer *testCluster, i int, runs bool)
 		Spec:       corev1.PodSpec{NodeName: c.nodeName(0)},
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: address.String()}}},
 	}
-	if _, err := c.kube.CoreV1().Pods(pod.Namespace).Create(c.t.Context(), pod, metav1.CreateOptions{}); err != nil {
+	if _, err := c.api.CoreV1().Pods(pod.Namespace).Create(c.t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 	c.write(records.PeeringName(p.Name), p)

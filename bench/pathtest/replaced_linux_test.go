@@ -50,7 +50,7 @@ func TestEveryNodeReplaced(t *testing.T) {
 			t.Error("the server's gateway has ended")
 		}
 	}
-	cm, err := b.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(t.Context(), records.PeeringName("peer"), metav1.GetOptions{})
+	cm, err := b.api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(t.Context(), records.PeeringName("peer"), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func (c *testCluster) replaceNode(underlay netns.Namespace, i int) *testGateway 
 	c.nodes[i].IP("link set eth0 down")
 	c.nodeHelpers[i].kill()
 	old.helper.kill()
-	client, leases := c.kube, c.kube.CoordinationV1().Leases(records.DefaultNamespace)
+	client, leases := c.api, c.api.CoordinationV1().Leases(records.DefaultNamespace)
 	all, err := leases.List(c.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		c.t.Fatal(err)
@@ -104,7 +104,7 @@ func (c *testCluster) replaceNode(underlay netns.Namespace, i int) *testGateway 
 func (c *testCluster) awaitEndpoints(want ...netip.Addr) {
 	c.t.Helper()
 	wait.Succeeds(c.t, joining, func() error {
-		cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), c.gateways[0].id().Name(), metav1.GetOptions{})
+		cm, err := c.api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), c.gateways[0].id().Name(), metav1.GetOptions{})
 		if err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ func (c *testCluster) tracer(pods map[string]netns.Namespace) *cluster.Cluster {
 			key, value, _ := strings.Cut(label, "=")
 			pod.Labels[key] = value
 		}
-		if _, err := c.kube.CoreV1().Pods(pod.Namespace).Create(c.t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		if _, err := c.api.CoreV1().Pods(pod.Namespace).Create(c.t.Context(), pod, metav1.CreateOptions{}); err != nil {
 			c.t.Fatal(err)
 		}
 		pods[c.name+pod.Name] = n
@@ -58,10 +58,10 @@ func (c *testCluster) tracer(pods map[string]netns.Namespace) *cluster.Cluster {
 	for _, g := range c.gateways {
 		pods[c.name+g.pod()] = g.Namespace
 	}
-	c.kube.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+	c.api.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: true}}, nil
 	})
-	return &cluster.Cluster{Context: c.name, Namespace: records.DefaultNamespace, Kube: c.kube}
+	return &cluster.Cluster{Context: c.name, Namespace: records.DefaultNamespace, Kube: c.api}
 }
 
 // TestTrace traces packets between pods of two clusters with two gateways each, with and without foreign rules that

@@ -16,15 +16,15 @@ import (
 
 // Of returns the state of a peering with one gateway, from the reports of the gateway and of its witnesses. An
 // unreadable report counts as none.
-func Of(ctx context.Context, kube kubernetes.Interface, peering string, mtu int, nodes ...string) (health.State, string, error) {
-	return OfAll(ctx, kube, records.GatewayIDs(peering, 1), mtu, nodes...)
+func Of(ctx context.Context, api kubernetes.Interface, peering string, mtu int, nodes ...string) (health.State, string, error) {
+	return OfAll(ctx, api, records.GatewayIDs(peering, 1), mtu, nodes...)
 }
 
 // OfAll returns the state of a peering with several gateways.
-func OfAll(ctx context.Context, kube kubernetes.Interface, gateways []records.GatewayID, mtu int, nodes ...string) (health.State, string, error) {
+func OfAll(ctx context.Context, api kubernetes.Interface, gateways []records.GatewayID, mtu int, nodes ...string) (health.State, string, error) {
 	all := make([]health.Observation, len(gateways))
 	for i, id := range gateways {
-		o, err := observe(ctx, kube, id)
+		o, err := observe(ctx, api, id)
 		if err != nil {
 			return "", "", err
 		}
@@ -36,13 +36,13 @@ func OfAll(ctx context.Context, kube kubernetes.Interface, gateways []records.Ga
 }
 
 // observe reads the reports on a gateway.
-func observe(ctx context.Context, kube kubernetes.Interface, id records.GatewayID) (o health.Observation, err error) {
-	maps := kube.CoreV1().ConfigMaps(records.DefaultNamespace)
+func observe(ctx context.Context, api kubernetes.Interface, id records.GatewayID) (o health.Observation, err error) {
+	maps := api.CoreV1().ConfigMaps(records.DefaultNamespace)
 	report, err := maps.Get(ctx, id.StatusName(), metav1.GetOptions{})
 	if err != nil {
 		return o, fmt.Errorf("read the gateway's report: %w", err)
 	}
-	leases, err := kube.CoordinationV1().Leases(records.DefaultNamespace).List(ctx, metav1.ListOptions{})
+	leases, err := api.CoordinationV1().Leases(records.DefaultNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return o, fmt.Errorf("list the leases of nodes: %w", err)
 	}

@@ -105,15 +105,15 @@ func (o translateOptions) check() error {
 }
 
 // run answers. The input is read first: what cannot be understood needs no cluster. kube is the cluster's context.
-func (o translateOptions) run(ctx context.Context, env *cli.Env, kube string, load func(context.Context) (translate.Cluster, error)) error {
+func (o translateOptions) run(ctx context.Context, env *cli.Env, api string, load func(context.Context) (translate.Cluster, error)) error {
 	if o.slices {
-		return o.translateSlices(ctx, env, kube, load)
+		return o.translateSlices(ctx, env, api, load)
 	}
 	given, err := o.read(env.In)
 	if err != nil {
 		return err
 	}
-	translateOne, err := o.translator(ctx, kube, load)
+	translateOne, err := o.translator(ctx, api, load)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (o translateOptions) run(ctx context.Context, env *cli.Env, kube string, lo
 }
 
 // translator returns the function that translates an address.
-func (o translateOptions) translator(ctx context.Context, kube string, load func(context.Context) (translate.Cluster, error)) (func(netip.Addr) (translate.Address, error), error) {
+func (o translateOptions) translator(ctx context.Context, api string, load func(context.Context) (translate.Cluster, error)) (func(netip.Addr) (translate.Address, error), error) {
 	c, err := load(ctx)
 	if err != nil {
 		return nil, err
@@ -146,9 +146,9 @@ func (o translateOptions) translator(ctx context.Context, kube string, load func
 	damaged, isDamaged := errors.AsType[*translate.DamagedError](err)
 	switch {
 	case isDamaged:
-		return nil, fmt.Errorf("records of cluster %q: %w", kube, damaged)
+		return nil, fmt.Errorf("records of cluster %q: %w", api, damaged)
 	case err != nil:
-		return nil, &inventory.NoPeeringError{Context: kube, Name: o.peer, Known: c.Peers()}
+		return nil, &inventory.NoPeeringError{Context: api, Name: o.peer, Known: c.Peers()}
 	case o.imported && o.reverse:
 		return t.ImportedFrom, nil
 	case o.imported:

@@ -18,7 +18,7 @@ import (
 )
 
 // translateSlices rewrites EndpointSlices: all of them, or none.
-func (o translateOptions) translateSlices(ctx context.Context, env *cli.Env, kube string, load func(context.Context) (translate.Cluster, error)) error {
+func (o translateOptions) translateSlices(ctx context.Context, env *cli.Env, api string, load func(context.Context) (translate.Cluster, error)) error {
 	text, err := readInput(o.file, env.In)
 	if err != nil {
 		return err
@@ -27,7 +27,7 @@ func (o translateOptions) translateSlices(ctx context.Context, env *cli.Env, kub
 	if err != nil {
 		return fmt.Errorf("read %s: %w", o.source(), err)
 	}
-	translateOne, err := o.translator(ctx, kube, load)
+	translateOne, err := o.translator(ctx, api, load)
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func TestDryRunReportsDifferencesAndChangesNothing(t *testing.T) {
 }
 
 func TestDryRunOnAnEmptyCluster(t *testing.T) {
-	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{})
 	objects := installation(t, "liqonet:1")
 	changes, err := c.DryRun().Apply(t.Context(), objects...)
 	if err != nil {
@@ -107,7 +107,7 @@ func TestDryRunOnAnEmptyCluster(t *testing.T) {
 	if diff := cmp.Diff(map[cluster.Action]int{cluster.Created: len(objects)}, actions(changes)); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := kube.CoreV1().Namespaces().Get(t.Context(), records.DefaultNamespace, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := api.CoreV1().Namespaces().Get(t.Context(), records.DefaultNamespace, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the plan made a namespace: %v", err)
 	}
 }
@@ -149,12 +149,12 @@ func TestDifferencesOfEmptyDocuments(t *testing.T) {
 // TestApplyLeavesFieldsOfOthers: a gateway writes data into a ConfigMap that liqoctl applied without data. Applying it
 // again must not delete the data.
 func TestApplyLeavesFieldsOfOthers(t *testing.T) {
-	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{})
 	empty := &corev1.ConfigMap{ObjectMeta: ourMeta("gateway-milan")}
 	if _, err := c.Apply(t.Context(), empty); err != nil {
 		t.Fatal(err)
 	}
-	maps := kube.CoreV1().ConfigMaps(records.DefaultNamespace)
+	maps := api.CoreV1().ConfigMaps(records.DefaultNamespace)
 	live, err := maps.Get(t.Context(), empty.Name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -175,25 +175,25 @@ func TestApplyLeavesFieldsOfOthers(t *testing.T) {
 // TestDryRunRereadsChangedObjects: a gateway writes its status between the two reads by which a dry run compares an
 // object.
 func TestDryRunRereadsChangedObjects(t *testing.T) {
-	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{})
 	empty := &corev1.ConfigMap{ObjectMeta: ourMeta("status-milan")}
 	if _, err := c.Apply(t.Context(), empty); err != nil {
 		t.Fatal(err)
 	}
 	writes := 0
-	kube.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+	api.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		if writes++; writes > 2 {
 			return false, nil, nil
 		}
 		at, name := corev1.SchemeGroupVersion.WithResource("configmaps"), empty.Name
-		live, err := kube.Tracker().Get(at, records.DefaultNamespace, name)
+		live, err := api.Tracker().Get(at, records.DefaultNamespace, name)
 		if err != nil {
 			return true, nil, err
 		}
 		live = live.DeepCopyObject()
 		status := live.(*corev1.ConfigMap)
 		status.ResourceVersion, status.Data = fmt.Sprint("again ", writes), map[string]string{records.DataKey: fmt.Sprint(writes)}
-		return false, nil, kube.Tracker().Update(at, status, records.DefaultNamespace)
+		return false, nil, api.Tracker().Update(at, status, records.DefaultNamespace)
 	})
 	dry := c.DryRun()
 	if _, err := dry.Apply(t.Context(), empty); err != nil {
@@ -210,7 +210,7 @@ func TestForeignObjectsAreUnchanged(t *testing.T) {
 		Data:       map[string]string{"precious": "yes"},
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: records.DefaultNamespace}}
-	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{theirs, namespace}})
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{theirs, namespace}})
 	_, err := c.Apply(t.Context(), fabric("mtu: 1500\n"))
 	if err == nil || !strings.HasSuffix(err.Error(), "it is not liqonet's") || hint.Of(err) == "" {
 		t.Fatalf("apply over a foreign ConfigMap: %v", err)
@@ -226,7 +226,7 @@ func TestForeignObjectsAreUnchanged(t *testing.T) {
 	if diff := cmp.Diff(map[cluster.Action]int{cluster.Kept: 2}, actions(changes)); diff != "" {
 		t.Error(diff)
 	}
-	live, err := kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(t.Context(), records.FabricName, metav1.GetOptions{})
+	live, err := api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(t.Context(), records.FabricName, metav1.GetOptions{})
 	if err != nil || live.Data["precious"] != "yes" {
 		t.Errorf("%v, %v", live, err)
 	}
@@ -235,7 +235,7 @@ func TestForeignObjectsAreUnchanged(t *testing.T) {
 // TestApplyOrder: namespaces are applied first, workloads after the objects that their pods need, and bindings after
 // the objects that they bind. An API server rejects them otherwise.
 func TestApplyOrder(t *testing.T) {
-	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{})
 	objects, err := templates.Base(templates.BaseValues{Namespace: records.DefaultNamespace, Image: "liqonet:1", Policies: true})
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +244,7 @@ func TestApplyOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	var order []string
-	for _, action := range kube.Actions() {
+	for _, action := range api.Actions() {
 		if action.GetVerb() == "patch" {
 			order = append(order, action.GetResource().Resource)
 		}
@@ -263,8 +263,8 @@ func TestApplyOrder(t *testing.T) {
 }
 
 func TestApplyErrorNamesOperandAndCause(t *testing.T) {
-	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Context: "milan"})
-	kube.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{Context: "milan"})
+	api.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("quota exceeded")
 	})
 	_, err := c.Apply(t.Context(), fabric("mtu: 1500\n"))
@@ -274,7 +274,7 @@ func TestApplyErrorNamesOperandAndCause(t *testing.T) {
 }
 
 func TestDeleteWaitsUntilGone(t *testing.T) {
-	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{})
 	objects := installation(t, "liqonet:1")
 	if _, err := c.Apply(t.Context(), objects...); err != nil {
 		t.Fatal(err)
@@ -282,11 +282,11 @@ func TestDeleteWaitsUntilGone(t *testing.T) {
 	// The DaemonSet is deleted only after its watch is open: as with foreground deletion, an accepted delete request
 	// does not mean that the object is gone.
 	var held []clienttesting.Action
-	kube.PrependReactor("delete", "daemonsets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	api.PrependReactor("delete", "daemonsets", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		held = append(held, action)
 		return len(held) == 1, nil, nil
 	})
-	kube.PrependWatchReactor("daemonsets", releasing(t, kube.AppsV1().DaemonSets(records.DefaultNamespace).Delete, "node"))
+	api.PrependWatchReactor("daemonsets", releasing(t, api.AppsV1().DaemonSets(records.DefaultNamespace).Delete, "node"))
 	changes, err := c.Delete(t.Context(), objects...)
 	if err != nil {
 		t.Fatal(err)
@@ -345,10 +345,10 @@ func TestUnknownKind(t *testing.T) {
 // each deletion must take one request.
 func TestDeleteOfManyTakesOneRequestEach(t *testing.T) {
 	const many = 100
-	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{})
 	for i := range many {
 		lease := &coordinationv1.Lease{ObjectMeta: ourMeta(fmt.Sprintf("node-%d", i))}
-		if _, err := kube.CoordinationV1().Leases(c.Namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+		if _, err := api.CoordinationV1().Leases(c.Namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -357,10 +357,10 @@ func TestDeleteOfManyTakesOneRequestEach(t *testing.T) {
 		t.Fatal(len(objects), err)
 	}
 	taken := objects[0]
-	if err := kube.CoordinationV1().Leases(c.Namespace).Delete(t.Context(), taken.GetName(), metav1.DeleteOptions{}); err != nil {
+	if err := api.CoordinationV1().Leases(c.Namespace).Delete(t.Context(), taken.GetName(), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	kube.ClearActions()
+	api.ClearActions()
 	changes, err := c.Delete(t.Context(), objects...)
 	if err != nil {
 		t.Fatal(err)
@@ -368,18 +368,18 @@ func TestDeleteOfManyTakesOneRequestEach(t *testing.T) {
 	if diff := cmp.Diff(map[cluster.Action]int{cluster.Deleted: many - 1, cluster.Absent: 1}, actions(changes)); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
-	if n := len(kube.Actions()); n > many+2 {
+	if n := len(api.Actions()); n > many+2 {
 		t.Errorf("%d requests for %d objects", n, many)
 	}
 }
 
 // TestDeleteWaitsForFinalizers: a listed object with a finalizer still exists after the delete request.
 func TestDeleteWaitsForFinalizers(t *testing.T) {
-	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{})
 	if _, err := c.Apply(t.Context(), fabric("")); err != nil {
 		t.Fatal(err)
 	}
-	kube.PrependReactor("delete", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
+	api.PrependReactor("delete", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
 	objects, err := c.List(t.Context(), records.LabelComponent)
 	if err != nil {
 		t.Fatal(err)

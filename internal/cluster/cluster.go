@@ -117,7 +117,7 @@ func Open(config *rest.Config, o Options) (*Cluster, error) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &reachTransport{next: next, context: o.Context, host: config.Host}
 	})
-	kube, err := kubernetes.NewForConfig(config)
+	api, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for context %q: %w", o.Context, err)
 	}
@@ -128,7 +128,7 @@ func Open(config *rest.Config, o Options) (*Cluster, error) {
 	if o.Namespace == "" {
 		o.Namespace = records.DefaultNamespace
 	}
-	return &Cluster{Context: o.Context, Namespace: o.Namespace, Kube: kube, Dynamic: dyn, Host: config.Host}, nil
+	return &Cluster{Context: o.Context, Namespace: o.Namespace, Kube: api, Dynamic: dyn, Host: config.Host}, nil
 }
 
 // Reach checks that the cluster answers within ten seconds; a failure is a *ReachError. An API server that denies the

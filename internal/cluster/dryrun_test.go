@@ -19,7 +19,7 @@ import (
 // cluster is unchanged.
 func TestDryRunReadsWhatItWrote(t *testing.T) {
 	gone := &corev1.ConfigMap{ObjectMeta: ourMeta("gone"), Data: map[string]string{"k": "v"}}
-	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("mtu: 1500\n"), gone}})
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("mtu: 1500\n"), gone}})
 	dry := c.DryRun()
 	keys := &corev1.Secret{ObjectMeta: ourMeta("keys"), Data: map[string][]byte{"privateKey": []byte("new")}}
 	if _, err := dry.Apply(t.Context(), fabric("mtu: 1450\n"), keys); err != nil {
@@ -70,7 +70,7 @@ func TestDryRunReadsWhatItWrote(t *testing.T) {
 	if fields := planned[0].Fields; len(fields) != 1 || fields[0] != "data.record.mtu: 1500 -> 1400" {
 		t.Errorf("fields %v", fields)
 	}
-	for _, a := range kube.Actions() {
+	for _, a := range api.Actions() {
 		if patch, ok := a.(interface{ GetPatchOptions() metav1.PatchOptions }); ok && len(patch.GetPatchOptions().DryRun) > 0 {
 			continue
 		}

@@ -41,9 +41,9 @@ func TestDeleteWithoutPodsOfLostNodes(t *testing.T) {
 				if c.ready {
 					node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 				}
-				cl, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{set, namespace, pod, node}})
+				cl, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{set, namespace, pod, node}})
 				// Like the garbage collector and the namespace controller: an object with pods remains.
-				kube.PrependReactor("delete", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				api.PrependReactor("delete", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 					policy := action.(clienttesting.DeleteActionImpl).DeleteOptions.PropagationPolicy
 					return action.GetResource().Resource == "namespaces" || *policy == metav1.DeletePropagationForeground, nil, nil
 				})

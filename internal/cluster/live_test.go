@@ -60,8 +60,8 @@ func TestLive(t *testing.T) {
 
 // TestLiveUnread: Compare reports nothing for objects that the user may not read.
 func TestLiveUnread(t *testing.T) {
-	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
-	kube.PrependReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{})
+	api.PrependReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: a.GetResource().Resource}, "", nil)
 	})
 	role, wide := &rbacv1.Role{ObjectMeta: ourMeta("x")}, &rbacv1.ClusterRole{ObjectMeta: ourMeta("x")}

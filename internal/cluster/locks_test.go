@@ -24,13 +24,13 @@ import (
 
 // withID is a cluster with an ID. While absent is set, liqonet's namespace is not there, so that no Lease can be made.
 func withID(id string, absent *atomic.Bool) (*cluster.Cluster, *fake.Clientset) {
-	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Context: "cluster " + id, Objects: []runtime.Object{
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{Context: "cluster " + id, Objects: []runtime.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID(id)}},
 	}})
-	kube.PrependReactor("create", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+	api.PrependReactor("create", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return absent.Load(), nil, apierrors.NewNotFound(corev1.Resource("namespaces"), records.DefaultNamespace)
 	})
-	return c, kube
+	return c, api
 }
 
 // TestLocksInOrder has one run with the lock of the second of two clusters alone, because the first had no namespace,
@@ -71,7 +71,7 @@ func TestLocksInOrder(t *testing.T) {
 // If another run has it then, the run does not write.
 func TestLockOfNewNamespace(t *testing.T) {
 	var absent atomic.Bool
-	a, kube := withID("1", &absent)
+	a, api := withID("1", &absent)
 	b, _ := withID("2", new(atomic.Bool))
 	locks := cluster.NewLocks(&a, &b)
 	ctx := locks.Begin(t.Context())
@@ -85,13 +85,13 @@ func TestLockOfNewNamespace(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: records.LockName, Namespace: records.DefaultNamespace},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("another")},
 	}
-	if _, err := kube.CoordinationV1().Leases(lease.Namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+	if _, err := api.CoordinationV1().Leases(lease.Namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.Apply(ctx, fabric("x")); err == nil {
 		t.Error("the run writes to a cluster whose lock another one has")
 	}
-	if _, err := kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(t.Context(), records.FabricName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(t.Context(), records.FabricName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("it was written: %v", err)
 	}
 }

@@ -56,8 +56,8 @@ func TestCheckPermissionsListsAllThatAreMissing(t *testing.T) {
 }
 
 func TestCheckPermissionsThatCannotBeAsked(t *testing.T) {
-	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
-	kube.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{})
+	api.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("connection refused")
 	})
 	var refused *cluster.PermissionError

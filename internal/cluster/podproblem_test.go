@@ -110,12 +110,12 @@ func TestFailFastEndsBeforeTheTimeout(t *testing.T) {
 
 func TestFailFastForgivesWhatPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{pod("a", "n1", waiting("ErrImagePull", "timeout"))}})
+		c, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{pod("a", "n1", waiting("ErrImagePull", "timeout"))}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err := c.FailFast(ctx, fabricPods, func(ctx context.Context) error {
 			synctest.Wait()
-			if _, err := kube.CoreV1().Pods("liqonet").Update(ctx, pod("a", "n1", running()), metav1.UpdateOptions{}); err != nil {
+			if _, err := api.CoreV1().Pods("liqonet").Update(ctx, pod("a", "n1", running()), metav1.UpdateOptions{}); err != nil {
 				return err
 			}
 			return forever(c)(ctx)
@@ -152,13 +152,13 @@ func TestFailFastExplainsATimeout(t *testing.T) {
 }
 
 // refusePods tells that pods of a DaemonSet were refused, at a time, as its controller does.
-func refusePods(t *testing.T, kube kubernetes.Interface, version, message string) {
+func refusePods(t *testing.T, api kubernetes.Interface, version, message string) {
 	t.Helper()
 	event := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "liqonet", Name: "refusal", UID: "refusal", ResourceVersion: version}, Reason: "FailedCreate",
 		Message: message, InvolvedObject: corev1.ObjectReference{Kind: "DaemonSet", Name: "node"}, LastTimestamp: metav1.Now(),
 	}
-	events := kube.CoreV1().Events("liqonet")
+	events := api.CoreV1().Events("liqonet")
 	if err := events.Delete(t.Context(), event.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		t.Error(err)
 	}
@@ -183,19 +183,19 @@ func TestFailFastTellsRefusals(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				old := pod("other", "n2", running())
 				old.CreationTimestamp = metav1.Unix(1, 0)
-				cl, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{old}})
-				refusePods(t, kube, "1", "old")
+				cl, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{old}})
+				refusePods(t, api, "1", "old")
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				err := cl.FailFast(ctx, fabricPods, func(ctx context.Context) error {
 					synctest.Wait()
 					if c.again {
-						refusePods(t, kube, "2", quota)
+						refusePods(t, api, "2", quota)
 					}
 					if c.created {
 						late := pod("late", "n1", running())
 						late.CreationTimestamp = metav1.NewTime(time.Now().Add(time.Second))
-						if _, err := kube.CoreV1().Pods("liqonet").Create(ctx, late, metav1.CreateOptions{}); err != nil {
+						if _, err := api.CoreV1().Pods("liqonet").Create(ctx, late, metav1.CreateOptions{}); err != nil {
 							return err
 						}
 					}

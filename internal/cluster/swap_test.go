@@ -19,9 +19,9 @@ import (
 )
 
 // dataOf is the record of the fabric's ConfigMap; "" if there is none.
-func dataOf(t *testing.T, kube *fake.Clientset) string {
+func dataOf(t *testing.T, api *fake.Clientset) string {
 	t.Helper()
-	live, err := kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(t.Context(), records.FabricName, metav1.GetOptions{})
+	live, err := api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(t.Context(), records.FabricName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return ""
 	}
@@ -49,7 +49,7 @@ func TestSwapSeesEveryOtherWrite(t *testing.T) {
 		"deleted and created by another": {"a", []string{"", "b"}, "b+", cluster.Changed, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cl, kube := fakecluster.NewAPIServer(fakecluster.Config{})
+			cl, api := fakecluster.NewAPIServer(fakecluster.Config{})
 			put := func(text string) {
 				if _, err := cl.Apply(t.Context(), fabric(text)); err != nil {
 					t.Fatal(err)
@@ -74,8 +74,8 @@ func TestSwapSeesEveryOtherWrite(t *testing.T) {
 				}
 				return fabric(text + "+"), nil
 			})
-			if err != nil || change.String() != string(c.action)+" ConfigMap liqonet/fabric" || calls != c.calls || dataOf(t, kube) != c.want {
-				t.Errorf("%s after %d calls, %q, %v; want %s after %d, %q", change, calls, dataOf(t, kube), err, c.action, c.calls, c.want)
+			if err != nil || change.String() != string(c.action)+" ConfigMap liqonet/fabric" || calls != c.calls || dataOf(t, api) != c.want {
+				t.Errorf("%s after %d calls, %q, %v; want %s after %d, %q", change, calls, dataOf(t, api), err, c.action, c.calls, c.want)
 			}
 		})
 	}
@@ -117,39 +117,39 @@ func TestSwapGivesUpAfterATime(t *testing.T) {
 }
 
 func TestSwapWritesNothingThatIsThere(t *testing.T) {
-	cl, kube := fakecluster.NewAPIServer(fakecluster.Config{})
+	cl, api := fakecluster.NewAPIServer(fakecluster.Config{})
 	if _, err := cl.Apply(t.Context(), fabric("a")); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]*corev1.ConfigMap{"the same": fabric("a"), "nothing": nil} {
-		kube.ClearActions()
+		api.ClearActions()
 		change, err := cluster.Swap(t.Context(), cl, fabric(""), func(*corev1.ConfigMap) (*corev1.ConfigMap, error) { return want, nil })
-		if err != nil || change.Action != cluster.Unchanged || len(kube.Actions()) != 1 {
-			t.Errorf("%s: %s, %v, %v", name, change, err, kube.Actions())
+		if err != nil || change.Action != cluster.Unchanged || len(api.Actions()) != 1 {
+			t.Errorf("%s: %s, %v, %v", name, change, err, api.Actions())
 		}
 	}
 }
 
 func TestSwapRefuses(t *testing.T) {
-	cl, kube := fakecluster.NewAPIServer(fakecluster.Config{})
+	cl, api := fakecluster.NewAPIServer(fakecluster.Config{})
 	refused := errors.New("refused")
 	_, err := cluster.Swap(t.Context(), cl, fabric(""), func(*corev1.ConfigMap) (*corev1.ConfigMap, error) { return fabric("a"), refused })
-	if !errors.Is(err, refused) || dataOf(t, kube) != "" {
-		t.Errorf("error %v, data %q", err, dataOf(t, kube))
+	if !errors.Is(err, refused) || dataOf(t, api) != "" {
+		t.Errorf("error %v, data %q", err, dataOf(t, api))
 	}
 	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: records.DefaultNamespace, Name: records.FabricName}}
-	if _, err := kube.CoreV1().ConfigMaps(theirs.Namespace).Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
+	if _, err := api.CoreV1().ConfigMaps(theirs.Namespace).Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = cluster.Swap(t.Context(), cl, fabric(""), func(*corev1.ConfigMap) (*corev1.ConfigMap, error) { return fabric("a"), nil })
-	if err == nil || !strings.HasSuffix(err.Error(), "it is not liqonet's") || dataOf(t, kube) != "" {
-		t.Errorf("error %v, data %q", err, dataOf(t, kube))
+	if err == nil || !strings.HasSuffix(err.Error(), "it is not liqonet's") || dataOf(t, api) != "" {
+		t.Errorf("error %v, data %q", err, dataOf(t, api))
 	}
 }
 
 // TestDeleteLeavesSuccessors: of what was listed, that is deleted which was listed.
 func TestDeleteLeavesSuccessors(t *testing.T) {
-	cl, kube := fakecluster.NewAPIServer(fakecluster.Config{})
+	cl, api := fakecluster.NewAPIServer(fakecluster.Config{})
 	if _, err := cl.Apply(t.Context(), fabric("a")); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestDeleteLeavesSuccessors(t *testing.T) {
 		t.Fatal(err)
 	}
 	changes, err := cl.Delete(t.Context(), listed...)
-	if err != nil || changes[0].Action != cluster.Absent || dataOf(t, kube) != "b" {
-		t.Errorf("%v, %v, data %q", changes, err, dataOf(t, kube))
+	if err != nil || changes[0].Action != cluster.Absent || dataOf(t, api) != "b" {
+		t.Errorf("%v, %v, data %q", changes, err, dataOf(t, api))
 	}
 }

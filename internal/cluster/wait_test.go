@@ -33,10 +33,10 @@ func hasRecord(all []*corev1.ConfigMap) (string, error) {
 }
 
 func TestWaitSeesWhatComesLater(t *testing.T) {
-	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("")}})
-	kube.PrependWatchReactor("configmaps", func(clienttesting.Action) (bool, watch.Interface, error) {
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("")}})
+	api.PrependWatchReactor("configmaps", func(clienttesting.Action) (bool, watch.Interface, error) {
 		go func() {
-			if _, err := kube.CoreV1().ConfigMaps("liqonet").Update(t.Context(), fabric("x"), metav1.UpdateOptions{}); err != nil {
+			if _, err := api.CoreV1().ConfigMaps("liqonet").Update(t.Context(), fabric("x"), metav1.UpdateOptions{}); err != nil {
 				t.Error(err)
 			}
 		}()
@@ -94,9 +94,9 @@ func TestWaitEndsWithTheChecksError(t *testing.T) {
 // A server that is away for a while, or ends a watch, does not end a wait; one that refuses does.
 func TestWaitAndTroubledServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("x")}})
+		c, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("x")}})
 		lists := 0
-		kube.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		api.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 			lists++
 			return lists < 3, nil, errors.New("connection refused")
 		})
@@ -105,9 +105,9 @@ func TestWaitAndTroubledServers(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		c, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("")}})
-		kube.PrependWatchReactor("configmaps", func(clienttesting.Action) (bool, watch.Interface, error) {
-			if err := kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("configmaps"), fabric("x"), "liqonet"); err != nil {
+		c, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("")}})
+		api.PrependWatchReactor("configmaps", func(clienttesting.Action) (bool, watch.Interface, error) {
+			if err := api.Tracker().Update(corev1.SchemeGroupVersion.WithResource("configmaps"), fabric("x"), "liqonet"); err != nil {
 				t.Error(err)
 			}
 			gone := watch.NewFake()
@@ -118,8 +118,8 @@ func TestWaitAndTroubledServers(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
-	kube.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{})
+	api.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("no"))
 	})
 	if err := cluster.Wait(t.Context(), c, cluster.Named("fabric"), "the fabric", hasRecord); !apierrors.IsForbidden(err) {
@@ -182,9 +182,9 @@ func TestRollouts(t *testing.T) {
 func TestWaitChecksManyChangesTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 1000
-		c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
+		c, api := fakecluster.NewAPIServer(fakecluster.Config{})
 		events := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: many})
-		kube.PrependWatchReactor("configmaps", func(clienttesting.Action) (bool, watch.Interface, error) { return true, events, nil })
+		api.PrependWatchReactor("configmaps", func(clienttesting.Action) (bool, watch.Interface, error) { return true, events, nil })
 		for i := range many {
 			object := fabric("x")
 			object.Name = fmt.Sprintf("record-%d", i)

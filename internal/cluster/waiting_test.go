@@ -80,11 +80,11 @@ func TestPeersLockIsHeld(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			kube, err := kubernetes.NewForConfig(&rest.Config{Host: "http://peer.invalid", Transport: hung(id)})
+			api, err := kubernetes.NewForConfig(&rest.Config{Host: "http://peer.invalid", Transport: hung(id)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			peer.Kube = kube
+			peer.Kube = api
 		},
 	} {
 		for order, ids := range map[string][2]string{"own first": {"1", "2"}, "own last": {"2", "1"}} {

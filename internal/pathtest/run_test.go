@@ -35,7 +35,7 @@ import (
 type fakeCluster struct {
 	*cluster.Cluster
 
-	kube          *fake.Clientset
+	api           *fake.Clientset
 	mu            sync.Mutex
 	stuck         string        // reason for which pods cannot start; "": they run
 	hung          bool          // probes do not end
@@ -83,13 +83,13 @@ func newFakeCluster(t *testing.T, name string, sources ...string) *fakeCluster {
 			Spec: coordinationv1.LeaseSpec{HolderIdentity: &node},
 		})
 	}
-	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Context: name, Objects: objects})
-	w := &fakeCluster{Cluster: c, kube: kube}
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{Context: name, Objects: objects})
+	w := &fakeCluster{Cluster: c, api: api}
 	// A DaemonSet is gone when its pods are.
-	kube.PrependReactor("delete", "daemonsets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	api.PrependReactor("delete", "daemonsets", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		for i := range 2 {
 			if set, ok := action.(clienttesting.DeleteAction); ok {
-				_ = kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), w.Namespace, fmt.Sprintf("%s-%s-%d", set.GetName(), name, i+1))
+				_ = api.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), w.Namespace, fmt.Sprintf("%s-%s-%d", set.GetName(), name, i+1))
 			}
 		}
 		return false, nil, nil
@@ -132,12 +132,12 @@ func runKubelets(t *testing.T, clusters ...*fakeCluster) {
 func (w *fakeCluster) syncPods(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	pods := w.kube.CoreV1().Pods(w.Namespace)
+	pods := w.api.CoreV1().Pods(w.Namespace)
 	there, err := pods.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
-	sets, err := w.kube.AppsV1().DaemonSets(w.Namespace).List(ctx, metav1.ListOptions{})
+	sets, err := w.api.AppsV1().DaemonSets(w.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (w *fakeCluster) testObjects(t *testing.T) (all []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	endpoints, err := w.kube.DiscoveryV1().EndpointSlices(w.Namespace).List(t.Context(), metav1.ListOptions{})
+	endpoints, err := w.api.DiscoveryV1().EndpointSlices(w.Namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -396,7 +396,7 @@ func TestNodesAreSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := twoClusters(t)
 		unready := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a-0"}}
-		if _, err := a.kube.CoreV1().Nodes().Create(t.Context(), unready, metav1.CreateOptions{}); err != nil {
+		if _, err := a.api.CoreV1().Nodes().Create(t.Context(), unready, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		for sample, want := range map[int]string{0: "[a-1 a-2] [a-0] []", 1: "[a-1] [a-0] [a-1]", 2: "[a-1 a-2] [a-0] []", 9: "[a-1 a-2] [a-0] []"} {

@@ -180,8 +180,8 @@ note pod kube-system/coredns-a has address 10.88.0.3, outside [10.244.0.0/16]: i
 }
 
 // refuse makes the fake API server return an error for lists of a resource; version "" matches any.
-func refuse(kube *fake.Clientset, resource, version string, err error) {
-	kube.PrependReactor("list", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+func refuse(api *fake.Clientset, resource, version string, err error) {
+	api.PrependReactor("list", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
 		return version == "" || action.GetResource().Version == version, nil, err
 	})
 }
@@ -193,8 +193,8 @@ func TestServiceCIDRVersions(t *testing.T) {
 	beta := &networkingv1beta1.ServiceCIDR{
 		ObjectMeta: metav1.ObjectMeta{Name: "beta"}, Spec: networkingv1beta1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/14"}},
 	}
-	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: append(fixture(t, "kubeadm-flannel"), beta)})
-	refuse(kube, "servicecidrs", "v1", notFound)
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: append(fixture(t, "kubeadm-flannel"), beta)})
+	refuse(api, "servicecidrs", "v1", notFound)
 	d, err := discover.Read(t.Context(), c, discover.Overrides{})
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestServiceCIDRVersions(t *testing.T) {
 	if d.ServiceCIDRs.Source != "ServiceCIDR object beta" || !d.ServiceCIDRAPI {
 		t.Errorf("services %v, API %v", d.ServiceCIDRs, d.ServiceCIDRAPI)
 	}
-	refuse(kube, "servicecidrs", "", notFound)
+	refuse(api, "servicecidrs", "", notFound)
 	if d, err = discover.Read(t.Context(), c, discover.Overrides{}); err != nil || d.ServiceCIDRAPI || d.ServiceCIDRs.Source != "kubeadm ConfigMap" {
 		t.Errorf("services %v, API %v, %v", d.ServiceCIDRs, d.ServiceCIDRAPI, err)
 	}
@@ -214,13 +214,13 @@ func TestDiscoverWithFewRights(t *testing.T) {
 	forbidden := func(resource string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New("no"))
 	}
-	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: fixture(t, "lab")})
-	refuse(kube, "daemonsets", "", forbidden("daemonsets"))
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: fixture(t, "lab")})
+	refuse(api, "daemonsets", "", forbidden("daemonsets"))
 	d, err := discover.Read(t.Context(), c, discover.Overrides{})
 	if err != nil || len(d.Notes) != 1 || d.Notes[0] != "not allowed to read daemonsets" {
 		t.Errorf("notes %q, %v", d.Notes, err)
 	}
-	refuse(kube, "nodes", "", forbidden("nodes"))
+	refuse(api, "nodes", "", forbidden("nodes"))
 	if _, err := discover.Read(t.Context(), c, discover.Overrides{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `read nodes of cluster "test"`) {
 		t.Errorf("error %v", err)
 	}

@@ -117,8 +117,8 @@ func filesOf(t *testing.T, r Result) map[string]string {
 	}
 }
 
-func logging(kube *clienttesting.Fake, text string) {
-	kube.PrependReactor("get", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+func logging(api *clienttesting.Fake, text string) {
+	api.PrependReactor("get", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		return a.GetSubresource() == "log", &runtime.Unknown{Raw: []byte(text)}, nil
 	})
 }
@@ -126,8 +126,8 @@ func logging(kube *clienttesting.Fake, text string) {
 // TestSecretsStayHome plants secrets in all data that Run reads, and checks that the archive has the useful data and no
 // secret.
 func TestSecretsStayHome(t *testing.T) {
-	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Context: "a", Objects: objects()})
-	logging(&kube.Fake, log)
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{Context: "a", Objects: objects()})
+	logging(&api.Fake, log)
 	r, err := Run(t.Context(), Options{Cluster: c, Build: buildinfo.Info{Version: "v1"}}, progress.Quiet{})
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func TestSecretsStayHome(t *testing.T) {
 			t.Errorf("%s has no %q:\n%s", name, want, files[name])
 		}
 	}
-	for _, a := range kube.Actions() {
+	for _, a := range api.Actions() {
 		if verb := a.GetVerb(); verb != "get" && verb != "list" && a.GetResource().Resource != "selfsubjectaccessreviews" {
 			t.Errorf("%s %s", verb, a.GetResource().Resource)
 		}
@@ -174,9 +174,9 @@ func TestSecretsStayHome(t *testing.T) {
 // TestWithoutRights checks that unreadable objects are listed and all others are in the archive. A Secret's value is
 // then recognised by its form alone.
 func TestWithoutRights(t *testing.T) {
-	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Context: "a", Objects: objects()})
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{Context: "a", Objects: objects()})
 	for _, resource := range []string{"secrets", "pods/log", "events"} {
-		kube.PrependReactor("*", strings.TrimSuffix(resource, "/log"), func(a clienttesting.Action) (bool, runtime.Object, error) {
+		api.PrependReactor("*", strings.TrimSuffix(resource, "/log"), func(a clienttesting.Action) (bool, runtime.Object, error) {
 			if strings.HasSuffix(resource, "/log") != (a.GetSubresource() == "log") {
 				return false, nil, nil
 			}
@@ -208,8 +208,8 @@ func TestHostileNames(t *testing.T) {
 // TestUnreached checks that the other cluster is reported if one does not answer.
 func TestUnreached(t *testing.T) {
 	a, _ := fakecluster.NewAPIServer(fakecluster.Config{Context: "a", Objects: objects()})
-	b, kube := fakecluster.NewAPIServer(fakecluster.Config{Context: "b"})
-	kube.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+	b, api := fakecluster.NewAPIServer(fakecluster.Config{Context: "b"})
+	api.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("no route to host")
 	})
 	r, err := Run(t.Context(), Options{Cluster: a, Remote: b}, progress.Quiet{})

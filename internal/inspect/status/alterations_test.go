@@ -37,19 +37,19 @@ type client[T cluster.Object] interface {
 }
 
 func deleted[T cluster.Object](of func(kubernetes.Interface) client[T], name string) func(context.Context, kubernetes.Interface) error {
-	return func(ctx context.Context, kube kubernetes.Interface) error {
-		return of(kube).Delete(ctx, name, metav1.DeleteOptions{})
+	return func(ctx context.Context, api kubernetes.Interface) error {
+		return of(api).Delete(ctx, name, metav1.DeleteOptions{})
 	}
 }
 
 func altered[T cluster.Object](of func(kubernetes.Interface) client[T], name string, change func(T)) func(context.Context, kubernetes.Interface) error {
-	return func(ctx context.Context, kube kubernetes.Interface) error {
-		object, err := of(kube).Get(ctx, name, metav1.GetOptions{})
+	return func(ctx context.Context, api kubernetes.Interface) error {
+		object, err := of(api).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		change(object)
-		_, err = of(kube).Update(ctx, object, metav1.UpdateOptions{})
+		_, err = of(api).Update(ctx, object, metav1.UpdateOptions{})
 		return err
 	}
 }

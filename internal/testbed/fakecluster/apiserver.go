@@ -38,21 +38,21 @@ func NewAPIServer(config Config) (*cluster.Cluster, *fake.Clientset) {
 			builtin = append(builtin, object)
 		}
 	}
-	kube := fake.NewSimpleClientset(builtin...)
+	api := fake.NewSimpleClientset(builtin...)
 	for _, object := range custom {
 		version := object.GetObjectKind().GroupVersionKind().GroupVersion().String()
-		kube.Resources = append(kube.Resources, &metav1.APIResourceList{GroupVersion: version})
+		api.Resources = append(api.Resources, &metav1.APIResourceList{GroupVersion: version})
 	}
-	kube.PrependReactor("*", "*", (&writes{store: kube.Tracker()}).react)
-	kube.PrependReactor("create", "selfsubjectaccessreviews", review(config.Denied))
+	api.PrependReactor("*", "*", (&writes{store: api.Tracker()}).react)
+	api.PrependReactor("create", "selfsubjectaccessreviews", review(config.Denied))
 	name := config.Context
 	if name == "" {
 		name = "test"
 	}
 	return &cluster.Cluster{
-		Context: name, Namespace: records.DefaultNamespace, Kube: kube,
+		Context: name, Namespace: records.DefaultNamespace, Kube: api,
 		Dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), customKinds(), custom...),
-	}, kube
+	}, api
 }
 
 // customKinds are the custom resources that discovery lists.

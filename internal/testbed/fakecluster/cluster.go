@@ -59,9 +59,9 @@ func New(context string, nodes ...Node) *Cluster {
 		names = append(names, n.Name)
 		objects = append(objects, n.Object())
 	}
-	c, kube := NewAPIServer(Config{Context: context, Objects: objects})
+	c, api := NewAPIServer(Config{Context: context, Objects: objects})
 	c.Locking.Timeout = 3 * time.Minute // a test in which a run waits for itself ends
-	return &Cluster{Helpers: *NewHelpers(c, names...), Fake: kube}
+	return &Cluster{Helpers: *NewHelpers(c, names...), Fake: api}
 }
 
 // Object returns the node as the API server has it.
