@@ -37,13 +37,13 @@ var terminal = []string{"github.com/spf13/cobra", "github.com/spf13/viper", "git
 var inCluster = []string{module + "netops", module + "internal/helper", module + "commands"}
 
 // rules hold imports in one direction: cmd, commands, then the operations outside the clusters and internal/helper,
-// then netops, ipam, templates and internal/cluster. The drawing is in docs/architecture.md.
+// then netops, ipam, templates and internal/kube. The drawing is in docs/architecture.md.
 var rules = []rule{
 	{"...", []string{"k8s.io/kubernetes"},
 		"servers' code has no compatibility promise to importers: only the lab, a separate module, builds it"},
 	{"commands/cli", []string{module + "commands/network", module + "commands/ipam", module + "commands/image", module + "commands/incluster"},
 		"commands import what they share"},
-	{"commands/ui", []string{module + "commands/", module + "internal/peering", module + "internal/inspect", module + "internal/cluster"},
+	{"commands/ui", []string{module + "commands/", module + "internal/peering", module + "internal/inspect", module + "internal/kube"},
 		"it prints values, and knows no command and no operation"},
 	{"netops/...", []string{"k8s.io", "sigs.k8s.io"},
 		"kernel state has nothing to do with Kubernetes"},
@@ -55,12 +55,12 @@ var rules = []rule{
 		"a table is a value, independent of its use"},
 	{"ipam", []string{"k8s.io", "sigs.k8s.io", module},
 		"the allocator is pure: internal/inventory reads the cluster"},
-	{"ipam/translate", []string{"k8s.io/client-go", module + "internal/cluster"},
+	{"ipam/translate", []string{"k8s.io/client-go", module + "internal/kube"},
 		"other programs import it, with their own clients"},
 	{"ipam/...", slices.Concat(terminal, []string{module + "netops", module + "templates", module + "commands"}),
 		"addresses do not depend on kernels, manifests or the command line"},
 	{"templates/...", slices.Concat(terminal, []string{
-		module + "netops", module + "ipam", module + "commands", module + "internal/cluster", "k8s.io/client-go/kubernetes",
+		module + "netops", module + "ipam", module + "commands", module + "internal/kube", "k8s.io/client-go/kubernetes",
 	}),
 		"rendering is pure: values in, objects out"},
 	{"internal/cidr", []string{"k8s.io", module},
@@ -69,13 +69,13 @@ var rules = []rule{
 		"it is names, for all packages"},
 	{"internal/hint", []string{"k8s.io", module},
 		"it adds to errors of all packages"},
-	{"internal/records", []string{"k8s.io", module + "netops", module + "ipam", module + "templates", module + "internal/cluster"},
+	{"internal/records", []string{"k8s.io", module + "netops", module + "ipam", module + "templates", module + "internal/kube"},
 		"records are the interface between the other packages"},
 	{"internal/datapath", []string{
-		"k8s.io/client-go", module + "ipam", module + "templates", module + "internal/cluster", module + "internal/helper", module + "commands",
+		"k8s.io/client-go", module + "ipam", module + "templates", module + "internal/kube", module + "internal/helper", module + "commands",
 	},
 		"it is pure: records in, states out, for helpers and for plans"},
-	{"internal/cluster/...", slices.Concat(outside, inCluster, []string{module + "ipam"}),
+	{"internal/kube/...", slices.Concat(outside, inCluster, []string{module + "ipam"}),
 		"it communicates with an API server, and does not know what objects mean"},
 	{"internal/peering/...", slices.Concat(inCluster, terminal),
 		"operations run on any system, and print nothing"},

@@ -54,7 +54,7 @@ Every flag can also be set in the configuration file, by its name, or in the env
 LIQOCTL_REMOTE_CONTEXT. The command line overrides the environment, and the environment overrides the file.
 
 Exit codes: 0 success, 1 failure, 2 usage error, 3 unhealthy, 4 no free address, 130 interrupted.`, `
-  # Connect the clusters of two api contexts, and show the state of the peering
+  # Connect the clusters of two kube contexts, and show the state of the peering
   liqoctl network connect --context a --remote-context b
   liqoctl network status --context a`)
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: cmp.Or(env.Program, cli.ProgramName)}

@@ -13,7 +13,7 @@ import (
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/buildinfo"
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -87,8 +87,8 @@ func helperVersions(ctx context.Context, env *cli.Env, local, remote *cli.Cluste
 	return found, nil
 }
 
-func helpersOf(ctx context.Context, c *cluster.Cluster) ([]helperVersion, error) {
-	pods, err := cluster.All[*corev1.Pod](ctx, c, records.LabelComponent)
+func helpersOf(ctx context.Context, c *kube.Cluster) ([]helperVersion, error) {
+	pods, err := kube.All[*corev1.Pod](ctx, c, records.LabelComponent)
 	if err != nil {
 		return nil, err
 	}

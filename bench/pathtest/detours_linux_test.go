@@ -42,8 +42,8 @@ func detour(name, reason string, commands ...string) pathFault {
 	}
 }
 
-// TestDetoursAreShown checks that foreign rules, routes and IPsec policies that divert packets of a node's pods are shown
-// within five seconds, by name, even though the packets that verify the path, to nodes of the peer, cross.
+// TestDetoursAreShown checks that foreign rules, routes and IPsec policies that divert packets of a node's pods are
+// shown within five seconds, by name, even though the packets that verify the path, to nodes of the peer, cross.
 func TestDetoursAreShown(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]

@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inspect/trace"
 	"liqonet.io/liqonet/internal/inspect/trace/probe"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/wait"
@@ -39,7 +39,7 @@ type inside struct {
 func (i inside) Close() error { return errors.Join(i.WriteCloser.Close(), i.cmd.Wait()) }
 
 // tracer adds the objects that network trace reads to a cluster, and the namespaces of its pods.
-func (c *testCluster) tracer(pods map[string]netns.Namespace) *cluster.Cluster {
+func (c *testCluster) tracer(pods map[string]netns.Namespace) *kube.Cluster {
 	c.t.Helper()
 	for i, n := range c.nodes {
 		pod := &corev1.Pod{
@@ -61,7 +61,7 @@ func (c *testCluster) tracer(pods map[string]netns.Namespace) *cluster.Cluster {
 	c.api.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: true}}, nil
 	})
-	return &cluster.Cluster{Context: c.name, Namespace: records.DefaultNamespace, Kube: c.api}
+	return &kube.Cluster{Context: c.name, Namespace: records.DefaultNamespace, Kube: c.api}
 }
 
 // TestTrace traces packets between pods of two clusters with two gateways each, with and without foreign rules that
@@ -72,7 +72,7 @@ func TestTrace(t *testing.T) {
 	pods := map[string]netns.Namespace{}
 	o := trace.Options{
 		Local: a.tracer(pods), Remote: b.tracer(pods), From: inPods(0, podNumber).String(), To: b.remappedPod(1).String(), Port: servicePort, Live: true,
-		Exec: func(ctx context.Context, c *cluster.Cluster, pod string, command ...string) (io.ReadWriteCloser, error) {
+		Exec: func(ctx context.Context, c *kube.Cluster, pod string, command ...string) (io.ReadWriteCloser, error) {
 			var j job
 			if err := json.Unmarshal([]byte(command[len(command)-1]), &j.Question); err != nil {
 				return nil, err

@@ -21,7 +21,7 @@ const maxSize = 42_420_000
 var unwanted = map[string]string{
 	"text/template.(*state).evalField": "it keeps each exported method of each type that is reachable",
 	"k8s.io/client-go/informers.":      "helpers follow objects by client-go/tools/cache alone",
-	"k8s.io/cli-runtime/":              "internal/cluster reads kubeconfigs",
+	"k8s.io/cli-runtime/":              "internal/kube reads kubeconfigs",
 	"sigs.k8s.io/kustomize/":           "nothing here merges by schema",
 }
 

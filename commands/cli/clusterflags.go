@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -24,12 +24,12 @@ const RemotePrefix = "remote-"
 // ClusterFlags are the flags that choose a cluster: kubectl's own, or their twins for the remote cluster.
 type ClusterFlags struct {
 	prefix string // of the flags' names
-	Config cluster.Kubeconfig
+	Config kube.Kubeconfig
 }
 
 // NewClusterFlags returns the flags of the local cluster.
 func NewClusterFlags() *ClusterFlags {
-	return &ClusterFlags{Config: cluster.Kubeconfig{Namespace: records.DefaultNamespace, RequestTimeout: "0"}}
+	return &ClusterFlags{Config: kube.Kubeconfig{Namespace: records.DefaultNamespace, RequestTimeout: "0"}}
 }
 
 // NewRemoteFlags returns the flags of the remote cluster.
@@ -88,9 +88,9 @@ func (c *ClusterFlags) same(o *ClusterFlags) bool {
 }
 
 // Connect makes the clients of the cluster. It reads the kubeconfig and sends nothing. Errors are usage errors.
-func (c *ClusterFlags) Connect(env *Env) (*cluster.Cluster, error) {
+func (c *ClusterFlags) Connect(env *Env) (*kube.Cluster, error) {
 	c.Config.Adapt = env.logRequests(c)
-	connected, err := cluster.Connect(c.Config, env.Build.Version)
+	connected, err := kube.Connect(c.Config, env.Build.Version)
 	if err != nil {
 		return nil, &UsageError{Err: err, Advice: c.kubeconfigHint()}
 	}
@@ -99,7 +99,7 @@ func (c *ClusterFlags) Connect(env *Env) (*cluster.Cluster, error) {
 }
 
 // Reach makes the clients of the cluster and finds out whether it answers.
-func (c *ClusterFlags) Reach(ctx context.Context, env *Env) (*cluster.Cluster, error) {
+func (c *ClusterFlags) Reach(ctx context.Context, env *Env) (*kube.Cluster, error) {
 	connected, err := c.Connect(env)
 	if err != nil {
 		return nil, err

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
@@ -21,7 +21,7 @@ import (
 const completionTime = 2 * time.Second
 
 // names lists names that exist in a cluster.
-type names func(context.Context, *cluster.Cluster) ([]string, error)
+type names func(context.Context, *kube.Cluster) ([]string, error)
 
 // AddCompletions completes names of peers, namespaces and owners in all commands, and files only where files are meant.
 func AddCompletions(env *Env, root *cobra.Command) {
@@ -111,8 +111,8 @@ func (c *ClusterFlags) copyFlags(cmd *cobra.Command, prefix string) {
 	}
 }
 
-func peers(ctx context.Context, c *cluster.Cluster) ([]string, error) {
-	all, err := cluster.All[*corev1.ConfigMap](ctx, c, "")
+func peers(ctx context.Context, c *kube.Cluster) ([]string, error) {
+	all, err := kube.All[*corev1.ConfigMap](ctx, c, "")
 	var found []string
 	for _, object := range all {
 		if id, _ := records.IdentityOf(object.Name); id.Component == records.ComponentPeering {
@@ -122,8 +122,8 @@ func peers(ctx context.Context, c *cluster.Cluster) ([]string, error) {
 	return found, err
 }
 
-func namespaces(ctx context.Context, c *cluster.Cluster) ([]string, error) {
-	all, err := cluster.All[*corev1.Namespace](ctx, c, "")
+func namespaces(ctx context.Context, c *kube.Cluster) ([]string, error) {
+	all, err := kube.All[*corev1.Namespace](ctx, c, "")
 	found := make([]string, len(all))
 	for i, object := range all {
 		found[i] = object.Name
@@ -132,7 +132,7 @@ func namespaces(ctx context.Context, c *cluster.Cluster) ([]string, error) {
 }
 
 // owners returns the users with reservations.
-func owners(ctx context.Context, c *cluster.Cluster) ([]string, error) {
+func owners(ctx context.Context, c *kube.Cluster) ([]string, error) {
 	registry, err := inventory.Reservations(ctx, c)
 	if err != nil {
 		return nil, err

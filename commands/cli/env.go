@@ -12,7 +12,7 @@ import (
 
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/buildinfo"
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 )
 
 // Env is the environment of the process for commands.
@@ -31,7 +31,7 @@ type Env struct {
 	// Set once the flags are read.
 	Verbose  bool
 	Progress *ui.Progress
-	locking  cluster.LockOptions // of the command that runs
+	locking  kube.LockOptions // of the command that runs
 }
 
 // Variable returns an environment variable, "" when it is not set.

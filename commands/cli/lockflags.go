@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 )
 
 // lockFlags adds the flags of a command that writes to clusters.
-func lockFlags(cmd *cobra.Command, to *cluster.LockOptions) {
+func lockFlags(cmd *cobra.Command, to *kube.LockOptions) {
 	flags := cmd.Flags()
-	to.Timeout, to.Duration = cluster.DefaultLockTimeout, cluster.DefaultLockDuration
+	to.Timeout, to.Duration = kube.DefaultLockTimeout, kube.DefaultLockDuration
 	ui.AddFlag(flags, &to.Timeout, "lock-timeout", "DURATION", "how long to wait for other runs that write to the same clusters, beside --timeout", ui.PositiveDuration)
 	ui.BoolFlag(flags, &to.Break, "break-lock", "take the lock of another run, which then ends: needs the level administer")
 	// For tests, in which runs are killed.

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/datapath"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
 )
@@ -59,7 +59,7 @@ func DescribeDryRun(a PlanAnswer) string {
 	for _, c := range a.Clusters {
 		b.WriteString(c.String())
 		if c.KernelsLater {
-			ui.Writef(&b, "  kernels of nodes and gateways: %s\n", cluster.ErrLater)
+			ui.Writef(&b, "  kernels of nodes and gateways: %s\n", kube.ErrLater)
 		}
 		for _, k := range c.Kernels {
 			where := "node " + k.Node

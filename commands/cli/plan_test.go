@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/datapath"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/testbed/golden"
 )
@@ -14,8 +14,8 @@ import (
 func TestDryRunText(t *testing.T) {
 	golden.Check(t, "dry-run.golden", ui.Visible(DescribeDryRun(PlanAnswer{Clusters: []clusterPlan{
 		{
-			ClusterPlan: plan.ClusterPlan{Context: "a", Namespace: "liqonet", Changes: []cluster.Change{
-				{Kind: "ConfigMap", Name: "peering-b", Action: cluster.Changed, Fields: []string{"mtu: 1420 -> 1300"}},
+			ClusterPlan: plan.ClusterPlan{Context: "a", Namespace: "liqonet", Changes: []kube.Change{
+				{Kind: "ConfigMap", Name: "peering-b", Action: kube.Changed, Fields: []string{"mtu: 1420 -> 1300"}},
 			}},
 			Kernels: []datapath.Change{
 				{Node: "a-1", Steps: []string{"~ firewall", "\tflush chain ip liqonet guard", "+ address 10.80.0.7/32 dev lo"}},

@@ -1,12 +1,12 @@
 package cli
 
-import "liqonet.io/liqonet/internal/cluster"
+import "liqonet.io/liqonet/internal/kube"
 
 // TwoClusters are the flags of a command that works on both ends of a peering.
 type TwoClusters struct{ Local, Remote *ClusterFlags }
 
 // Connect makes the clients of both clusters. It sends nothing.
-func (t TwoClusters) Connect(env *Env) (local, remote *cluster.Cluster, err error) {
+func (t TwoClusters) Connect(env *Env) (local, remote *kube.Cluster, err error) {
 	if !t.Remote.Chosen() {
 		err := Usagef("the remote cluster is required")
 		err.Advice = "set --remote-context or --remote-kubeconfig"
@@ -24,7 +24,7 @@ func (t TwoClusters) Connect(env *Env) (local, remote *cluster.Cluster, err erro
 }
 
 // ConnectChosen is like Connect, but the remote cluster may be left open: it is nil then.
-func (t TwoClusters) ConnectChosen(env *Env) (local, remote *cluster.Cluster, err error) {
+func (t TwoClusters) ConnectChosen(env *Env) (local, remote *kube.Cluster, err error) {
 	if t.Remote.Chosen() {
 		return t.Connect(env)
 	}

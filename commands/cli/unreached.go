@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 )
 
 // WithoutRequests returns the error with a text that leaves out which requests did not reach a cluster: net/http
@@ -22,7 +22,7 @@ func WithoutRequests(err error) error {
 func unsentRequests(err error) []*url.Error {
 	switch e := err.(type) { //nolint:errorlint // walks the wrapped errors
 	case *url.Error:
-		if _, ok := errors.AsType[*cluster.ReachError](e.Err); ok {
+		if _, ok := errors.AsType[*kube.ReachError](e.Err); ok {
 			return []*url.Error{e}
 		}
 	case interface{ Unwrap() error }:

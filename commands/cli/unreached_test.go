@@ -6,12 +6,12 @@ import (
 	"net/url"
 	"testing"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 )
 
 // TestWithoutRequests: the error of an unreachable cluster contains the cluster, and not the request.
 func TestWithoutRequests(t *testing.T) {
-	lost := &cluster.ReachError{Context: "a", Host: "https://192.0.2.1", Err: errors.New("connection refused")}
+	lost := &kube.ReachError{Context: "a", Host: "https://192.0.2.1", Err: errors.New("connection refused")}
 	request := &url.Error{Op: "Get", URL: "https://192.0.2.1/api/v1/nodes", Err: lost}
 	other := &url.Error{Op: "Get", URL: "https://registry.example.com", Err: errors.New("no such host")}
 	for _, c := range []struct {

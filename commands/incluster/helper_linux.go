@@ -17,8 +17,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"liqonet.io/liqonet/commands/cli"
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/helper"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -74,7 +74,7 @@ func inClusterClient(env *cli.Env, namespace string, dial func(context.Context, 
 		return nil, fmt.Errorf("find API server: %w", err)
 	}
 	config.Dial = dial
-	c, err := cluster.Open(config, cluster.Options{Context: "in-cluster", Namespace: namespace, Version: env.Build.Version})
+	c, err := kube.Open(config, kube.Options{Context: "in-cluster", Namespace: namespace, Version: env.Build.Version})
 	if err != nil {
 		return nil, err
 	}

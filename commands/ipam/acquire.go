@@ -9,7 +9,7 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -39,7 +39,7 @@ exit code is 4 if no such range is free.`,
 		if err := q.Validate(); err != nil {
 			return nil, cli.Usagef("--prefer: %w", err) // all else has been checked
 		}
-		return func(ctx context.Context, c *cluster.Cluster) (reservations, error) {
+		return func(ctx context.Context, c *kube.Cluster) (reservations, error) {
 			var got ipam.Reservation
 			err := addReservations(ctx, c, func(r *ipam.Registry) (err error) {
 				got, err = r.Acquire(q)

@@ -12,17 +12,17 @@ import (
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/addresses"
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/ipam"
 )
 
 // connector builds the clients of the selected cluster, after the flags are read, and checks that it answers.
-type connector func(context.Context) (*cluster.Cluster, error)
+type connector func(context.Context) (*kube.Cluster, error)
 
 // installed returns the cluster, if liqonet is installed in the selected namespace.
-func (connect connector) installed(ctx context.Context) (*cluster.Cluster, error) {
+func (connect connector) installed(ctx context.Context) (*kube.Cluster, error) {
 	c, err := connect(ctx)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ choose.`, `
   liqoctl ipam list 10.71.3.7`)
 	flags := cli.NewClusterFlags()
 	flags.Register(cmd, cmd.PersistentFlags())
-	connect := func(ctx context.Context) (*cluster.Cluster, error) { return flags.Reach(ctx, env) }
+	connect := func(ctx context.Context) (*kube.Cluster, error) { return flags.Reach(ctx, env) }
 	cmd.AddCommand(
 		newIPAMList(env, connect),
 		newIPAMReserve(env, connect),
@@ -60,7 +60,7 @@ type reservations struct {
 }
 
 // onReservations is the action of a command on a cluster's reservations.
-type onReservations = func(context.Context, *cluster.Cluster) (reservations, error)
+type onReservations = func(context.Context, *kube.Cluster) (reservations, error)
 
 // changingReservations is reservationCommand for what changes them: it has --dry-run.
 func changingReservations(env *cli.Env, connect connector, cmd *cobra.Command, prepare func(args []string) (onReservations, error)) *cobra.Command {
@@ -71,7 +71,7 @@ func changingReservations(env *cli.Env, connect connector, cmd *cobra.Command, p
 		if err != nil || !dryRun {
 			return run, err
 		}
-		return func(ctx context.Context, c *cluster.Cluster) (reservations, error) {
+		return func(ctx context.Context, c *kube.Cluster) (reservations, error) {
 			c = c.DryRun()
 			_, err := run(ctx, c)
 			plan, err := plan.Of(ctx, err, c)
@@ -83,7 +83,7 @@ func changingReservations(env *cli.Env, connect connector, cmd *cobra.Command, p
 
 // addReservations changes reservations, after restoring missing reservations for ranges that the cluster and its
 // peerings use.
-func addReservations(ctx context.Context, c *cluster.Cluster, change func(*ipam.Registry) error) error {
+func addReservations(ctx context.Context, c *kube.Cluster, change func(*ipam.Registry) error) error {
 	fabric, err := inventory.Fabric(ctx, c)
 	if err != nil {
 		return err

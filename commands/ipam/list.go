@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/commands/cli"
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -64,7 +64,7 @@ func readListFilter(text string) (listFilter, error) {
 	return listFilter{overlapping: p.Masked()}, nil
 }
 
-func (f listFilter) list(ctx context.Context, c *cluster.Cluster) (reservations, error) {
+func (f listFilter) list(ctx context.Context, c *kube.Cluster) (reservations, error) {
 	registry, err := inventory.Reservations(ctx, c)
 	if err != nil {
 		return reservations{}, err

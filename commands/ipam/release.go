@@ -9,9 +9,9 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -42,7 +42,7 @@ cluster or a peering uses cannot be released. Releasing again changes nothing.`,
 				return nil, cli.Usagef("%w", err)
 			}
 		}
-		return func(ctx context.Context, c *cluster.Cluster) (reservations, error) {
+		return func(ctx context.Context, c *kube.Cluster) (reservations, error) {
 			released := []ipam.Reservation{} // in JSON a list as well
 			err := inventory.UpdateReservations(ctx, c, func(r *ipam.Registry) error {
 				found, err := f.release(r)

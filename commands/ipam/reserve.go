@@ -7,7 +7,7 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -35,7 +35,7 @@ overlaps a range of another owner, and names that owner. Reserving a range again
 		if err := want.Validate(); err != nil {
 			return nil, cli.Usagef("%w", err)
 		}
-		return func(ctx context.Context, c *cluster.Cluster) (reservations, error) {
+		return func(ctx context.Context, c *kube.Cluster) (reservations, error) {
 			err := addReservations(ctx, c, func(r *ipam.Registry) error { return r.Reserve(want) })
 			return reservations{document: want, all: []ipam.Reservation{want}}, err
 		}, nil

@@ -16,16 +16,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"liqonet.io/liqonet/commands/cli"
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/ipam"
 )
 
 // clusterWithReservations returns a cluster with a pod CIDR and a peering, and pools of 768 addresses.
-func clusterWithReservations(t *testing.T) *cluster.Cluster {
+func clusterWithReservations(t *testing.T) *kube.Cluster {
 	t.Helper()
 	c, _ := fakecluster.NewAPIServer(fakecluster.Config{})
 	err := inventory.UpdateReservations(t.Context(), c, func(r *ipam.Registry) error {
@@ -43,12 +43,12 @@ func clusterWithReservations(t *testing.T) *cluster.Cluster {
 
 // ipamCommand runs an `ipam` command on a cluster, instead of the one that flags would select; nil: there is none. It
 // returns its output and exit code.
-func ipamCommand(t *testing.T, c *cluster.Cluster, args ...string) (out string, code int, err error) {
+func ipamCommand(t *testing.T, c *kube.Cluster, args ...string) (out string, code int, err error) {
 	t.Helper()
 	var b strings.Builder
 	env := &cli.Env{Out: &b, Err: t.Output()}
 	env.Start(false)
-	connect := func(context.Context) (*cluster.Cluster, error) {
+	connect := func(context.Context) (*kube.Cluster, error) {
 		if c == nil {
 			return nil, errors.New("a cluster is asked")
 		}

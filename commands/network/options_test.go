@@ -19,8 +19,8 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/internal/buildinfo"
-	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/discover"
+	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/kube/discover"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/peering/expose"
 	"liqonet.io/liqonet/internal/peering/removal"
@@ -76,14 +76,14 @@ func parse(t *testing.T, command func(*cli.Env, *cli.ClusterFlags) *cobra.Comman
 
 // side returns the compared parts of a cluster in options.
 func side(kubeContext, namespace string) peering.Side {
-	return peering.Side{Cluster: &cluster.Cluster{Context: kubeContext, Namespace: namespace}}
+	return peering.Side{Cluster: &kube.Cluster{Context: kubeContext, Namespace: namespace}}
 }
 
 // sameOptions compares options; clusters are compared by context and namespace.
 var sameOptions = cmp.Options{
 	cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{}),
-	cmpopts.IgnoreUnexported(cluster.Cluster{}),
-	cmpopts.IgnoreFields(cluster.Cluster{}, "Kube", "Dynamic", "Host", "Lookup", "Locking"), // see TestLockFlags
+	cmpopts.IgnoreUnexported(kube.Cluster{}),
+	cmpopts.IgnoreFields(kube.Cluster{}, "Kube", "Dynamic", "Host", "Lookup", "Locking"), // see TestLockFlags
 }
 
 func pfx(s string) netip.Prefix { return netip.MustParsePrefix(s) }
@@ -143,7 +143,7 @@ func TestConnectAllFlags(t *testing.T) {
 	}
 	want := peering.ConnectOptions{
 		Local: peering.Side{
-			Cluster: &cluster.Cluster{Context: "b", Namespace: "net"}, Name: "north",
+			Cluster: &kube.Cluster{Context: "b", Namespace: "net"}, Name: "north",
 			Overrides: discover.Overrides{
 				PodCIDRs:     []netip.Prefix{pfx("10.1.0.0/16"), pfx("10.2.0.0/16")},
 				ServiceCIDRs: []netip.Prefix{pfx("10.3.0.0/16")}, NodeNetworks: []netip.Prefix{pfx("192.0.2.0/24")},
@@ -152,7 +152,7 @@ func TestConnectAllFlags(t *testing.T) {
 			Reserved: []netip.Prefix{pfx("10.6.0.0/16"), pfx("10.7.0.0/16")},
 		},
 		Remote: peering.Side{
-			Cluster: &cluster.Cluster{Context: "a", Namespace: "far"}, Name: "south",
+			Cluster: &kube.Cluster{Context: "a", Namespace: "far"}, Name: "south",
 			Overrides: discover.Overrides{
 				PodCIDRs: []netip.Prefix{pfx("10.11.0.0/16")}, ServiceCIDRs: []netip.Prefix{pfx("10.13.0.0/16")},
 				NodeNetworks: []netip.Prefix{pfx("198.51.100.0/24")}, FlagPrefix: "remote-",
@@ -359,10 +359,10 @@ func TestLockFlags(t *testing.T) {
 	}
 	for _, c := range []struct {
 		args []string
-		want cluster.LockOptions
+		want kube.LockOptions
 	}{
-		{nil, cluster.LockOptions{Timeout: 10 * time.Minute, Duration: 15 * time.Second}},
-		{[]string{"--lock-timeout", "1s", "--break-lock", "--lock-duration", "2s"}, cluster.LockOptions{Timeout: time.Second, Duration: 2 * time.Second, Break: true}},
+		{nil, kube.LockOptions{Timeout: 10 * time.Minute, Duration: 15 * time.Second}},
+		{[]string{"--lock-timeout", "1s", "--break-lock", "--lock-duration", "2s"}, kube.LockOptions{Timeout: time.Second, Duration: 2 * time.Second, Break: true}},
 	} {
 		if err := parse(t, command, append(c.args, "--context", "b")...); !errors.Is(err, errAsked) {
 			t.Fatal(err)

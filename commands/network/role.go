@@ -11,7 +11,7 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -61,7 +61,7 @@ Only the level administer may write outside the namespace of liqonet, and only n
 func bindings(objects []templates.Object, context string) string {
 	kubectl := "kubectl"
 	if context != "" {
-		kubectl += " --context " + cluster.ShellWord(context)
+		kubectl += " --context " + kube.ShellWord(context)
 	}
 	text := "then bind the roles to a user, or to a --group, or to a --serviceaccount NAMESPACE:NAME:"
 	for _, o := range objects {

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/kube/discover"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
@@ -36,7 +36,7 @@ type Finding struct {
 }
 
 // Check compares a cluster's reservations with its peerings and its present ranges. The findings are sorted by range.
-func Check(ctx context.Context, c *cluster.Cluster) ([]Finding, error) {
+func Check(ctx context.Context, c *kube.Cluster) ([]Finding, error) {
 	have, err := readState(ctx, c)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ type state struct {
 
 // readState reads reservations before peerings: connect writes them in that order, so that the reservations of every
 // peering that is read are included.
-func readState(ctx context.Context, c *cluster.Cluster) (state, error) {
+func readState(ctx context.Context, c *kube.Cluster) (state, error) {
 	registry, err := inventory.Reservations(ctx, c)
 	if err != nil {
 		return state{}, err

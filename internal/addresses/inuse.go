@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube/discover"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )

@@ -11,9 +11,9 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/connected"
@@ -218,7 +218,7 @@ func TestRangesComeIntoUse(t *testing.T) {
 // awaitSurroundings waits until a node has reported what it uses.
 func awaitSurroundings(t *testing.T, w *fakecluster.Cluster) {
 	t.Helper()
-	err := cluster.Wait(t.Context(), w.Cluster, cluster.Labelled(inventory.Selector(records.ComponentNode)), "a report", func(leases []*coordinationv1.Lease) (string, error) {
+	err := kube.Wait(t.Context(), w.Cluster, kube.Labelled(inventory.Selector(records.ComponentNode)), "a report", func(leases []*coordinationv1.Lease) (string, error) {
 		reports, err := inventory.Reports(leases)
 		if slices.ContainsFunc(reports, func(n records.Node) bool { return !n.Surroundings.IsZero() }) {
 			return "", nil

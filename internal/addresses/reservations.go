@@ -10,10 +10,10 @@ import (
 	"slices"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/kube/discover"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
@@ -210,7 +210,7 @@ func Restore(r *ipam.Registry, f *records.Fabric, peerings []records.Peering) {
 // Add is inventory.UpdateReservations for changes that reserve free ranges. It reads peerings after the registry. If a
 // peering that was read is removed in the meantime, its ranges are released after that, and the update is retried
 // because of the conflict.
-func Add(ctx context.Context, c *cluster.Cluster, f *records.Fabric, change func(*ipam.Registry) error) error {
+func Add(ctx context.Context, c *kube.Cluster, f *records.Fabric, change func(*ipam.Registry) error) error {
 	return inventory.UpdateReservations(ctx, c, func(r *ipam.Registry) error {
 		peerings, err := inventory.Peerings(ctx, c)
 		if err != nil {

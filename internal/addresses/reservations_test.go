@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube/discover"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"

@@ -15,10 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/peering/expose"
 	"liqonet.io/liqonet/internal/peering/removal"
@@ -139,7 +139,7 @@ func TestStrayReservations(t *testing.T) {
 // awaitPods waits until the helpers' pods are there.
 func awaitPods(t *testing.T, w *fakecluster.Cluster) {
 	t.Helper()
-	err := cluster.Wait(t.Context(), w.Cluster, cluster.Labelled(inventory.Selector(records.ComponentFabric)), "pods", func(pods []*corev1.Pod) (string, error) {
+	err := kube.Wait(t.Context(), w.Cluster, kube.Labelled(inventory.Selector(records.ComponentFabric)), "pods", func(pods []*corev1.Pod) (string, error) {
 		if len(pods) == 0 {
 			return "none", nil
 		}

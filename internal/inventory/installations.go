@@ -13,8 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -36,13 +36,13 @@ func (e *ElsewhereError) Error() string {
 // Hint suggests how to use the existing installation.
 func (e *ElsewhereError) Hint() string {
 	return fmt.Sprintf("use it with --namespace %s, or --remote-namespace for the remote cluster; to install it elsewhere, remove it first: "+
-		"liqoctl network reset -n %s --context %s", e.Installed, e.Installed, cluster.ShellWord(e.Context))
+		"liqoctl network reset -n %s --context %s", e.Installed, e.Installed, kube.ShellWord(e.Context))
 }
 
 // CheckElsewhere returns an error if the cluster's first installation is in another namespace than the client's.
 // younger has the namespaces of installations that were created after the one in the client's namespace; these cannot
 // work.
-func CheckElsewhere(ctx context.Context, c *cluster.Cluster) (younger []string, err error) {
+func CheckElsewhere(ctx context.Context, c *kube.Cluster) (younger []string, err error) {
 	all, err := installations(ctx, c)
 	if err != nil || len(all) == 0 {
 		return nil, err
@@ -58,12 +58,12 @@ func CheckElsewhere(ctx context.Context, c *cluster.Cluster) (younger []string, 
 
 // CheckInstalled returns an error for a namespace without liqonet. A fabric or, in an incomplete installation,
 // reservations are sufficient.
-func CheckInstalled(ctx context.Context, c *cluster.Cluster) error {
-	fabric, err := cluster.Find[*corev1.ConfigMap](ctx, c, records.FabricName)
+func CheckInstalled(ctx context.Context, c *kube.Cluster) error {
+	fabric, err := kube.Find[*corev1.ConfigMap](ctx, c, records.FabricName)
 	if fabric != nil || err != nil {
 		return err
 	}
-	reservations, err := cluster.Find[*corev1.ConfigMap](ctx, c, records.IPAMName)
+	reservations, err := kube.Find[*corev1.ConfigMap](ctx, c, records.IPAMName)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func CheckInstalled(ctx context.Context, c *cluster.Cluster) error {
 
 // NotInstalled returns the error for a namespace without liqonet. It contains the namespace in which liqonet is
 // installed, if any.
-func NotInstalled(ctx context.Context, c *cluster.Cluster) error {
+func NotInstalled(ctx context.Context, c *kube.Cluster) error {
 	if _, err := CheckElsewhere(ctx, c); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func NotInstalled(ctx context.Context, c *cluster.Cluster) error {
 
 // installations returns those of a cluster, in all namespaces, the oldest first. For a user who may list neither
 // DaemonSets nor Pods of the cluster the result is empty.
-func installations(ctx context.Context, c *cluster.Cluster) ([]installation, error) {
+func installations(ctx context.Context, c *kube.Cluster) ([]installation, error) {
 	all, err := helperSets(ctx, c)
 	if apierrors.IsForbidden(err) {
 		all, err = helperPods(ctx, c)
@@ -111,7 +111,7 @@ func installations(ctx context.Context, c *cluster.Cluster) ([]installation, err
 		}
 		// Every user who may create pods can label them, whereas a ClusterRole is created by an administrator. If the
 		// user may not read it, the label is trusted.
-		role, err := cluster.Find[*rbacv1.ClusterRole](ctx, c, templates.NodeClusterRole(i.namespace))
+		role, err := kube.Find[*rbacv1.ClusterRole](ctx, c, templates.NodeClusterRole(i.namespace))
 		switch {
 		case role != nil, apierrors.IsForbidden(err):
 			found = append(found, i)
@@ -123,7 +123,7 @@ func installations(ctx context.Context, c *cluster.Cluster) ([]installation, err
 }
 
 // helperSets returns the DaemonSets of node helpers.
-func helperSets(ctx context.Context, c *cluster.Cluster) ([]installation, error) {
+func helperSets(ctx context.Context, c *kube.Cluster) ([]installation, error) {
 	list, err := c.Kube.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: Selector(records.ComponentFabric)})
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func helperSets(ctx context.Context, c *cluster.Cluster) ([]installation, error)
 }
 
 // helperPods returns the pods of node helpers.
-func helperPods(ctx context.Context, c *cluster.Cluster) ([]installation, error) {
+func helperPods(ctx context.Context, c *kube.Cluster) ([]installation, error) {
 	list, err := c.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: Selector(records.ComponentFabric)})
 	if err != nil {
 		return nil, err

@@ -7,14 +7,14 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
 
 // Installed returns liqonet's objects in the namespace, and all objects that an installation may have outside it.
-func Installed(ctx context.Context, c *cluster.Cluster) ([]cluster.Object, error) {
+func Installed(ctx context.Context, c *kube.Cluster) ([]kube.Object, error) {
 	objects, err := c.List(ctx, records.LabelComponent)
 	if err != nil {
 		return nil, err
@@ -24,21 +24,21 @@ func Installed(ctx context.Context, c *cluster.Cluster) ([]cluster.Object, error
 }
 
 // ClusterWide returns the objects that an installation may have outside its namespace.
-func ClusterWide(namespace string) ([]cluster.Object, error) {
+func ClusterWide(namespace string) ([]kube.Object, error) {
 	// Only names and kinds are used, so the image is arbitrary. Kinds that the API server does not have are not found.
 	base, err := templates.Base(templates.BaseValues{Namespace: namespace, Image: AnyImage, Policies: true})
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(base, func(o cluster.Object) bool { return o.GetNamespace() != "" }), nil
+	return slices.DeleteFunc(base, func(o kube.Object) bool { return o.GetNamespace() != "" }), nil
 }
 
 // AnyImage is the helpers' image in objects whose contents are not used.
 const AnyImage = "any"
 
 // PodSettings returns the pod settings of an installation, read from its DaemonSet.
-func PodSettings(ctx context.Context, c *cluster.Cluster) (templates.Pods, error) {
-	set, err := cluster.Find[*appsv1.DaemonSet](ctx, c, records.NodeName)
+func PodSettings(ctx context.Context, c *kube.Cluster) (templates.Pods, error) {
+	set, err := kube.Find[*appsv1.DaemonSet](ctx, c, records.NodeName)
 	if set == nil || err != nil {
 		return templates.Pods{}, err
 	}

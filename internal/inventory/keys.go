@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -41,8 +41,8 @@ func (k *Keys) Equal(o *Keys) bool {
 }
 
 // ReadKeys returns the keys of a gateway in a cluster; nil if there are none.
-func ReadKeys(ctx context.Context, c *cluster.Cluster, id records.GatewayID) (*Keys, error) {
-	object, err := cluster.Find[*corev1.Secret](ctx, c, id.KeysName())
+func ReadKeys(ctx context.Context, c *kube.Cluster, id records.GatewayID) (*Keys, error) {
+	object, err := kube.Find[*corev1.Secret](ctx, c, id.KeysName())
 	if object == nil || err != nil {
 		return nil, err
 	}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -36,7 +36,7 @@ func NameFromContext(context string) string {
 }
 
 // ChooseName returns the name of a cluster. A cluster with a name keeps it, because its peers use it.
-func ChooseName(c *cluster.Cluster, wish string, fabric *records.Fabric) (string, error) {
+func ChooseName(c *kube.Cluster, wish string, fabric *records.Fabric) (string, error) {
 	switch {
 	case fabric == nil && wish == "":
 		return NameFromContext(c.Context), nil
@@ -45,7 +45,7 @@ func ChooseName(c *cluster.Cluster, wish string, fabric *records.Fabric) (string
 	case wish != "" && wish != fabric.Name:
 		return "", hint.With(
 			fmt.Errorf("cluster %q already has the name %q, not %q", c.Context, fabric.Name, wish),
-			"leave the name out, or begin anew: liqoctl network reset --context "+cluster.ShellWord(c.Context))
+			"leave the name out, or begin anew: liqoctl network reset --context "+kube.ShellWord(c.Context))
 	}
 	return fabric.Name, nil
 }

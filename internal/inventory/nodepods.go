@@ -9,20 +9,20 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/kube/discover"
 	"liqonet.io/liqonet/internal/records"
 )
 
 // HelperNodes returns the names of a cluster's nodes that can run a helper, sorted: those that are Ready, and the
 // others.
-func HelperNodes(ctx context.Context, c *cluster.Cluster) (ready, silent []string, err error) {
-	nodes, err := cluster.All[*corev1.Node](ctx, c, "")
+func HelperNodes(ctx context.Context, c *kube.Cluster) (ready, silent []string, err error) {
+	nodes, err := kube.All[*corev1.Node](ctx, c, "")
 	for _, n := range nodes {
 		switch {
 		case !discover.RunsHelpers(n):
-		case cluster.Ready(n):
+		case kube.Ready(n):
 			ready = append(ready, n.Name)
 		default:
 			silent = append(silent, n.Name)
@@ -37,16 +37,16 @@ func HelperNodes(ctx context.Context, c *cluster.Cluster) (ready, silent []strin
 // given nodes. done returns the nodes on which they are. If another run replaces the pods with its own, this is an
 // error, because those pods did not do this run's work.
 func AwaitOnNodes(
-	ctx context.Context, c *cluster.Cluster, set *appsv1.DaemonSet, what string, nodes []string, done func([]*corev1.Pod) ([]string, error),
+	ctx context.Context, c *kube.Cluster, set *appsv1.DaemonSet, what string, nodes []string, done func([]*corev1.Pod) ([]string, error),
 ) error {
 	run := set.Annotations[records.AnnotationRun]
 	label := Selector(set.Labels[records.LabelComponent])
 	return c.FailFast(ctx, label, func(ctx context.Context) error {
 		what := fmt.Sprintf("%s on the nodes of cluster %q", what, c.Context)
-		return cluster.Wait(ctx, c, cluster.Labelled(label), what, func(pods []*corev1.Pod) (string, error) {
+		return kube.Wait(ctx, c, kube.Labelled(label), what, func(pods []*corev1.Pod) (string, error) {
 			own := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.Annotations[records.AnnotationRun] != run })
 			if slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil && !slices.Contains(own, p) }) {
-				live, err := cluster.Find[*appsv1.DaemonSet](ctx, c, set.Name)
+				live, err := kube.Find[*appsv1.DaemonSet](ctx, c, set.Name)
 				// The DaemonSet is this run's, and replaces the other run's pods.
 				if err != nil || live != nil && live.Annotations[records.AnnotationRun] == run {
 					return "pods of another run are there", err

@@ -5,16 +5,16 @@ import (
 	"errors"
 	"slices"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/templates"
 )
 
 // CheckPermissions checks whether the user has all permissions of a level. For a user with all permissions it needs one
 // request; otherwise the error lists all missing ones.
-func CheckPermissions(ctx context.Context, c *cluster.Cluster, level templates.Level) error {
-	everything := []cluster.Permission{{Verb: "*", Group: "*", Resource: "*"}}
+func CheckPermissions(ctx context.Context, c *kube.Cluster, level templates.Level) error {
+	everything := []kube.Permission{{Verb: "*", Group: "*", Resource: "*"}}
 	err := c.CheckPermissions(ctx, everything)
-	var refused *cluster.PermissionError
+	var refused *kube.PermissionError
 	if !errors.As(err, &refused) {
 		return err
 	}
@@ -27,7 +27,7 @@ func CheckPermissions(ctx context.Context, c *cluster.Cluster, level templates.L
 
 // NeededPermissions returns the indispensable permissions of a level. The other permissions outside the namespace only
 // improve discovery.
-func NeededPermissions(namespace string, level templates.Level) ([]cluster.Permission, error) {
+func NeededPermissions(namespace string, level templates.Level) ([]kube.Permission, error) {
 	local, wide, err := templates.Rules(namespace, level)
 	if err != nil {
 		return nil, err
@@ -36,9 +36,9 @@ func NeededPermissions(namespace string, level templates.Level) ([]cluster.Permi
 	if err != nil {
 		return nil, err
 	}
-	better := cluster.Permissions(discovery, "")
-	needed := append(cluster.Permissions(local, namespace), cluster.DiscoveryPermissions()...)
-	for _, p := range cluster.Permissions(wide, "") {
+	better := kube.Permissions(discovery, "")
+	needed := append(kube.Permissions(local, namespace), kube.DiscoveryPermissions()...)
+	for _, p := range kube.Permissions(wide, "") {
 		if !slices.Contains(better, p) {
 			needed = append(needed, p)
 		}

@@ -15,14 +15,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 )
 
 // Record returns the record in the ConfigMap with that name; nil if it does not exist.
-func Record[T records.Document](ctx context.Context, c *cluster.Cluster, name string) (*T, error) {
-	object, err := cluster.Find[*corev1.ConfigMap](ctx, c, name)
+func Record[T records.Document](ctx context.Context, c *kube.Cluster, name string) (*T, error) {
+	object, err := kube.Find[*corev1.ConfigMap](ctx, c, name)
 	if object == nil || err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func Record[T records.Document](ctx context.Context, c *cluster.Cluster, name st
 }
 
 // DecodeRecord decodes the record in a ConfigMap. A record that does not decode must not be overwritten.
-func DecodeRecord[T records.Document](c *cluster.Cluster, object *corev1.ConfigMap) (*T, error) {
+func DecodeRecord[T records.Document](c *kube.Cluster, object *corev1.ConfigMap) (*T, error) {
 	record, err := records.Decode[T](object.Data[records.DataKey])
 	if err != nil {
 		return nil, damaged(c, object, err)
@@ -39,18 +39,18 @@ func DecodeRecord[T records.Document](c *cluster.Cluster, object *corev1.ConfigM
 }
 
 // damaged is the error for a ConfigMap whose record does not decode.
-func damaged(c *cluster.Cluster, object *corev1.ConfigMap, err error) error {
+func damaged(c *kube.Cluster, object *corev1.ConfigMap, err error) error {
 	return hint.With(fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", object.Namespace, object.Name, c.Context, err), records.DamageHint)
 }
 
 // Fabric returns the cluster's fabric; nil if liqonet is not installed.
-func Fabric(ctx context.Context, c *cluster.Cluster) (*records.Fabric, error) {
+func Fabric(ctx context.Context, c *kube.Cluster) (*records.Fabric, error) {
 	return Record[records.Fabric](ctx, c, records.FabricName)
 }
 
 // Peerings returns the peerings of the cluster, sorted by name. They are identified by the names of their ConfigMaps.
-func Peerings(ctx context.Context, c *cluster.Cluster) ([]records.Peering, error) {
-	objects, err := cluster.All[*corev1.ConfigMap](ctx, c, "")
+func Peerings(ctx context.Context, c *kube.Cluster) ([]records.Peering, error) {
+	objects, err := kube.All[*corev1.ConfigMap](ctx, c, "")
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func Peerings(ctx context.Context, c *cluster.Cluster) ([]records.Peering, error
 
 // FindPeering returns the first peering for which is returns true. If there is none, the error is a *NoPeeringError
 // with the name, or reports that liqonet is installed in another namespace.
-func FindPeering(ctx context.Context, c *cluster.Cluster, name string, is func(records.Peering) bool) (records.Peering, error) {
+func FindPeering(ctx context.Context, c *kube.Cluster, name string, is func(records.Peering) bool) (records.Peering, error) {
 	all, err := Peerings(ctx, c)
 	if err != nil {
 		return records.Peering{}, err
@@ -106,9 +106,9 @@ func Same[T records.Document](a, b T) bool {
 // Swap brings a record into the state that want computes from the one in the cluster (nil: there is none), provided
 // that nobody changes it in between: else want is called again. Fields of a later release are never deleted: see
 // records.Replace. name is its ConfigMap's.
-func Swap[T records.Document](ctx context.Context, c *cluster.Cluster, name string, want func(live *T) (T, error)) (cluster.Change, error) {
+func Swap[T records.Document](ctx context.Context, c *kube.Cluster, name string, want func(live *T) (T, error)) (kube.Change, error) {
 	object := &corev1.ConfigMap{ObjectMeta: Meta(c.Namespace, name)}
-	return cluster.Swap(ctx, c, object, func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+	return kube.Swap(ctx, c, object, func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 		var record *T
 		if live != nil {
 			var err error
@@ -137,7 +137,7 @@ func Swap[T records.Document](ctx context.Context, c *cluster.Cluster, name stri
 
 // Write replaces a record, provided that the cluster still has the one that was read (nil: none). Else another writer
 // has changed it, and the error is an ErrConflict. name is its ConfigMap's.
-func Write[T records.Document](ctx context.Context, c *cluster.Cluster, name string, read *T, wanted T) (cluster.Change, error) {
+func Write[T records.Document](ctx context.Context, c *kube.Cluster, name string, read *T, wanted T) (kube.Change, error) {
 	return Swap(ctx, c, name, func(live *T) (T, error) {
 		unread := (live == nil) != (read == nil) || live != nil && !Same(*live, *read)
 		if unread && (live == nil || !Same(*live, wanted)) { // wanted: it was written, and the response was lost
@@ -151,7 +151,7 @@ func Write[T records.Document](ctx context.Context, c *cluster.Cluster, name str
 var ErrConflict = errors.New("changed by another writer during this run")
 
 // Conflict is the ErrConflict for an object in liqonet's namespace.
-func Conflict(c *cluster.Cluster, kind, name string) error {
+func Conflict(c *kube.Cluster, kind, name string) error {
 	return hint.With(fmt.Errorf("%s %s/%s of cluster %q: %w", kind, c.Namespace, name, c.Context, ErrConflict), "run this again")
 }
 
@@ -162,10 +162,10 @@ func NewRun() string { return rand.Text() }
 // DeleteOwn deletes the object of that type and name if it is annotated with the ID of the run, together with the
 // objects in also.
 func DeleteOwn[T interface {
-	cluster.Object
+	kube.Object
 	comparable
-}](ctx context.Context, c *cluster.Cluster, name, run string, also ...cluster.Object) error {
-	object, err := cluster.Find[T](ctx, c, name)
+}](ctx context.Context, c *kube.Cluster, name, run string, also ...kube.Object) error {
+	object, err := kube.Find[T](ctx, c, name)
 	var none T
 	if err != nil || object == none || object.GetAnnotations()[records.AnnotationRun] != run {
 		return err
@@ -181,7 +181,7 @@ func Meta(namespace, name string) metav1.ObjectMeta {
 }
 
 // ReadInto adds a read to a group. The result is available when the group is done.
-func ReadInto[T any](ctx context.Context, group *errgroup.Group, c *cluster.Cluster, to *T, from func(context.Context, *cluster.Cluster) (T, error)) {
+func ReadInto[T any](ctx context.Context, group *errgroup.Group, c *kube.Cluster, to *T, from func(context.Context, *kube.Cluster) (T, error)) {
 	group.Go(func() (err error) {
 		*to, err = from(ctx, c)
 		return err

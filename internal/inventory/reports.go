@@ -9,13 +9,13 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 )
 
 // Leases returns the Leases of the cluster's nodes.
-func Leases(ctx context.Context, c *cluster.Cluster) ([]*coordinationv1.Lease, error) {
-	return cluster.All[*coordinationv1.Lease](ctx, c, Selector(records.ComponentNode))
+func Leases(ctx context.Context, c *kube.Cluster) ([]*coordinationv1.Lease, error) {
+	return kube.All[*coordinationv1.Lease](ctx, c, Selector(records.ComponentNode))
 }
 
 // Reports decodes the reports in Leases. The error names those that do not decode. A Lease without a report belongs to
@@ -39,7 +39,7 @@ func Reports(leases []*coordinationv1.Lease) ([]records.Node, error) {
 }
 
 // DecodeStatus decodes the status of a gateway; nil if it has not reported yet.
-func DecodeStatus(c *cluster.Cluster, object *corev1.ConfigMap) (*records.Status, error) {
+func DecodeStatus(c *kube.Cluster, object *corev1.ConfigMap) (*records.Status, error) {
 	if object == nil || object.Data[records.DataKey] == "" {
 		return nil, nil
 	}
@@ -49,11 +49,11 @@ func DecodeStatus(c *cluster.Cluster, object *corev1.ConfigMap) (*records.Status
 // AwaitStatus waits until missing returns "" for the status of a gateway, which is nil before the first report. The
 // bell triggers another check; nil: only new reports do.
 func AwaitStatus(
-	ctx context.Context, c *cluster.Cluster, id records.GatewayID, what string, again *cluster.Bell, missing func(*records.Status) string,
+	ctx context.Context, c *kube.Cluster, id records.GatewayID, what string, again *kube.Bell, missing func(*records.Status) string,
 ) error {
-	follow := cluster.Selection{Name: id.StatusName(), Again: again}
+	follow := kube.Selection{Name: id.StatusName(), Again: again}
 	return c.FailFast(ctx, GatewaySelector(id), func(ctx context.Context) error {
-		return cluster.Wait(ctx, c, follow, what, func(all []*corev1.ConfigMap) (string, error) {
+		return kube.Wait(ctx, c, follow, what, func(all []*corev1.ConfigMap) (string, error) {
 			if len(all) == 0 {
 				return missing(nil), nil
 			}
@@ -67,14 +67,14 @@ func AwaitStatus(
 }
 
 // ReadyNodes returns the names of a cluster's Ready nodes.
-func ReadyNodes(ctx context.Context, c *cluster.Cluster) (map[string]bool, error) {
-	nodes, err := cluster.All[*corev1.Node](ctx, c, "")
+func ReadyNodes(ctx context.Context, c *kube.Cluster) (map[string]bool, error) {
+	nodes, err := kube.All[*corev1.Node](ctx, c, "")
 	if err != nil {
 		return nil, err
 	}
 	ready := make(map[string]bool)
 	for _, n := range nodes {
-		if cluster.Ready(n) {
+		if kube.Ready(n) {
 			ready[n.Name] = true
 		}
 	}

@@ -10,16 +10,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 )
 
 // Reservations returns a cluster's reservations, or an empty registry with the default pools if there are none.
-func Reservations(ctx context.Context, c *cluster.Cluster) (*ipam.Registry, error) {
-	object, err := cluster.Find[*corev1.ConfigMap](ctx, c, records.IPAMName)
+func Reservations(ctx context.Context, c *kube.Cluster) (*ipam.Registry, error) {
+	object, err := kube.Find[*corev1.ConfigMap](ctx, c, records.IPAMName)
 	if err != nil {
 		return nil, ExplainAddresses(c.Context, err)
 	}
@@ -29,9 +29,9 @@ func Reservations(ctx context.Context, c *cluster.Cluster) (*ipam.Registry, erro
 
 // UpdateReservations changes a cluster's reservations by compare-and-swap. It calls change again after a conflict with
 // another writer; change must therefore have no other effect. If nothing changes, nothing is written.
-func UpdateReservations(ctx context.Context, c *cluster.Cluster, change func(*ipam.Registry) error) error {
+func UpdateReservations(ctx context.Context, c *kube.Cluster, change func(*ipam.Registry) error) error {
 	object := &corev1.ConfigMap{ObjectMeta: Meta(c.Namespace, records.IPAMName)}
-	_, err := cluster.Swap(ctx, c, object, func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+	_, err := kube.Swap(ctx, c, object, func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 		registry, unknown, err := registryOf(c, live)
 		if err != nil {
 			return nil, err
@@ -56,7 +56,7 @@ func UpdateReservations(ctx context.Context, c *cluster.Cluster, change func(*ip
 }
 
 // registryOf decodes the registry in a ConfigMap; nil if it does not exist. unknown are fields of a later release.
-func registryOf(c *cluster.Cluster, object *corev1.ConfigMap) (registry *ipam.Registry, unknown []string, err error) {
+func registryOf(c *kube.Cluster, object *corev1.ConfigMap) (registry *ipam.Registry, unknown []string, err error) {
 	if object == nil {
 		registry, err = ipam.New(ipam.DefaultPools()...)
 		return registry, nil, err
@@ -84,7 +84,7 @@ func (e *UnreadableError) Unwrap() error { return e.Err }
 // Hint suggests how to save a copy, and the next steps.
 func (e *UnreadableError) Hint() string {
 	return fmt.Sprintf("%s; keep a copy: kubectl --context %s -n %s get configmap %s -o yaml > ipam.yaml; liqoctl network reset --force removes it, and all peerings of this cluster with it",
-		records.DamageHint, cluster.ShellWord(e.Context), e.Namespace, records.IPAMName)
+		records.DamageHint, kube.ShellWord(e.Context), e.Namespace, records.IPAMName)
 }
 
 // ExplainAddresses adds a hint to an error of the registry.

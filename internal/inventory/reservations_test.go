@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/ipam"
@@ -49,7 +49,7 @@ func peer(name string) func(*ipam.Registry) error {
 }
 
 // update makes a change that must succeed.
-func update(t *testing.T, c *cluster.Cluster, change func(*ipam.Registry) error) {
+func update(t *testing.T, c *kube.Cluster, change func(*ipam.Registry) error) {
 	t.Helper()
 	if err := inventory.UpdateReservations(t.Context(), c, change); err != nil {
 		t.Error(err)
@@ -57,7 +57,7 @@ func update(t *testing.T, c *cluster.Cluster, change func(*ipam.Registry) error)
 }
 
 // owners returns the owners of the reservations.
-func owners(t *testing.T, c *cluster.Cluster) (names []string) {
+func owners(t *testing.T, c *kube.Cluster) (names []string) {
 	t.Helper()
 	r, err := inventory.Reservations(t.Context(), c)
 	if err != nil {
@@ -132,15 +132,15 @@ func TestUpdateReservationsKeepsWhatOthersPutThere(t *testing.T) {
 // TestUpdateReservationsRetriesConflicts: another writer creates, changes or deletes the ConfigMap between read and
 // write.
 func TestUpdateReservationsRetriesConflicts(t *testing.T) {
-	other := func(t *testing.T, c *cluster.Cluster) { update(t, c, peer("other")) }
-	remove := func(t *testing.T, c *cluster.Cluster) {
+	other := func(t *testing.T, c *kube.Cluster) { update(t, c, peer("other")) }
+	remove := func(t *testing.T, c *kube.Cluster) {
 		if _, err := c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: inventory.Meta(c.Namespace, records.IPAMName)}); err != nil {
 			t.Error(err)
 		}
 	}
 	for name, c := range map[string]struct {
 		first string // owner of a reservation before; "": none
-		race  func(*testing.T, *cluster.Cluster)
+		race  func(*testing.T, *kube.Cluster)
 		want  []string
 	}{
 		"create": {"", other, []string{"peering/other", "peering/b"}},

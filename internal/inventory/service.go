@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -16,7 +16,7 @@ import (
 // API server or a provider.
 func ServiceValues(svc *corev1.Service) (templates.ServiceValues, error) {
 	v := templates.ServiceValues{Type: svc.Spec.Type}
-	fields, err := cluster.Applied(svc)
+	fields, err := kube.Applied(svc)
 	if err != nil {
 		return v, err
 	}

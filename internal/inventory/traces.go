@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -19,7 +19,7 @@ type Trace struct {
 
 // Traces returns every peering of which a cluster still has an object or a reservation, sorted by name. With an
 // UnreadableError it returns those that have objects.
-func Traces(ctx context.Context, c *cluster.Cluster) ([]Trace, error) {
+func Traces(ctx context.Context, c *kube.Cluster) ([]Trace, error) {
 	objects, err := c.List(ctx, records.LabelPeering)
 	if err != nil {
 		return nil, err

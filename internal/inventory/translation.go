@@ -7,14 +7,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/ipam/translate"
 )
 
 // Translation returns the address translation between a cluster and its peers, from the records of the cluster. A
 // peering whose record does not decode is no error: see translate.Decode.
-func Translation(ctx context.Context, c *cluster.Cluster) (translate.Cluster, error) {
-	all, err := cluster.All[*corev1.ConfigMap](ctx, c, "")
+func Translation(ctx context.Context, c *kube.Cluster) (translate.Cluster, error) {
+	all, err := kube.All[*corev1.ConfigMap](ctx, c, "")
 	if err != nil {
 		return translate.Cluster{}, err
 	}

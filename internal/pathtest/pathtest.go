@@ -9,14 +9,14 @@ import (
 	"slices"
 	"time"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 )
 
 // Options are the options of Run.
 type Options struct {
-	Local, Remote *cluster.Cluster
+	Local, Remote *kube.Cluster
 	Peer          string // in the local cluster; "": the peering between the two clusters
 	Image         string
 	Nodes         int           // of each cluster that take part; 0: all Ready ones

@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
@@ -33,7 +33,7 @@ import (
 
 // fakeCluster is a connected cluster with two nodes and fake kubelets.
 type fakeCluster struct {
-	*cluster.Cluster
+	*kube.Cluster
 
 	api           *fake.Clientset
 	mu            sync.Mutex

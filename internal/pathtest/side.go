@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/translate"
@@ -24,7 +24,7 @@ import (
 
 // side is one cluster of a test.
 type side struct {
-	cluster    *cluster.Cluster
+	cluster    *kube.Cluster
 	run        string // ID of the test
 	fabric     records.Fabric
 	peering    records.Peering
@@ -167,7 +167,7 @@ func (s *side) publish(ctx context.Context, peer *side) error {
 	if _, err := s.cluster.Apply(ctx, service); err != nil {
 		return err
 	}
-	if s.service, err = cluster.Find[*corev1.Service](ctx, s.cluster, service.Name); err != nil {
+	if s.service, err = kube.Find[*corev1.Service](ctx, s.cluster, service.Name); err != nil {
 		return err
 	}
 	if s.service == nil || len(s.service.Spec.Ports) == 0 {
@@ -252,7 +252,7 @@ var sets = []string{records.ComponentTestPod, records.ComponentTestNode, records
 
 // clean removes all objects of tests, of this one and of others.
 func (s *side) clean(ctx context.Context) error {
-	var all []cluster.Object
+	var all []kube.Object
 	for _, name := range sets {
 		all = append(all, &appsv1.DaemonSet{ObjectMeta: inventory.Meta(s.cluster.Namespace, name)})
 	}

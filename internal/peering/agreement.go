@@ -6,8 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -55,7 +55,7 @@ func (e *end) planKeys(ctx context.Context) error {
 		}
 		e.rekeyed[i] = e.stands(i)
 		object := &corev1.Secret{ObjectMeta: inventory.KeysMeta(e.cluster.Namespace, id)}
-		_, err := cluster.Swap(ctx, e.cluster, object, func(*corev1.Secret) (*corev1.Secret, error) { return object, nil })
+		_, err := kube.Swap(ctx, e.cluster, object, func(*corev1.Secret) (*corev1.Secret, error) { return object, nil })
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (e *end) putKeys(ctx context.Context, wanted []inventory.Keys, anew bool) e
 // putKey stores the keys of a gateway of which others were read; nil: none.
 func (e *end) putKey(ctx context.Context, id records.GatewayID, read *inventory.Keys, k inventory.Keys) error {
 	object := inventory.KeysObject(e.cluster.Namespace, id, k)
-	change, err := cluster.Swap(ctx, e.cluster, object, func(live *corev1.Secret) (*corev1.Secret, error) {
+	change, err := kube.Swap(ctx, e.cluster, object, func(live *corev1.Secret) (*corev1.Secret, error) {
 		var now *inventory.Keys
 		if live != nil {
 			var err error

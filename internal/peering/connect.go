@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
@@ -181,7 +181,7 @@ func (c *connector) discover(ctx context.Context) (string, error) {
 
 // compare refuses to change what stands without the user's consent.
 func (c *connector) compare(ctx context.Context) (string, error) {
-	d := c.dry((*cluster.Cluster).DryRun)
+	d := c.dry((*kube.Cluster).DryRun)
 	var err error
 	if c.plan, err = plan.Of(ctx, d.rehearse(ctx), d.local.cluster, d.remote.cluster); err != nil {
 		return "", err

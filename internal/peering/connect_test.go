@@ -16,9 +16,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
@@ -226,7 +226,7 @@ func TestFailedConnectLeavesNothing(t *testing.T) {
 		fakecluster.Run(t, a, b)
 		r := &fakecluster.Recorder{}
 		_, err := Connect(t.Context(), connectOptions(a, b), r)
-		var pod *cluster.PodError
+		var pod *kube.PodError
 		var stage *progress.StageError
 		if !errors.As(err, &pod) || !errors.As(err, &stage) || stage.Stage != progress.StageNodes || stage.Hint() != pod.Hint() {
 			t.Fatalf("error %v", err)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/cluster/discover"
+	"liqonet.io/liqonet/internal/kube/discover"
 	"liqonet.io/liqonet/internal/records"
 )
 

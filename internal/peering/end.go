@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/addresses"
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
@@ -56,7 +56,7 @@ func (e *end) meet() error {
 		case p.Peer.ClusterID == peer.id && p.Name != peer.name:
 			return hint.With(
 				fmt.Errorf("cluster %q already has a peering with cluster %q, named %q", e.cluster.Context, peer.cluster.Context, p.Name),
-				fmt.Sprintf("liqoctl network disconnect %s --one-side --context %s", p.Name, cluster.ShellWord(e.cluster.Context)))
+				fmt.Sprintf("liqoctl network disconnect %s --one-side --context %s", p.Name, kube.ShellWord(e.cluster.Context)))
 		case p.Name == peer.name && p.Peer.ClusterID != peer.id:
 			return e.nameTaken()
 		case p.Name == peer.name:
@@ -92,7 +92,7 @@ func (e *end) readGateways(ctx context.Context) error {
 	}
 	var all []hopSizes
 	for _, id := range e.have.GatewayIDs() {
-		object, err := cluster.Find[*corev1.ConfigMap](ctx, e.cluster, id.StatusName())
+		object, err := kube.Find[*corev1.ConfigMap](ctx, e.cluster, id.StatusName())
 		if err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func (e *end) reserve(ctx context.Context) error {
 }
 
 // gatewayObjects renders the gateways.
-func (e *end) gatewayObjects() ([]cluster.Object, error) {
+func (e *end) gatewayObjects() ([]kube.Object, error) {
 	return templates.Gateways(templates.GatewayValues{
 		Namespace: e.cluster.Namespace, Peering: e.peering, Image: e.options.Image, Pods: e.pods(),
 		Role: e.role, Implementation: e.settings.implementation, Gateways: e.count(), Tunnels: e.peer.count(), Service: e.settings.service,

@@ -12,10 +12,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/kube/discover"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
@@ -124,7 +124,7 @@ func (e *end) awaitEndpoints(ctx context.Context) error {
 	server, name := e.peer, records.ServiceName(e.peer.peering)
 	what := fmt.Sprintf("the endpoint of Service %s/%s", server.cluster.Namespace, name)
 	err := server.cluster.FailFast(ctx, inventory.GatewaysSelector(server.peering), func(ctx context.Context) error {
-		return cluster.Wait(ctx, server.cluster, cluster.Named(name), what, func(all []*corev1.Service) (missing string, err error) {
+		return kube.Wait(ctx, server.cluster, kube.Named(name), what, func(all []*corev1.Service) (missing string, err error) {
 			if len(all) == 0 {
 				return "it does not exist", nil
 			}

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -19,7 +19,7 @@ func (s *site) checkCopied() error {
 	}
 	return hint.With(
 		fmt.Errorf("the installation in cluster %q was made for cluster %s, and this is cluster %s: the objects were copied", s.cluster.Context, f.ClusterID, s.id),
-		"liqoctl network reset --force --context "+cluster.ShellWord(s.cluster.Context))
+		"liqoctl network reset --force --context "+kube.ShellWord(s.cluster.Context))
 }
 
 // writeFabric replaces the fabric by the one that is wanted. complete fills in what is not discovered.

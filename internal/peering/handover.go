@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 )
 
@@ -45,8 +45,8 @@ func (c *connector) replacesOnly() bool {
 		}
 		name := e.gatewayIDs()[0].Name()
 		plan := c.plan.Clusters[slices.Index(c.ends(), e)]
-		return slices.ContainsFunc(plan.Changes, func(change cluster.Change) bool {
-			return change.Kind == "Deployment" && change.Name == name && change.Action == cluster.Changed
+		return slices.ContainsFunc(plan.Changes, func(change kube.Change) bool {
+			return change.Kind == "Deployment" && change.Name == name && change.Action == kube.Changed
 		})
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
@@ -124,7 +124,7 @@ func TestOnlyGatewayReplaced(t *testing.T) {
 				if meanwhile != c.beside {
 					t.Errorf("said before the gateway was replaced that second ones carry packets: %t, want %t", meanwhile, c.beside)
 				}
-				for _, action := range []cluster.Action{cluster.Created, cluster.Deleted} {
+				for _, action := range []kube.Action{kube.Created, kube.Deleted} {
 					if listed := countOf(got.Objects, "gateway2-b", action); (listed > 0) != c.beside {
 						t.Errorf("the result lists the second gateway of cluster a %d times as %s, want: %t", listed, action, c.beside)
 					}
@@ -146,7 +146,7 @@ func TestOnlyGatewayReplaced(t *testing.T) {
 }
 
 // countOf is how often changes list a Deployment.
-func countOf(changes []cluster.Change, name string, action cluster.Action) (n int) {
+func countOf(changes []kube.Change, name string, action kube.Action) (n int) {
 	for _, c := range changes {
 		if c.Kind == "Deployment" && c.Name == name && c.Action == action {
 			n++
@@ -176,7 +176,7 @@ func TestSecondGatewayWithoutRoom(t *testing.T) {
 		if !strings.Contains(strings.Join(r.Lines(), "\n"), "no second gateway carries packets") {
 			t.Errorf("notes %q", r.Lines())
 		}
-		if made, gone := countOf(got.Objects, "gateway2-b", cluster.Created), countOf(got.Objects, "gateway2-b", cluster.Deleted); made != 1 || gone != 1 {
+		if made, gone := countOf(got.Objects, "gateway2-b", kube.Created), countOf(got.Objects, "gateway2-b", kube.Deleted); made != 1 || gone != 1 {
 			t.Errorf("the result lists the second gateway as created %d times, as deleted %d times, want one of each", made, gone)
 		}
 		checkStands(t, a, b, 1, 1)

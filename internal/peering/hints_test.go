@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -16,7 +16,7 @@ import (
 func TestCommandsOfHints(t *testing.T) {
 	const hostile = "a;reboot$(id)"
 	const want = "'a;reboot$(id)'"
-	side := Side{Cluster: &cluster.Cluster{Context: hostile}, Name: "b"}
+	side := Side{Cluster: &kube.Cluster{Context: hostile}, Name: "b"}
 	_, renamed := inventory.ChooseName(side.Cluster, side.Name, &records.Fabric{Name: "a"})
 	s := newSite(side, Installation{}, progress.Quiet{})
 	e := end{site: s, peer: &end{site: site{cluster: side.Cluster, side: side, name: "d", id: "id"}}}

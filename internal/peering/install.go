@@ -12,9 +12,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"liqonet.io/liqonet/internal/addresses"
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
@@ -150,7 +150,7 @@ func (s *site) applyBase(ctx context.Context) error {
 // settle waits for the nodes' reports, decides what depends on them and completes the fabric.
 func (s *site) settle(ctx context.Context) error {
 	if err := s.awaitReports(ctx); err != nil {
-		if errors.Is(err, cluster.ErrLater) {
+		if errors.Is(err, kube.ErrLater) {
 			return s.assume(ctx)
 		}
 		return err
@@ -211,8 +211,8 @@ func (s *site) awaitReports(ctx context.Context) error {
 			}
 		}
 		what := fmt.Sprintf("the reports of the nodes of cluster %q", s.cluster.Context)
-		follow := cluster.Selection{Labels: inventory.Selector(records.ComponentNode), Again: &s.nodes.changed}
-		return cluster.Wait(ctx, s.cluster, follow, what, func(leases []*coordinationv1.Lease) (string, error) {
+		follow := kube.Selection{Labels: inventory.Selector(records.ComponentNode), Again: &s.nodes.changed}
+		return kube.Wait(ctx, s.cluster, follow, what, func(leases []*coordinationv1.Lease) (string, error) {
 			if err := s.takeReports(leases); err != nil {
 				return "", err
 			}
@@ -244,7 +244,7 @@ func (s *site) awaitHelpers(ctx context.Context) error {
 	err := s.cluster.WaitDaemonSet(ctx, records.NodeName, wanted, &s.nodes.changed)
 	if err == nil && s.nodes.isLate() {
 		s.reporter.Warn(fmt.Sprintf("cluster %q: not all node helpers are updated yet", s.cluster.Context),
-			fmt.Sprintf("kubectl -n %s --context %s rollout status daemonset/%s", s.cluster.Namespace, cluster.ShellWord(s.cluster.Context), records.NodeName))
+			fmt.Sprintf("kubectl -n %s --context %s rollout status daemonset/%s", s.cluster.Namespace, kube.ShellWord(s.cluster.Context), records.NodeName))
 	}
 	return err
 }
@@ -280,8 +280,8 @@ func (s *site) reports(node string) bool {
 }
 
 // changedObject reports whether an object of that kind that existed was changed.
-func changedObject(changes []cluster.Change, kind string) bool {
-	return slices.ContainsFunc(changes, func(c cluster.Change) bool {
-		return c.Kind == kind && c.Action == cluster.Changed
+func changedObject(changes []kube.Change, kind string) bool {
+	return slices.ContainsFunc(changes, func(c kube.Change) bool {
+		return c.Kind == kind && c.Action == kube.Changed
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
@@ -112,7 +112,7 @@ func (a pair) connectedKeys(t *testing.T) {
 	}
 }
 
-func keysOf(t *testing.T, c *cluster.Cluster, peering string) *inventory.Keys {
+func keysOf(t *testing.T, c *kube.Cluster, peering string) *inventory.Keys {
 	t.Helper()
 	k, err := inventory.ReadKeys(t.Context(), c, fakecluster.FirstGateway(peering))
 	if err != nil || k == nil {

@@ -11,10 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering/expose"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/records"
@@ -113,7 +113,7 @@ func TestLaterReleaseIsRemoved(t *testing.T) {
 		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: a.Cluster, Image: "liqonet:1"}, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		if left, err := cluster.All[*corev1.ConfigMap](t.Context(), a.Cluster, ""); err != nil || len(left) > 0 {
+		if left, err := kube.All[*corev1.ConfigMap](t.Context(), a.Cluster, ""); err != nil || len(left) > 0 {
 			t.Errorf("left %v, %v", left, err)
 		}
 	})

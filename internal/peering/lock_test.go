@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering/expose"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/peering/removal"
@@ -154,13 +154,13 @@ func TestUnchangedNeedsNoLock(t *testing.T) {
 // TestLockOfKilledRun: the lock of a run that does not renew it is taken over after its duration, or at once.
 func TestLockOfKilledRun(t *testing.T) {
 	for name, c := range map[string]struct {
-		locking  cluster.LockOptions
+		locking  kube.LockOptions
 		from, to time.Duration
 		refused  bool
 	}{
 		"taken over":  {from: 15 * time.Second, to: 25 * time.Second},
-		"broken":      {locking: cluster.LockOptions{Break: true}, to: 10 * time.Second},
-		"not awaited": {locking: cluster.LockOptions{Timeout: 5 * time.Second}, from: 5 * time.Second, to: 8 * time.Second, refused: true},
+		"broken":      {locking: kube.LockOptions{Break: true}, to: 10 * time.Second},
+		"not awaited": {locking: kube.LockOptions{Timeout: 5 * time.Second}, from: 5 * time.Second, to: 8 * time.Second, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestLockOfKilledRun(t *testing.T) {
 				o.LocalServes, o.Timeout = new(true), 4*time.Second // waiting does not count
 				_, err := Connect(t.Context(), o, r)
 				took := time.Since(start)
-				if errors.Is(err, cluster.ErrLocked) != c.refused || (err != nil) != c.refused || took < c.from || took > c.to {
+				if errors.Is(err, kube.ErrLocked) != c.refused || (err != nil) != c.refused || took < c.from || took > c.to {
 					t.Errorf("after %s: %v", took, err)
 				}
 				if said := strings.Join(r.Lines(), "\n"); name != "broken" && !strings.Contains(said, `cluster "b" is locked by bob@host: network connect, since `) {
@@ -208,7 +208,7 @@ func TestLockLost(t *testing.T) {
 				a.Set(func() { a.IgnoresRecords = true }) // it waits for reports
 				r := &stoppedAt{stage: progress.StageNodes, stop: func() { lose(t, a) }}
 				_, err := Connect(t.Context(), connectOptions(a, b), r)
-				if !errors.Is(err, cluster.ErrLockLost) || !strings.Contains(hint.Of(err), "run this again") {
+				if !errors.Is(err, kube.ErrLockLost) || !strings.Contains(hint.Of(err), "run this again") {
 					t.Errorf("error %v, hint %q", err, hint.Of(err))
 				}
 				for _, w := range []*fakecluster.Cluster{a, b} {
@@ -289,10 +289,10 @@ func TestLongHolder(t *testing.T) {
 		if _, err := b.Fake.CoordinationV1().Leases(b.Namespace).Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		a.Locking, b.Locking = cluster.LockOptions{Timeout: 5 * time.Second}, cluster.LockOptions{Timeout: 5 * time.Second}
+		a.Locking, b.Locking = kube.LockOptions{Timeout: 5 * time.Second}, kube.LockOptions{Timeout: 5 * time.Second}
 		r := &fakecluster.Recorder{}
 		_, err := Connect(t.Context(), changed(a, b), r)
-		if !errors.Is(err, cluster.ErrLocked) || len(err.Error()) > 1000 {
+		if !errors.Is(err, kube.ErrLocked) || len(err.Error()) > 1000 {
 			t.Errorf("an error of %d bytes: %.100s", len(fmt.Sprint(err)), err)
 		}
 		for _, line := range r.Lines() {

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
@@ -109,7 +109,7 @@ func TestLabSwap(t *testing.T) {
 	var all sync.WaitGroup
 	for range writers {
 		all.Go(func() {
-			_, err := cluster.Swap(t.Context(), s.Open(t, namespace.Name), object(""), func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+			_, err := kube.Swap(t.Context(), s.Open(t, namespace.Name), object(""), func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 				if live == nil {
 					return object("x"), nil
 				}
@@ -127,7 +127,7 @@ func TestLabSwap(t *testing.T) {
 	}
 	// An object that is gone when it is written is not written anew unknowingly.
 	calls := 0
-	_, err = cluster.Swap(t.Context(), s.Open(t, namespace.Name), object(""), func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+	_, err = kube.Swap(t.Context(), s.Open(t, namespace.Name), object(""), func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 		if calls++; live == nil {
 			return nil, nil
 		}

@@ -12,13 +12,13 @@ package peering
 import (
 	"net/netip"
 
-	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/discover"
+	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/kube/discover"
 )
 
 // Side is one cluster in an operation, and what the user says of it.
 type Side struct {
-	Cluster *cluster.Cluster
+	Cluster *kube.Cluster
 	// Name is what peers call the cluster. "": the name it has already, else one made from the kube context.
 	Name string
 	// Overrides replace discovery.

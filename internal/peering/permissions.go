@@ -9,9 +9,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -20,11 +20,11 @@ import (
 // liqonet is installed: the site is then used as it is.
 func (s *site) checkInstaller(ctx context.Context) error {
 	err := inventory.CheckPermissions(ctx, s.cluster, templates.Administer)
-	var refused *cluster.PermissionError
+	var refused *kube.PermissionError
 	if !s.connecting || !errors.As(err, &refused) {
 		return err
 	}
-	set, e := cluster.Find[*appsv1.DaemonSet](ctx, s.cluster, records.NodeName)
+	set, e := kube.Find[*appsv1.DaemonSet](ctx, s.cluster, records.NodeName)
 	if e != nil && !apierrors.IsForbidden(e) {
 		return e
 	}
@@ -35,7 +35,7 @@ func (s *site) checkInstaller(ctx context.Context) error {
 	if e != nil {
 		return e
 	}
-	refused.Missing = slices.DeleteFunc(refused.Missing, func(p cluster.Permission) bool { return !slices.Contains(needed, p) })
+	refused.Missing = slices.DeleteFunc(refused.Missing, func(p kube.Permission) bool { return !slices.Contains(needed, p) })
 	if len(refused.Missing) > 0 {
 		return refused
 	}

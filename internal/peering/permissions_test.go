@@ -12,32 +12,32 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/templates"
 )
 
-var everything = cluster.Permission{Verb: "*", Group: "*", Resource: "*"}
+var everything = kube.Permission{Verb: "*", Group: "*", Resource: "*"}
 
 func TestMissingPermissionsAreListedAtOnce(t *testing.T) {
-	secrets := cluster.Permission{Verb: "create", Resource: "secrets", Namespace: records.DefaultNamespace}
-	roles := cluster.Permission{
+	secrets := kube.Permission{Verb: "create", Resource: "secrets", Namespace: records.DefaultNamespace}
+	roles := kube.Permission{
 		Verb: "delete", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: templates.NodeClusterRole(records.DefaultNamespace),
 	}
-	c, _ := fakecluster.NewAPIServer(fakecluster.Config{Denied: []cluster.Permission{everything, secrets, roles}})
+	c, _ := fakecluster.NewAPIServer(fakecluster.Config{Denied: []kube.Permission{everything, secrets, roles}})
 	err := inventory.CheckPermissions(t.Context(), c, templates.Administer)
-	var refused *cluster.PermissionError
+	var refused *kube.PermissionError
 	if !errors.As(err, &refused) || len(refused.Missing) != 2 || !slices.Contains(refused.Missing, secrets) || !slices.Contains(refused.Missing, roles) {
 		t.Errorf("error %v", err)
 	}
 	err = inventory.CheckPermissions(t.Context(), c, templates.Operate)
-	if !errors.As(err, &refused) || !slices.Equal(refused.Missing, []cluster.Permission{secrets}) {
+	if !errors.As(err, &refused) || !slices.Equal(refused.Missing, []kube.Permission{secrets}) {
 		t.Errorf("who connects needs no ClusterRole: error %v", err)
 	}
-	c, _ = fakecluster.NewAPIServer(fakecluster.Config{Denied: []cluster.Permission{everything}})
+	c, _ = fakecluster.NewAPIServer(fakecluster.Config{Denied: []kube.Permission{everything}})
 	if err := inventory.CheckPermissions(t.Context(), c, templates.Administer); err != nil {
 		t.Errorf("everything that is needed is allowed, and yet: %v", err)
 	}
@@ -56,7 +56,7 @@ func limit(t *testing.T, w *fakecluster.Cluster, level templates.Level) {
 			return false, nil, nil
 		}
 		asked := answer.Spec.ResourceAttributes
-		answer.Status.Allowed = slices.Contains(allowed, cluster.Permission{
+		answer.Status.Allowed = slices.Contains(allowed, kube.Permission{
 			Verb: asked.Verb, Group: asked.Group, Resource: asked.Resource, Namespace: asked.Namespace, Name: asked.Name,
 		})
 		return true, answer, nil
@@ -110,8 +110,8 @@ func TestConnectWhereNothingIsInstalledNeedsTheRightToInstall(t *testing.T) {
 		fakecluster.Run(t, a, b)
 		limit(t, a, templates.Operate)
 		_, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{})
-		var refused *cluster.PermissionError
-		daemonSet := cluster.Permission{Verb: "create", Group: "apps", Resource: "daemonsets", Namespace: a.Namespace, Name: records.NodeName}
+		var refused *kube.PermissionError
+		daemonSet := kube.Permission{Verb: "create", Group: "apps", Resource: "daemonsets", Namespace: a.Namespace, Name: records.NodeName}
 		if !errors.As(err, &refused) || !slices.Contains(refused.Missing, daemonSet) {
 			t.Errorf("error %v", err)
 		}

@@ -11,26 +11,25 @@ import (
 	"testing/synctest"
 	"time"
 
-	"liqonet.io/liqonet/internal/testbed/fakecluster"
-
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering/expose"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // objectsOf are liqonet's objects in a cluster, but for the Leases of nodes.
-func objectsOf(t *testing.T, worlds ...*fakecluster.Cluster) map[string]cluster.Object {
+func objectsOf(t *testing.T, worlds ...*fakecluster.Cluster) map[string]kube.Object {
 	t.Helper()
-	all := make(map[string]cluster.Object)
+	all := make(map[string]kube.Object)
 	for _, w := range worlds {
 		objects, err := w.List(t.Context(), records.LabelComponent)
 		if err != nil {
@@ -47,7 +46,7 @@ func objectsOf(t *testing.T, worlds ...*fakecluster.Cluster) map[string]cluster.
 }
 
 // changesBetween are the objects that are created, changed and deleted between two states.
-func changesBetween(t *testing.T, before, after map[string]cluster.Object) (all []string) {
+func changesBetween(t *testing.T, before, after map[string]kube.Object) (all []string) {
 	t.Helper()
 	for _, key := range slices.Sorted(maps.Keys(before)) {
 		now, there := after[key]
@@ -55,7 +54,7 @@ func changesBetween(t *testing.T, before, after map[string]cluster.Object) (all 
 			all = append(all, "deleted "+key)
 			continue
 		}
-		fields := cluster.Differences(before[key], now)
+		fields := kube.Differences(before[key], now)
 		id, _ := records.IdentityOf(now.GetName())
 		_, cm := now.(*corev1.ConfigMap)
 		if written := cm && (id.Component == records.ComponentGateway || id.Component == records.ComponentStatus); len(fields) > 0 && !written {

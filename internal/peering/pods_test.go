@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
@@ -42,7 +42,7 @@ func TestSettingsOfPodsStay(t *testing.T) {
 			t.Fatal(err)
 		}
 		gateway := func(w *fakecluster.Cluster, name string) *appsv1.Deployment {
-			d, err := cluster.Find[*appsv1.Deployment](ctx, w.Cluster, name)
+			d, err := kube.Find[*appsv1.Deployment](ctx, w.Cluster, name)
 			if err != nil || d == nil {
 				t.Fatal(d, err)
 			}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/internal/cluster/discover"
+	"liqonet.io/liqonet/internal/kube/discover"
 	"liqonet.io/liqonet/internal/records"
 )
 

@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
@@ -115,7 +115,7 @@ func TestLostKeysAreMadeAnew(t *testing.T) {
 		if tunnelOf(b.Peering(t)).PublicKey == before {
 			t.Error("the peer was not told of the new key")
 		}
-		restarted := func(c cluster.Change) bool { return c.Kind == "Deployment" && c.Action == cluster.Deleted }
+		restarted := func(c kube.Change) bool { return c.Kind == "Deployment" && c.Action == kube.Deleted }
 		if !slices.ContainsFunc(got.Objects, restarted) {
 			t.Errorf("the gateway goes on with keys that are no more: %v", got.Objects)
 		}

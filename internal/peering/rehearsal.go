@@ -5,19 +5,19 @@ import (
 	"fmt"
 	"slices"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/ipam"
 )
 
 // dry is a copy of the site for a dry run, in which all changes are wanted.
-func (s site) dry(cluster *cluster.Cluster) site {
+func (s site) dry(cluster *kube.Cluster) site {
 	s.cluster, s.options.Update, s.reporter, s.changes = cluster, true, progress.Quiet{}, nil
 	return s
 }
 
 // dry is a copy of the connector for a dry run of what follows the comparison.
-func (c *connector) dry(of func(*cluster.Cluster) *cluster.Cluster) *connector {
+func (c *connector) dry(of func(*kube.Cluster) *kube.Cluster) *connector {
 	local, remote := *c.local, *c.remote
 	local.site, remote.site = local.dry(of(local.cluster)), remote.dry(of(remote.cluster))
 	local.peer, remote.peer = &remote, &local

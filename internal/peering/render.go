@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -39,7 +39,7 @@ func Render(ctx context.Context, o RenderOptions, r progress.Reporter) (local, r
 	for _, e := range c.ends() {
 		e.notePublic()
 	}
-	d := c.dry((*cluster.Cluster).Rendering)
+	d := c.dry((*kube.Cluster).Rendering)
 	d.rendering = true
 	for _, e := range d.ends() {
 		if slices.Contains(e.keys, nil) && !o.WithSecrets {

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
@@ -36,7 +36,7 @@ func applyRendered(t *testing.T, w *fakecluster.Cluster, m Manifests) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Apply(t.Context(), o.(cluster.Object)); err != nil {
+		if _, err := w.Apply(t.Context(), o.(kube.Object)); err != nil {
 			t.Fatal(err)
 		}
 	}

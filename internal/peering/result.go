@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -17,7 +17,7 @@ type InitResult struct {
 	// Unverified are the Ready nodes whose helpers have not reported in time.
 	Unverified []UnverifiedNode     `json:"unverifiedNodes,omitempty"`
 	Stages     []progress.StageTime `json:"stages"`
-	Objects    []cluster.Change     `json:"objects,omitempty"` // those that were created or changed
+	Objects    []kube.Change        `json:"objects,omitempty"` // those that were created or changed
 	Changed    bool                 `json:"changed"`
 }
 
@@ -53,7 +53,7 @@ type Connection struct {
 	Stages  []progress.StageTime `json:"stages"`
 	Took    time.Duration        `json:"tookNanoseconds"`
 	Changed bool                 `json:"changed"`           // in either cluster
-	Objects []cluster.Change     `json:"objects,omitempty"` // those that were created or changed
+	Objects []kube.Change        `json:"objects,omitempty"` // those that were created or changed
 }
 
 // SideResult is one cluster's side of a connection.

@@ -10,15 +10,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/discover"
+	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/kube/discover"
 )
 
 // roster follows which nodes of a cluster have to take part in an operation: nodes join and leave while it runs, and a
 // node whose helper cannot start must not keep the others from being connected.
 type roster struct {
-	strict  bool         // no node may be missing (--all-nodes)
-	changed cluster.Bell // rings when nodes has another answer
+	strict  bool      // no node may be missing (--all-nodes)
+	changed kube.Bell // rings when nodes has another answer
 
 	mu     sync.Mutex
 	ready  []string          // names of the nodes that are Ready, sorted
@@ -58,12 +58,12 @@ func (r *roster) change(apply func() (differs bool)) {
 
 // follow keeps the lists up to date until ctx ends. Where the user may not watch nodes they stay as they were
 // discovered.
-func (r *roster) follow(ctx context.Context, c *cluster.Cluster) {
-	_ = cluster.Wait(ctx, c, cluster.Selection{}, "nodes", func(all []*corev1.Node) (string, error) {
+func (r *roster) follow(ctx context.Context, c *kube.Cluster) {
+	_ = kube.Wait(ctx, c, kube.Selection{}, "nodes", func(all []*corev1.Node) (string, error) {
 		var nodes []discover.Node
 		for _, n := range all {
 			if discover.RunsHelpers(n) {
-				nodes = append(nodes, discover.Node{Name: n.Name, Ready: cluster.Ready(n)})
+				nodes = append(nodes, discover.Node{Name: n.Name, Ready: kube.Ready(n)})
 			}
 		}
 		r.set(nodes)
@@ -73,9 +73,9 @@ func (r *roster) follow(ctx context.Context, c *cluster.Cluster) {
 
 // judge takes note of helpers that cannot start; see cluster.FailWhen. Where none of the nodes can take part it is an
 // error.
-func (r *roster) judge(problems []*cluster.PodError) *cluster.PodError {
+func (r *roster) judge(problems []*kube.PodError) *kube.PodError {
 	stuck := make(map[string]string)
-	var first *cluster.PodError
+	var first *kube.PodError
 	r.change(func() (differs bool) {
 		for _, p := range problems {
 			if p.Lasts || r.stuck[p.Node] != "" { // what an earlier step has seen lasts, too

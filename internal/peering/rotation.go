@@ -8,10 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/kube/discover"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
@@ -19,7 +19,7 @@ import (
 
 // RotateOptions are the options of RotateKeys.
 type RotateOptions struct {
-	Local, Remote  *cluster.Cluster
+	Local, Remote  *kube.Cluster
 	Peer           string // the peering's name in the local cluster; "": that with the remote cluster
 	SkipValidation bool   // leaves out the check of the user's permissions
 	Timeout        time.Duration
@@ -31,7 +31,7 @@ type Rotation struct {
 	Gateways []NewKey             `json:"gateways"`
 	Stages   []progress.StageTime `json:"stages"`
 	Took     time.Duration        `json:"tookNanoseconds"`
-	Objects  []cluster.Change     `json:"objects"`
+	Objects  []kube.Change        `json:"objects"`
 }
 
 // NewKey is the new key of a gateway.
@@ -76,7 +76,7 @@ func PlanRotateKeys(ctx context.Context, o RotateOptions, r progress.Reporter) (
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	d := c.dry((*cluster.Cluster).DryRun)
+	d := c.dry((*kube.Cluster).DryRun)
 	for _, e := range d.ends() {
 		if e.count() == 1 {
 			t.reporter.Note(fmt.Sprintf("cluster %q: a second gateway carries its packets meanwhile", e.cluster.Context))
@@ -282,7 +282,7 @@ func (e *end) planKey(ctx context.Context, i int) error {
 // checkEnding refuses a gateway with a pod that does not end, as on a lost node: nobody could say whether it still has
 // the key.
 func (e *end) checkEnding(ctx context.Context, id records.GatewayID) error {
-	pods, err := cluster.All[*corev1.Pod](ctx, e.cluster, inventory.GatewaySelector(id))
+	pods, err := kube.All[*corev1.Pod](ctx, e.cluster, inventory.GatewaySelector(id))
 	if err != nil {
 		return err
 	}

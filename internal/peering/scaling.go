@@ -14,10 +14,10 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 
 	"liqonet.io/liqonet/internal/addresses"
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
@@ -37,9 +37,9 @@ const looksTime = 3 * health.ReportEvery / 2
 
 // applyGateways applies the objects of gateways. Of several that stand, those that change are replaced one after the
 // other.
-func (e *end) applyGateways(ctx context.Context, objects []cluster.Object) error {
-	deployments := make(map[string]cluster.Object)
-	objects = slices.DeleteFunc(objects, func(o cluster.Object) bool {
+func (e *end) applyGateways(ctx context.Context, objects []kube.Object) error {
+	deployments := make(map[string]kube.Object)
+	objects = slices.DeleteFunc(objects, func(o kube.Object) bool {
 		_, is := o.(*appsv1.Deployment)
 		if is {
 			deployments[o.GetName()] = o
@@ -59,7 +59,7 @@ func (e *end) applyGateways(ctx context.Context, objects []cluster.Object) error
 
 // applyGateway applies the Deployment of a gateway, by its number less one. Where there are several, at either end,
 // only one gateway of the peering is replaced at a time.
-func (e *end) applyGateway(ctx context.Context, i int, deployment cluster.Object) error {
+func (e *end) applyGateway(ctx context.Context, i int, deployment kube.Object) error {
 	id := e.gatewayIDs()[i]
 	if e.rekeyed[i] {
 		if err := e.endRekeyed(ctx, id); err != nil {
@@ -91,7 +91,7 @@ func (e *end) stays(ctx context.Context, i int) (bool, error) {
 	if !e.adding || !e.stands(i) || e.rekeyed[i] {
 		return false, nil
 	}
-	d, err := cluster.Find[*appsv1.Deployment](ctx, e.cluster, e.gatewayIDs()[i].Name())
+	d, err := kube.Find[*appsv1.Deployment](ctx, e.cluster, e.gatewayIDs()[i].Name())
 	return d != nil, err
 }
 
@@ -111,7 +111,7 @@ func (e *end) endRekeyed(ctx context.Context, id records.GatewayID) error {
 		}
 		err = fmt.Errorf("pod %s stays", strings.Join(stranded, ", "))
 	} else {
-		d, errFind := cluster.Find[*appsv1.Deployment](ctx, e.cluster, id.Name())
+		d, errFind := kube.Find[*appsv1.Deployment](ctx, e.cluster, id.Name())
 		if errFind != nil || d == nil || d.DeletionTimestamp == nil {
 			// It may go on with its old key: the next run finds that by the peer's record.
 			return errors.Join(e.endless(id, err), errFind)
@@ -226,7 +226,7 @@ func (e *end) awaitCarrying(ctx context.Context, id records.GatewayID, renewed b
 
 // excess are the Deployments of the gateways that the end is to have no more. Records still name them when these go:
 // the pods forward until nodes and the peer's gateways take others.
-func (e *end) excess() (deployments []cluster.Object) {
+func (e *end) excess() (deployments []kube.Object) {
 	if e.have == nil || len(e.have.Gateways) <= e.count() {
 		return nil
 	}
@@ -237,7 +237,7 @@ func (e *end) excess() (deployments []cluster.Object) {
 }
 
 // endGateways removes Deployments of gateways. A pod on a lost node does not end, and is not waited for.
-func (e *end) endGateways(ctx context.Context, deployments []cluster.Object) error {
+func (e *end) endGateways(ctx context.Context, deployments []kube.Object) error {
 	bounded, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
 	err := e.remove(bounded, deployments...)
@@ -261,7 +261,7 @@ func (e *end) releaseGateways(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var deployments, others []cluster.Object
+	var deployments, others []kube.Object
 	for _, o := range objects {
 		_, is := o.(*appsv1.Deployment)
 		switch {
@@ -282,7 +282,7 @@ func (e *end) releaseGateways(ctx context.Context) error {
 }
 
 // surplus reports whether an object belongs to a gateway beyond so many, or to several where there is one.
-func surplus(o cluster.Object, count int) bool {
+func surplus(o kube.Object, count int) bool {
 	if _, is := o.(*policyv1.PodDisruptionBudget); is {
 		return count == 1
 	}

@@ -9,9 +9,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
@@ -95,7 +95,7 @@ func (c *connector) chooseServer() error {
 // chooseService decides the Service of the server's gateways. A cluster that was not the server has none yet.
 func (e *end) chooseService(ctx context.Context, v templates.ServiceValues) (templates.ServiceValues, error) {
 	var standing templates.ServiceValues
-	svc, err := cluster.Find[*corev1.Service](ctx, e.cluster, records.ServiceName(e.peering))
+	svc, err := kube.Find[*corev1.Service](ctx, e.cluster, records.ServiceName(e.peering))
 	if err == nil && svc != nil {
 		standing, err = inventory.ServiceValues(svc)
 	}
@@ -125,7 +125,7 @@ func (e *end) chooseService(ctx context.Context, v templates.ServiceValues) (tem
 // gatewayImage is the image of the gateways that stand.
 func (e *end) gatewayImage(ctx context.Context) (string, error) {
 	for _, id := range e.have.GatewayIDs() {
-		d, err := cluster.Find[*appsv1.Deployment](ctx, e.cluster, id.Name())
+		d, err := kube.Find[*appsv1.Deployment](ctx, e.cluster, id.Name())
 		switch {
 		case err != nil:
 			return "", err

@@ -9,8 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
@@ -124,7 +124,7 @@ func TestSettingsChange(t *testing.T) {
 				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 					t.Fatal(err)
 				}
-				s, err := cluster.Find[*corev1.Service](t.Context(), b.Cluster, records.ServiceName("a"))
+				s, err := kube.Find[*corev1.Service](t.Context(), b.Cluster, records.ServiceName("a"))
 				if p := a.Peering(t); err != nil || !c.check(t, s, p) {
 					t.Errorf("Service %+v, annotations %v, record %+v, %v", s.Spec, s.Annotations, p, err)
 				}

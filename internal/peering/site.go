@@ -12,10 +12,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"liqonet.io/liqonet/internal/addresses"
-	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/kube/discover"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
@@ -24,7 +24,7 @@ import (
 
 // site is one cluster in an operation: what was found there and what it should become.
 type site struct {
-	cluster  *cluster.Cluster
+	cluster  *kube.Cluster
 	side     Side // what the user says of it
 	options  Installation
 	reporter progress.Reporter
@@ -48,7 +48,7 @@ type site struct {
 	installing bool // there was no installation: this run writes one
 	assumedMTU int  // of packets between pods, in bytes, until nodes report; 0: none
 	update     bool // the user's word, also in the dry run of a comparison, in which options.Update is set
-	changes    []cluster.Change
+	changes    []kube.Change
 }
 
 // found is what liqonet has in a cluster before the operation changes anything.
@@ -180,7 +180,7 @@ func (s *site) object(refuse bool, what, advice string) error {
 func (s *site) plan() error {
 	if len(s.nodes.all()) == 0 {
 		return hint.With(fmt.Errorf("cluster %q: no node is Ready", s.cluster.Context),
-			fmt.Sprintf("kubectl --context %s get nodes", cluster.ShellWord(s.cluster.Context)))
+			fmt.Sprintf("kubectl --context %s get nodes", kube.ShellWord(s.cluster.Context)))
 	}
 	if err := s.checkCopied(); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (s *site) plan() error {
 }
 
 // base renders the objects of the installation.
-func (s *site) base() ([]cluster.Object, error) {
+func (s *site) base() ([]kube.Object, error) {
 	return templates.Base(templates.BaseValues{
 		Namespace: s.cluster.Namespace, Image: s.options.Image, Pods: s.pods(), Policies: s.discovery.AdmissionPolicies,
 	})
@@ -211,7 +211,7 @@ func (s *site) base() ([]cluster.Object, error) {
 
 // apply applies objects and keeps account of what changed. Those that were compared, and have no differences, are only
 // completed without Update: what has become different since is what somebody else wants.
-func (s *site) apply(ctx context.Context, compared bool, objects ...cluster.Object) error {
+func (s *site) apply(ctx context.Context, compared bool, objects ...kube.Object) error {
 	put := s.cluster.Apply
 	if compared && !s.options.Update {
 		put = s.cluster.Complete
@@ -222,14 +222,14 @@ func (s *site) apply(ctx context.Context, compared bool, objects ...cluster.Obje
 }
 
 // remove deletes an object and keeps account of that.
-func (s *site) remove(ctx context.Context, objects ...cluster.Object) error {
+func (s *site) remove(ctx context.Context, objects ...kube.Object) error {
 	changes, err := s.cluster.Delete(ctx, objects...)
 	s.note(changes...)
 	return err
 }
 
 // note keeps account of changes.
-func (s *site) note(changes ...cluster.Change) {
+func (s *site) note(changes ...kube.Change) {
 	s.changes = append(s.changes, progress.Altering(changes)...)
 }
 
@@ -254,10 +254,10 @@ func joined[T fmt.Stringer](values []T) string {
 }
 
 // warnOfYounger tells of installations beside which the one in use goes on.
-func warnOfYounger(c *cluster.Cluster, younger []string, r progress.Reporter) {
+func warnOfYounger(c *kube.Cluster, younger []string, r progress.Reporter) {
 	for _, namespace := range younger {
 		r.Warn(fmt.Sprintf("cluster %q: a second installation in namespace %s cannot work", c.Context, namespace),
-			fmt.Sprintf("liqoctl network reset -n %s --context %s", namespace, cluster.ShellWord(c.Context)))
+			fmt.Sprintf("liqoctl network reset -n %s --context %s", namespace, kube.ShellWord(c.Context)))
 	}
 }
 

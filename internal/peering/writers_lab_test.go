@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"liqonet.io/liqonet/internal/addresses"
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/ipam"
@@ -49,7 +49,7 @@ func TestLabWriters(t *testing.T) {
 	if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	kept := &cluster.Cluster{Context: "a", Namespace: labNamespace, Kube: client}
+	kept := &kube.Cluster{Context: "a", Namespace: labNamespace, Kube: client}
 	var own addresses.Own
 	err := inventory.UpdateReservations(ctx, kept, func(r *ipam.Registry) (err error) {
 		own = addresses.Own{Pods: []netip.Prefix{prefix("10.244.0.0/16")}, Services: []netip.Prefix{prefix("10.96.0.0/16")}, Nodes: []netip.Prefix{prefix("172.31.1.0/24")}}
@@ -65,7 +65,7 @@ func TestLabWriters(t *testing.T) {
 
 	ends := make([]*end, labWriters)
 	for i := range ends {
-		ends[i] = &end{peer: peer, peering: fmt.Sprintf("peer-%d", i), site: site{own: own, cluster: &cluster.Cluster{Context: "a", Namespace: labNamespace, Kube: fakecluster.Client(t, config)}}}
+		ends[i] = &end{peer: peer, peering: fmt.Sprintf("peer-%d", i), site: site{own: own, cluster: &kube.Cluster{Context: "a", Namespace: labNamespace, Kube: fakecluster.Client(t, config)}}}
 	}
 	began := time.Now()
 	var all sync.WaitGroup

@@ -3,7 +3,7 @@ package progress
 import (
 	"fmt"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 )
 
 // InputError reports an input that no state of the clusters could satisfy. Nothing was changed.
@@ -21,7 +21,7 @@ func (e *InputError) Unwrap() error { return e.Err }
 func (e *InputError) Hint() string { return e.Advice }
 
 // SameCluster returns the error for two contexts of the same cluster.
-func SameCluster(local, remote *cluster.Cluster) error {
+func SameCluster(local, remote *kube.Cluster) error {
 	return &InputError{
 		Err:    fmt.Errorf("%q and %q are the same cluster", local.Context, remote.Context),
 		Advice: "name another one with --remote-context or --remote-kubeconfig",

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 )
 
 // EachOf calls do for all items in parallel. An error does not stop the others.
@@ -29,7 +29,7 @@ func EachOf[T any](all []T, do func(T) error) error {
 func Persist(ctx context.Context, do func(context.Context) error) (err error) {
 	_ = wait.PollUntilContextCancel(ctx, persistPause, true, func(ctx context.Context) (bool, error) {
 		err = do(ctx)
-		return !cluster.Lost(err), nil
+		return !kube.Lost(err), nil
 	})
 	return err
 }

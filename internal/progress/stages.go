@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/kube"
 )
 
 // Stages of the operations, as named in reports, results and errors.
@@ -47,7 +47,7 @@ type StageError struct {
 }
 
 func (e *StageError) Error() string {
-	if _, ok := errors.AsType[*cluster.ReachError](e.Err); ok && e.Stage == StageReach {
+	if _, ok := errors.AsType[*kube.ReachError](e.Err); ok && e.Stage == StageReach {
 		return e.Err.Error() // which contains this information
 	}
 	return e.Stage + ": " + e.Err.Error()
@@ -59,13 +59,13 @@ func (e *StageError) Unwrap() error { return e.Err }
 // Hint returns the hint of the cause, else that of the stage; "" if there is none.
 func (e *StageError) Hint() string {
 	advice := hint.Of(e.Err)
-	if reach, ok := errors.AsType[*cluster.ReachError](e.Err); ok && e.Stage != StageReach && advice == reach.Hint() {
+	if reach, ok := errors.AsType[*kube.ReachError](e.Err); ok && e.Stage != StageReach && advice == reach.Hint() {
 		advice = "" // it was reachable before
 	}
 	if advice != "" {
 		return advice
 	}
-	if cluster.Lost(e.Err) {
+	if kube.Lost(e.Err) {
 		return "run this again when the API server answers"
 	}
 	if over, ok := errors.AsType[*timeoutError](e.Err); ok && e.hint == "" {
@@ -157,6 +157,6 @@ func Afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // Altering returns the changes that modified the cluster.
-func Altering(changes []cluster.Change) []cluster.Change {
-	return slices.DeleteFunc(slices.Clone(changes), func(c cluster.Change) bool { return !c.Alters() })
+func Altering(changes []kube.Change) []kube.Change {
+	return slices.DeleteFunc(slices.Clone(changes), func(c kube.Change) bool { return !c.Alters() })
 }

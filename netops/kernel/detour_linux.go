@@ -22,9 +22,9 @@ type PeerTraffic struct {
 //
 // It looks up one address of each range, and both ends of each narrower prefix in a foreign rule or route that precedes
 // liqonet's: as sent by the node itself, by one pod, and by pods to which such a rule applies. For packets from the
-// peer it verifies that they are routed to these pods. It looks up packets of no particular flow, and those of the types
-// of service, protocols and ports that such rules and routes select, the first of a range of ports. It compares IPsec
-// policies. It sends no packets, and does not evaluate rules that select by mark or user.
+// peer it verifies that they are routed to these pods. It looks up packets of no particular flow, and those of the
+// types of service, protocols and ports that such rules and routes select, the first of a range of ports. It compares
+// IPsec policies. It sends no packets, and does not evaluate rules that select by mark or user.
 func (k *Kernel) Detours(peers []PeerTraffic) ([]string, error) {
 	var ranges []netip.Prefix
 	mark := uint32(0)

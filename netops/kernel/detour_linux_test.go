@@ -132,8 +132,8 @@ func TestDecideRefusals(t *testing.T) {
 	}
 }
 
-// TestDetourOfDSCP checks that rules that select by the six bits of DSCP (Linux 6.13) are evaluated as rules for a type of
-// service.
+// TestDetourOfDSCP checks that rules that select by the six bits of DSCP (Linux 6.13) are evaluated as rules for a type
+// of service.
 func TestDetourOfDSCP(t *testing.T) {
 	t.Parallel()
 	_, k, traffic := nodeWithPods(t)

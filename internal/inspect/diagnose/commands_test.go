@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -24,7 +24,7 @@ func TestCommandsToCopy(t *testing.T) {
 		}
 		c.reads = nil
 		got := c.finding(s.facts, s, func() outcome { return o })
-		if rest := strings.ReplaceAll(got.Fix, cluster.ShellWord(evil), ""); got.State != Failed || strings.Contains(rest, "$(id)") {
+		if rest := strings.ReplaceAll(got.Fix, kube.ShellWord(evil), ""); got.State != Failed || strings.Contains(rest, "$(id)") {
 			t.Errorf("%s: %s: %s", c.ID, got.State, got.Fix)
 		}
 	}

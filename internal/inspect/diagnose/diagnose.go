@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"time"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
@@ -18,9 +18,9 @@ import (
 
 // Options are the options of Run.
 type Options struct {
-	Cluster *cluster.Cluster
-	Remote  *cluster.Cluster // nil: the local cluster alone
-	Peer    string           // "": all peerings, or that with Remote
+	Cluster *kube.Cluster
+	Remote  *kube.Cluster // nil: the local cluster alone
+	Peer    string        // "": all peerings, or that with Remote
 	// Probe sends packets along all paths. It requires Remote and the permissions of level administer.
 	Probe bool
 	Image string // of the pods that Probe runs
@@ -84,7 +84,7 @@ func (r Result) Count(s State) (n int) {
 func Run(ctx context.Context, o Options, r progress.Reporter) (Result, error) {
 	ctx, cancel := progress.Within(ctx, o.Timeout)
 	defer cancel()
-	clusters := []*cluster.Cluster{o.Cluster}
+	clusters := []*kube.Cluster{o.Cluster}
 	if o.Remote != nil {
 		clusters = append(clusters, o.Remote)
 	}

@@ -13,9 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/records"
@@ -104,7 +104,7 @@ func runCheck(t *testing.T, id string, s *side) Finding {
 }
 
 func sideOf(name string) *side {
-	f := &facts{cluster: &cluster.Cluster{Context: name, Namespace: "liqonet"}, name: name, unread: map[fact]error{}}
+	f := &facts{cluster: &kube.Cluster{Context: name, Namespace: "liqonet"}, name: name, unread: map[fact]error{}}
 	return &side{facts: f, status: status.Peering{Cluster: name, Peer: "b", State: health.Healthy}}
 }
 

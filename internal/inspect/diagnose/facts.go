@@ -17,11 +17,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/addresses"
-	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/kube/discover"
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
@@ -55,16 +55,16 @@ var (
 
 // facts are the facts of one cluster. A fact that could not be read is zero and has its error in unread.
 type facts struct {
-	cluster *cluster.Cluster
+	cluster *kube.Cluster
 	name    string // at its peers; the kube context if unknown
 	remote  string // kube context of the other cluster; "": not selected
 
 	mu     sync.Mutex
 	unread map[fact]error
 
-	missing         []cluster.Permission // rights of level view
-	otherNamespaces []string             // namespaces of other installations
-	set             *appsv1.DaemonSet    // of node helpers
+	missing         []kube.Permission // rights of level view
+	otherNamespaces []string          // namespaces of other installations
+	set             *appsv1.DaemonSet // of node helpers
 	fabric          *records.Fabric
 	configMaps      map[string]*corev1.ConfigMap
 	peerings        []status.Peering
@@ -72,7 +72,7 @@ type facts struct {
 	decoded         *decodedReports // decoded leases; nil: not decoded yet
 	nodes           []*corev1.Node
 	pods            []*corev1.Pod
-	problem         map[string]*cluster.PodError // why pods do not start, by label selector
+	problem         map[string]*kube.PodError // why pods do not start, by label selector
 	deployments     []*appsv1.Deployment
 	services        []*corev1.Service
 	discovery       discover.Discovery
@@ -84,8 +84,8 @@ type facts struct {
 }
 
 // gather reads all facts that the user may read. Only the end of the context is an error.
-func gather(ctx context.Context, c *cluster.Cluster) (*facts, error) {
-	f := &facts{cluster: c, name: c.Context, unread: make(map[fact]error), problem: make(map[string]*cluster.PodError)}
+func gather(ctx context.Context, c *kube.Cluster) (*facts, error) {
+	f := &facts{cluster: c, name: c.Context, unread: make(map[fact]error), problem: make(map[string]*kube.PodError)}
 	f.setUnread(packets, errNoProbe)
 	if err := c.Reach(ctx); err != nil {
 		for _, what := range []fact{
@@ -113,7 +113,7 @@ func gather(ctx context.Context, c *cluster.Cluster) (*facts, error) {
 	return f, ctx.Err()
 }
 
-func into[T any](to *T, c *cluster.Cluster, from func(context.Context, *cluster.Cluster) (T, error)) func(context.Context) error {
+func into[T any](to *T, c *kube.Cluster, from func(context.Context, *kube.Cluster) (T, error)) func(context.Context) error {
 	return func(ctx context.Context) (err error) {
 		*to, err = from(ctx, c)
 		return err
@@ -137,11 +137,11 @@ func because(err error) string {
 
 func (f *facts) readRights(ctx context.Context) error {
 	err := inventory.CheckPermissions(ctx, f.cluster, templates.View)
-	if refused, ok := errors.AsType[*cluster.PermissionError](err); ok {
+	if refused, ok := errors.AsType[*kube.PermissionError](err); ok {
 		// Level view works without discovery, so those permissions are not missing.
 		needed, e := inventory.NeededPermissions(f.cluster.Namespace, templates.View)
-		f.missing = slices.DeleteFunc(refused.Missing, func(p cluster.Permission) bool {
-			return !slices.Contains(needed, p) || slices.Contains(cluster.DiscoveryPermissions(), p) && p.Resource != "nodes"
+		f.missing = slices.DeleteFunc(refused.Missing, func(p kube.Permission) bool {
+			return !slices.Contains(needed, p) || slices.Contains(kube.DiscoveryPermissions(), p) && p.Resource != "nodes"
 		})
 		return e
 	}
@@ -152,7 +152,7 @@ func (f *facts) readInstallation(ctx context.Context) (err error) {
 	if f.otherNamespaces, err = inventory.CheckElsewhere(ctx, f.cluster); err != nil {
 		return err
 	}
-	sets, err := cluster.All[*appsv1.DaemonSet](ctx, f.cluster, "")
+	sets, err := kube.All[*appsv1.DaemonSet](ctx, f.cluster, "")
 	if i := slices.IndexFunc(sets, func(s *appsv1.DaemonSet) bool { return s.Name == records.NodeName }); i >= 0 {
 		f.set = sets[i]
 	}
@@ -166,7 +166,7 @@ func (f *facts) readPeerings(ctx context.Context) (err error) {
 
 // readConfigMaps reads the records. Damaged records count as missing here: package status lists them.
 func (f *facts) readConfigMaps(ctx context.Context) error {
-	all, err := cluster.All[*corev1.ConfigMap](ctx, f.cluster, "")
+	all, err := kube.All[*corev1.ConfigMap](ctx, f.cluster, "")
 	f.configMaps = make(map[string]*corev1.ConfigMap, len(all))
 	for _, object := range all {
 		f.configMaps[object.Name] = object
@@ -191,22 +191,22 @@ func recordOf[T records.Document](f *facts, name string) *T {
 }
 
 func (f *facts) readNodes(ctx context.Context) error {
-	all, err := cluster.All[*corev1.Node](ctx, f.cluster, "")
+	all, err := kube.All[*corev1.Node](ctx, f.cluster, "")
 	f.nodes = slices.DeleteFunc(all, func(n *corev1.Node) bool { return !discover.RunsHelpers(n) })
 	return err
 }
 
 func (f *facts) readPods(ctx context.Context) (err error) {
-	if f.pods, err = cluster.All[*corev1.Pod](ctx, f.cluster, ""); err != nil {
+	if f.pods, err = kube.All[*corev1.Pod](ctx, f.cluster, ""); err != nil {
 		return err
 	}
 	selectors := []string{templates.NodePods()}
 	for _, d := range f.gatewayIDs(ctx) {
 		selectors = append(selectors, inventory.GatewaySelector(d))
 	}
-	problems := make([]*cluster.PodError, len(selectors))
+	problems := make([]*kube.PodError, len(selectors))
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(cluster.ProblemsAtOnce)
+	group.SetLimit(kube.ProblemsAtOnce)
 	for i, s := range selectors {
 		group.Go(func() (err error) {
 			problems[i], err = f.cluster.PodProblem(ctx, s)
@@ -222,7 +222,7 @@ func (f *facts) readPods(ctx context.Context) (err error) {
 
 // gatewayIDs returns the gateways that have a Deployment.
 func (f *facts) gatewayIDs(ctx context.Context) (ids []records.GatewayID) {
-	all, err := cluster.All[*appsv1.Deployment](ctx, f.cluster, inventory.Selector(records.ComponentGateway))
+	all, err := kube.All[*appsv1.Deployment](ctx, f.cluster, inventory.Selector(records.ComponentGateway))
 	if err != nil {
 		return nil // the checks of Deployments report it
 	}
@@ -235,10 +235,10 @@ func (f *facts) gatewayIDs(ctx context.Context) (ids []records.GatewayID) {
 }
 
 func (f *facts) readObjects(ctx context.Context) (err error) {
-	if f.deployments, err = cluster.All[*appsv1.Deployment](ctx, f.cluster, ""); err != nil {
+	if f.deployments, err = kube.All[*appsv1.Deployment](ctx, f.cluster, ""); err != nil {
 		return err
 	}
-	f.services, err = cluster.All[*corev1.Service](ctx, f.cluster, "")
+	f.services, err = kube.All[*corev1.Service](ctx, f.cluster, "")
 	return err
 }
 

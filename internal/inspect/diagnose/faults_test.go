@@ -20,9 +20,9 @@ import (
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inspect/diagnose"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/connected"
@@ -36,7 +36,7 @@ func standing(t *testing.T) (a, b *fakecluster.Cluster) {
 	a, b = connected.New(t)
 	for _, w := range []*fakecluster.Cluster{a, b} {
 		w.Set(func() { w.Paused = true })
-		all, err := cluster.All[*corev1.Pod](t.Context(), w.Cluster, inventory.Selector(records.ComponentFabric))
+		all, err := kube.All[*corev1.Pod](t.Context(), w.Cluster, inventory.Selector(records.ComponentFabric))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func copies(t *testing.T, clusters ...*fakecluster.Cluster) (a, b *fakecluster.C
 		for _, o := range objects {
 			w.Add(t, o.DeepCopyObject())
 		}
-		pods, err := cluster.All[*corev1.Pod](t.Context(), clusters[i].Cluster, "")
+		pods, err := kube.All[*corev1.Pod](t.Context(), clusters[i].Cluster, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func copies(t *testing.T, clusters ...*fakecluster.Cluster) (a, b *fakecluster.C
 }
 
 // replace writes an object, whatever it says.
-func replace(t *testing.T, w *fakecluster.Cluster, o cluster.Object) {
+func replace(t *testing.T, w *fakecluster.Cluster, o kube.Object) {
 	t.Helper()
 	var err error
 	switch o := o.(type) {
@@ -98,9 +98,9 @@ func replace(t *testing.T, w *fakecluster.Cluster, o cluster.Object) {
 }
 
 // edit changes an object of a cluster.
-func edit[T cluster.Object](t *testing.T, w *fakecluster.Cluster, name string, change func(T)) {
+func edit[T kube.Object](t *testing.T, w *fakecluster.Cluster, name string, change func(T)) {
 	t.Helper()
-	o, err := cluster.Find[T](t.Context(), w.Cluster, name)
+	o, err := kube.Find[T](t.Context(), w.Cluster, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,14 +115,14 @@ func cilium(t *testing.T, w *fakecluster.Cluster, config map[string]string) {
 }
 
 // deny takes rights from the user, who has no others than those of level view.
-func deny(w *fakecluster.Cluster, denied ...cluster.Permission) {
+func deny(w *fakecluster.Cluster, denied ...kube.Permission) {
 	w.Fake.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		answer, ok := action.(clienttesting.CreateActionImpl).Object.DeepCopyObject().(*authorizationv1.SelfSubjectAccessReview)
 		if !ok {
 			return false, nil, nil
 		}
 		asked := answer.Spec.ResourceAttributes
-		answer.Status.Allowed = asked.Verb != "*" && !slices.Contains(denied, cluster.Permission{
+		answer.Status.Allowed = asked.Verb != "*" && !slices.Contains(denied, kube.Permission{
 			Verb: asked.Verb, Group: asked.Group, Resource: asked.Resource, Namespace: asked.Namespace, Name: asked.Name,
 		})
 		return true, answer, nil
@@ -154,7 +154,7 @@ var diagnosedFaults = map[string]struct {
 	want   string // IDs of those that fail, with "?" of those that warn, and the cluster where it is not a
 }{
 	"a right is missing": {func(_ *testing.T, a, _ *fakecluster.Cluster) {
-		deny(a, cluster.Permission{Verb: "list", Group: "coordination.k8s.io", Resource: "leases", Namespace: a.Namespace})
+		deny(a, kube.Permission{Verb: "list", Group: "coordination.k8s.io", Resource: "leases", Namespace: a.Namespace})
 	}, "LQ-RIGHTS-VIEW?"},
 	"no installation": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		if err := a.Fake.AppsV1().DaemonSets(a.Namespace).Delete(t.Context(), records.NodeName, metav1.DeleteOptions{}); err != nil {
@@ -178,7 +178,7 @@ var diagnosedFaults = map[string]struct {
 		edit(t, a, "a2", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown })
 	}, "LQ-NODES-READY?"},
 	"an image cannot be pulled": {func(t *testing.T, a, _ *fakecluster.Cluster) {
-		pods, _ := cluster.All[*corev1.Pod](t.Context(), a.Cluster, inventory.Selector(records.ComponentFabric))
+		pods, _ := kube.All[*corev1.Pod](t.Context(), a.Cluster, inventory.Selector(records.ComponentFabric))
 		pods[0].Status = corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}},
 		}}}
@@ -389,7 +389,7 @@ func (refusing) RoundTrip(*http.Request) (*http.Response, error) {
 func TestDiagnoseUnreached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := standing(t)
-		gone, err := cluster.Open(&rest.Config{Host: "https://192.0.2.1", Transport: refusing{}}, cluster.Options{Context: "b"})
+		gone, err := kube.Open(&rest.Config{Host: "https://192.0.2.1", Transport: refusing{}}, kube.Options{Context: "b"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,10 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -84,7 +84,7 @@ func nodeChecks() []Check {
 func (f *facts) nodesReady() outcome {
 	var silent []string
 	for _, n := range f.nodes {
-		if !cluster.Ready(n) {
+		if !kube.Ready(n) {
 			silent = append(silent, n.Name)
 		}
 	}
@@ -107,7 +107,7 @@ func (f *facts) withHelper() (with, without []string) {
 	}
 	for _, n := range f.nodes {
 		switch {
-		case !cluster.Ready(n):
+		case !kube.Ready(n):
 		case running[n.Name]:
 			with = append(with, n.Name)
 		default:
@@ -132,7 +132,7 @@ func (f *facts) helpersRun() outcome {
 }
 
 // explained adds the reason for which a pod does not start to a failure.
-func explained(o outcome, problem *cluster.PodError) outcome {
+func explained(o outcome, problem *kube.PodError) outcome {
 	if problem == nil {
 		return o
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 )
 
 // Layer is the subject of a check.
@@ -117,12 +117,12 @@ func needs(id string) (all []string) {
 
 // filled replaces the placeholders of a remedy. Each value is quoted as one word of a shell, as users choose names
 // freely.
-func filled(advice string, c *cluster.Cluster, peer, remote string, names []string) string {
+func filled(advice string, c *kube.Cluster, peer, remote string, names []string) string {
 	pairs := append([]string{
 		"CONTEXT", c.Context, "NAMESPACE", c.Namespace, "PEER", cmp.Or(peer, "PEER"), "REMOTE", cmp.Or(remote, "REMOTE"),
 	}, names...)
 	for i := 1; i < len(pairs); i += 2 {
-		pairs[i] = cluster.ShellWord(pairs[i])
+		pairs[i] = kube.ShellWord(pairs[i])
 	}
 	return strings.NewReplacer(pairs...).Replace(advice)
 }

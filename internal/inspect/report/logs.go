@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -24,7 +24,7 @@ const (
 
 // addLogs adds logs of liqonet's pods, also those before a restart: gateways first, then nodes with problems.
 func (p part) addLogs(ctx context.Context) {
-	pods, err := cluster.All[*corev1.Pod](ctx, p.cluster, records.LabelComponent)
+	pods, err := kube.All[*corev1.Pod](ctx, p.cluster, records.LabelComponent)
 	if err != nil {
 		p.missing("logs", err)
 		return

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -20,7 +20,7 @@ const removed = "(removed)"
 
 // readSecrets reads the values that must not be in the archive.
 func (p part) readSecrets(ctx context.Context) {
-	all, err := cluster.All[*corev1.Secret](ctx, p.cluster, "")
+	all, err := kube.All[*corev1.Secret](ctx, p.cluster, "")
 	if err != nil {
 		return // a user who may not read Secrets cannot leak them
 	}
@@ -45,7 +45,7 @@ func (p part) addObjects(ctx context.Context) {
 }
 
 // addYAML adds objects, without values that may be secret.
-func (p part) addYAML(kind string, objects []cluster.Object) {
+func (p part) addYAML(kind string, objects []kube.Object) {
 	var b strings.Builder
 	for _, o := range objects {
 		fields, err := fieldsOf(o)
@@ -120,12 +120,12 @@ func withoutValues(value any) {
 
 // addNodes adds the relevant fields of nodes. Their labels and annotations may belong to others.
 func (p part) addNodes(ctx context.Context) {
-	all, err := cluster.All[*corev1.Node](ctx, p.cluster, "")
+	all, err := kube.All[*corev1.Node](ctx, p.cluster, "")
 	if err != nil {
 		p.missing("nodes", err)
 		return
 	}
-	var nodes []cluster.Object
+	var nodes []kube.Object
 	for _, n := range all {
 		nodes = append(nodes, &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: n.Name, CreationTimestamp: n.CreationTimestamp},

@@ -16,18 +16,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"liqonet.io/liqonet/internal/buildinfo"
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inspect/diagnose"
 	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 )
 
 // Options are the options of Run.
 type Options struct {
-	Cluster *cluster.Cluster
-	Remote  *cluster.Cluster // nil: the local cluster alone
-	Build   buildinfo.Info   // of this liqoctl
-	Timeout time.Duration    // of the whole run; 0: none
+	Cluster *kube.Cluster
+	Remote  *kube.Cluster  // nil: the local cluster alone
+	Build   buildinfo.Info // of this liqoctl
+	Timeout time.Duration  // of the whole run; 0: none
 }
 
 // Result describes an archive.
@@ -54,7 +54,7 @@ type collection struct {
 type part struct {
 	*collection
 
-	cluster *cluster.Cluster
+	cluster *kube.Cluster
 	folder  string
 }
 

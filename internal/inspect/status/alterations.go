@@ -14,15 +14,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
 
 // existing is the installation in a cluster, as far as the user's permissions allow reading it.
 type existing struct {
-	cluster.Live
+	kube.Live
 	image    string
 	pods     templates.Pods
 	policies bool
@@ -32,8 +32,8 @@ type existing struct {
 }
 
 // readInstallation reads the objects of an installation except records and keys.
-func readInstallation(ctx context.Context, c *cluster.Cluster) (existing, error) {
-	kinds := []cluster.Object{
+func readInstallation(ctx context.Context, c *kube.Cluster) (existing, error) {
+	kinds := []kube.Object{
 		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}, &corev1.ServiceAccount{}, &corev1.ResourceQuota{},
 		&rbacv1.Role{}, &rbacv1.RoleBinding{}, &policyv1.PodDisruptionBudget{},
 	}
@@ -70,7 +70,7 @@ func (i existing) alteredBase(namespace string) ([]string, error) {
 		return nil, err
 	}
 	// The namespace may belong to another owner, and no peering needs the lock.
-	base = slices.DeleteFunc(base, func(o cluster.Object) bool { return is[*corev1.Namespace](o) || is[*coordinationv1.Lease](o) })
+	base = slices.DeleteFunc(base, func(o kube.Object) bool { return is[*corev1.Namespace](o) || is[*coordinationv1.Lease](o) })
 	return i.altered(base), nil
 }
 
@@ -105,12 +105,12 @@ func (i existing) alteredGateways(namespace string, p records.Peering) ([]string
 	return i.altered(slices.DeleteFunc(objects, is[*corev1.ConfigMap])), nil
 }
 
-func is[T cluster.Object](o cluster.Object) bool {
+func is[T kube.Object](o kube.Object) bool {
 	_, ok := o.(T)
 	return ok
 }
 
-func (i existing) altered(desired []cluster.Object) []string {
+func (i existing) altered(desired []kube.Object) []string {
 	var all []string
 	for _, o := range desired {
 		if problem := i.Compare(o, i.comparable); problem != "" {
@@ -121,12 +121,12 @@ func (i existing) altered(desired []cluster.Object) []string {
 }
 
 // readKeys reads the Secrets of the namespace; nil if the user may not read them. One request serves all gateways.
-func readKeys(ctx context.Context, c *cluster.Cluster) (map[string]*corev1.Secret, error) {
-	denied := c.CheckPermissions(ctx, []cluster.Permission{{Verb: "list", Resource: "secrets", Namespace: c.Namespace}})
+func readKeys(ctx context.Context, c *kube.Cluster) (map[string]*corev1.Secret, error) {
+	denied := c.CheckPermissions(ctx, []kube.Permission{{Verb: "list", Resource: "secrets", Namespace: c.Namespace}})
 	if denied != nil {
 		return nil, nil //nolint:nilerr // without permission, keys are not checked
 	}
-	all, err := cluster.All[*corev1.Secret](ctx, c, "")
+	all, err := kube.All[*corev1.Secret](ctx, c, "")
 	if apierrors.IsForbidden(err) {
 		return nil, nil
 	}

@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/connected"
@@ -30,19 +30,19 @@ type alteration struct {
 }
 
 // client is what typed clients offer to tests.
-type client[T cluster.Object] interface {
+type client[T kube.Object] interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (T, error)
 	Update(ctx context.Context, object T, o metav1.UpdateOptions) (T, error)
 	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
 }
 
-func deleted[T cluster.Object](of func(kubernetes.Interface) client[T], name string) func(context.Context, kubernetes.Interface) error {
+func deleted[T kube.Object](of func(kubernetes.Interface) client[T], name string) func(context.Context, kubernetes.Interface) error {
 	return func(ctx context.Context, api kubernetes.Interface) error {
 		return of(api).Delete(ctx, name, metav1.DeleteOptions{})
 	}
 }
 
-func altered[T cluster.Object](of func(kubernetes.Interface) client[T], name string, change func(T)) func(context.Context, kubernetes.Interface) error {
+func altered[T kube.Object](of func(kubernetes.Interface) client[T], name string, change func(T)) func(context.Context, kubernetes.Interface) error {
 	return func(ctx context.Context, api kubernetes.Interface) error {
 		object, err := of(api).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -55,7 +55,7 @@ func altered[T cluster.Object](of func(kubernetes.Interface) client[T], name str
 }
 
 // relabelled takes or changes one of an object's labels.
-func relabelled[T cluster.Object](of func(kubernetes.Interface) client[T], name, label, value string) func(context.Context, kubernetes.Interface) error {
+func relabelled[T kube.Object](of func(kubernetes.Interface) client[T], name, label, value string) func(context.Context, kubernetes.Interface) error {
 	return altered(of, name, func(o T) {
 		labels := o.GetLabels()
 		if labels[label] = value; value == "" {

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 )
 
 // silentTransport is a transport to an API server that accepts requests and never answers.
@@ -23,18 +23,18 @@ func (silentTransport) RoundTrip(q *http.Request) (*http.Response, error) {
 
 // TestSilentServer checks that reads end too when an API server accepts connections and never answers.
 func TestSilentServer(t *testing.T) {
-	for name, look := range map[string]func(context.Context, *cluster.Cluster) error{
-		"status": func(ctx context.Context, c *cluster.Cluster) error {
+	for name, look := range map[string]func(context.Context, *kube.Cluster) error{
+		"status": func(ctx context.Context, c *kube.Cluster) error {
 			_, err := Read(ctx, Options{Cluster: c})
 			return err
 		},
-		"watch": func(ctx context.Context, c *cluster.Cluster) error {
+		"watch": func(ctx context.Context, c *kube.Cluster) error {
 			return Watch(ctx, Options{Cluster: c}, func([]Peering) error { return nil }, func(error) {})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, err := cluster.Open(&rest.Config{Host: "https://192.0.2.1", Transport: silentTransport{}}, cluster.Options{Context: "a"})
+				c, err := kube.Open(&rest.Config{Host: "https://192.0.2.1", Transport: silentTransport{}}, kube.Options{Context: "a"})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -42,7 +42,7 @@ func TestSilentServer(t *testing.T) {
 				defer cancel()
 				begin := time.Now()
 				err = look(ctx, c)
-				unreached, ok := errors.AsType[*cluster.ReachError](err)
+				unreached, ok := errors.AsType[*kube.ReachError](err)
 				if !ok || unreached.Context != "a" || unreached.Hint() == "" || time.Since(begin) >= time.Minute {
 					t.Errorf("after %s: %v", time.Since(begin), err)
 				}

@@ -14,9 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"liqonet.io/liqonet/internal/addresses"
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -24,7 +24,7 @@ import (
 
 // snapshot is what Read has read of a cluster. A damaged record does not stop it: problems are listed beside the rest.
 type snapshot struct {
-	cluster   *cluster.Cluster
+	cluster   *kube.Cluster
 	installed existing        // of the installation
 	fabric    *records.Fabric // nil: no readable record
 	peerings  map[string]*peeringSnapshot
@@ -43,7 +43,7 @@ type peeringSnapshot struct {
 }
 
 // takeSnapshot reads the objects that all peerings of a cluster share, and their records.
-func takeSnapshot(ctx context.Context, c *cluster.Cluster) (*snapshot, error) {
+func takeSnapshot(ctx context.Context, c *kube.Cluster) (*snapshot, error) {
 	if err := c.Reach(ctx); err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (s *snapshot) peeringWith(peer records.Fabric) string {
 // readRecords reads all ConfigMaps, whose names determine their kinds. A peering exists if it has a record, an object
 // of a gateway, or a reservation.
 func (s *snapshot) readRecords(ctx context.Context) error {
-	all, err := cluster.All[*corev1.ConfigMap](ctx, s.cluster, "")
+	all, err := kube.All[*corev1.ConfigMap](ctx, s.cluster, "")
 	if err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func recordIn[T records.Document](objects map[string]*corev1.ConfigMap, name str
 // peerings at once, as all their gateways may have been on one node.
 func (s *snapshot) readProblems(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(cluster.ProblemsAtOnce)
+	group.SetLimit(kube.ProblemsAtOnce)
 	for _, name := range s.names() {
 		gateways := s.peerings[name].gateways
 		for i := range gateways {

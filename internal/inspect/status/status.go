@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 )
 
@@ -107,14 +107,14 @@ func (o Options) chooseCommon(local, remote *snapshot) error {
 
 // Options are the options of Read and Watch.
 type Options struct {
-	Cluster *cluster.Cluster
-	Remote  *cluster.Cluster // nil: the local cluster alone
-	Peer    string           // "": all peerings, or that with Remote
+	Cluster *kube.Cluster
+	Remote  *kube.Cluster // nil: the local cluster alone
+	Peer    string        // "": all peerings, or that with Remote
 }
 
-func (o Options) clusters() []*cluster.Cluster {
+func (o Options) clusters() []*kube.Cluster {
 	if o.Remote == nil {
-		return []*cluster.Cluster{o.Cluster}
+		return []*kube.Cluster{o.Cluster}
 	}
-	return []*cluster.Cluster{o.Cluster, o.Remote}
+	return []*kube.Cluster{o.Cluster, o.Remote}
 }

@@ -11,8 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -60,15 +60,15 @@ func Watch(ctx context.Context, o Options, show func([]Peering) error, lost func
 
 // unanswered reports whether an error says that an API server did not answer, or could not yet.
 func unanswered(err error) bool {
-	if cluster.Lost(err) || errors.Is(err, context.DeadlineExceeded) { // the latter is that of a single request
+	if kube.Lost(err) || errors.Is(err, context.DeadlineExceeded) { // the latter is that of a single request
 		return true
 	}
-	_, unreached := errors.AsType[*cluster.ReachError](err)
+	_, unreached := errors.AsType[*kube.ReachError](err)
 	return unreached && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
 }
 
 // follow sends for every change of a peering, a gateway's report or a node's, several at once as one, until ctx ends.
-func follow(ctx context.Context, clusters []*cluster.Cluster, changed chan<- struct{}) error {
+func follow(ctx context.Context, clusters []*kube.Cluster, changed chan<- struct{}) error {
 	tell := func() {
 		select {
 		case changed <- struct{}{}:
@@ -80,13 +80,13 @@ func follow(ctx context.Context, clusters []*cluster.Cluster, changed chan<- str
 	group, ctx := errgroup.WithContext(ctx)
 	for _, c := range clusters {
 		group.Go(func() error {
-			return cluster.Wait(ctx, c, cluster.Labelled(components), "the end of the watch", func([]*corev1.ConfigMap) (string, error) {
+			return kube.Wait(ctx, c, kube.Labelled(components), "the end of the watch", func([]*corev1.ConfigMap) (string, error) {
 				tell()
 				return watching, nil
 			})
 		})
 		group.Go(func() error {
-			err := cluster.Wait(ctx, c, cluster.Labelled(inventory.Selector(records.ComponentNode)), "the end of the watch",
+			err := kube.Wait(ctx, c, kube.Labelled(inventory.Selector(records.ComponentNode)), "the end of the watch",
 				func([]*coordinationv1.Lease) (string, error) {
 					tell()
 					return watching, nil

@@ -9,11 +9,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 )
 
 func TestUnanswered(t *testing.T) {
-	reach := func(err error) error { return &cluster.ReachError{Context: "a", Err: err} }
+	reach := func(err error) error { return &kube.ReachError{Context: "a", Err: err} }
 	for _, c := range []struct {
 		err  error
 		want bool

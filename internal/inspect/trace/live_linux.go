@@ -15,10 +15,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/image"
 	"liqonet.io/liqonet/internal/inspect/trace/probe"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/translate"
 	"liqonet.io/liqonet/netops"
@@ -100,7 +100,7 @@ func (r Result) places(ctx context.Context, local, remote *side, port uint16) (a
 		}})
 	}
 	node := func(s *side, name string, a Addresses, lookup probe.Lookup) error {
-		pods, err := cluster.All[*corev1.Pod](ctx, s.cluster, templates.NodePods())
+		pods, err := kube.All[*corev1.Pod](ctx, s.cluster, templates.NodePods())
 		i := slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p.Spec.NodeName == name && p.Status.Phase == corev1.PodRunning })
 		if err == nil && i < 0 {
 			err = fmt.Errorf("no helper runs on node %q of cluster %q", name, s.cluster.Context)

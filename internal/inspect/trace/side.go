@@ -10,10 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/translate"
@@ -23,7 +23,7 @@ import (
 type side struct {
 	records.Set
 
-	cluster    *cluster.Cluster
+	cluster    *kube.Cluster
 	peering    records.Peering
 	translator translate.Translator
 	status     status.Peering
@@ -45,7 +45,7 @@ func gather(ctx context.Context, o Options) (local, remote *side, err error) {
 }
 
 func (s *side) read(ctx context.Context) error {
-	all, err := cluster.All[*corev1.ConfigMap](ctx, s.cluster, "")
+	all, err := kube.All[*corev1.ConfigMap](ctx, s.cluster, "")
 	if err != nil {
 		return err
 	}

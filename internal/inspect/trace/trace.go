@@ -11,8 +11,8 @@ import (
 	"slices"
 	"time"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inspect/trace/probe"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/ipam/translate"
 )
@@ -29,7 +29,7 @@ const (
 
 // Options are the options of Run.
 type Options struct {
-	Local, Remote *cluster.Cluster
+	Local, Remote *kube.Cluster
 	From          string // pod ("NAMESPACE/NAME"), node or address of the local cluster
 	// To is a pod or node of the remote cluster, or an address or Service ("svc/NAMESPACE/NAME") of the local one.
 	To       string
@@ -38,7 +38,7 @@ type Options struct {
 	Live     bool   // also send a packet and query the kernels
 	Timeout  time.Duration
 	// Exec runs a command in a pod of liqonet; nil: through the API server.
-	Exec func(ctx context.Context, c *cluster.Cluster, pod string, command ...string) (io.ReadWriteCloser, error)
+	Exec func(ctx context.Context, c *kube.Cluster, pod string, command ...string) (io.ReadWriteCloser, error)
 }
 
 // Flow is the kind of packets of a trace.
@@ -190,7 +190,7 @@ func Run(ctx context.Context, o Options, _ progress.Reporter) (Result, error) {
 		return r, err
 	}
 	if o.Exec == nil {
-		o.Exec = func(ctx context.Context, c *cluster.Cluster, pod string, command ...string) (io.ReadWriteCloser, error) {
+		o.Exec = func(ctx context.Context, c *kube.Cluster, pod string, command ...string) (io.ReadWriteCloser, error) {
 			return c.Exec(ctx, pod, command...)
 		}
 	}

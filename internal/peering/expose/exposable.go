@@ -8,9 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/kube/discover"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/ipam"
 )
@@ -54,7 +54,7 @@ func (x *exposer) checkOutside(ctx context.Context) error {
 	if err := x.checkRanges(held); err != nil {
 		return err
 	}
-	nodes, err := cluster.All[*corev1.Node](ctx, x.Cluster, "")
+	nodes, err := kube.All[*corev1.Node](ctx, x.Cluster, "")
 	if err != nil {
 		return err
 	}

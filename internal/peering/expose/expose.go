@@ -12,11 +12,11 @@ import (
 
 	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/discover"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/kube/discover"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
@@ -121,16 +121,16 @@ func (x *exposer) read(ctx context.Context) error {
 }
 
 // permissions returns the required permissions.
-func (x *exposer) permissions() []cluster.Permission {
-	var needed []cluster.Permission
+func (x *exposer) permissions() []kube.Permission {
+	var needed []kube.Permission
 	for _, verb := range []string{"get", "list", "watch", "patch"} {
-		needed = append(needed, cluster.Permission{Verb: verb, Resource: "configmaps", Namespace: x.Cluster.Namespace})
+		needed = append(needed, kube.Permission{Verb: verb, Resource: "configmaps", Namespace: x.Cluster.Namespace})
 	}
 	for _, verb := range []string{"get", "update"} {
-		needed = append(needed, cluster.Permission{Verb: verb, Group: "coordination.k8s.io", Resource: "leases", Namespace: x.Cluster.Namespace, Name: records.LockName})
+		needed = append(needed, kube.Permission{Verb: verb, Group: "coordination.k8s.io", Resource: "leases", Namespace: x.Cluster.Namespace, Name: records.LockName})
 	}
 	if x.serve {
-		needed = append(needed, cluster.Permission{Verb: "list", Resource: "nodes"})
+		needed = append(needed, kube.Permission{Verb: "list", Resource: "nodes"})
 		needed = append(needed, discover.APIServerPermissions()...)
 	}
 	return needed
@@ -254,7 +254,7 @@ func withHost(all []records.Exposed, host netip.Addr, as *records.Exposed) []rec
 
 // Options are the options of Expose and Withdraw.
 type Options struct {
-	Cluster *cluster.Cluster
+	Cluster *kube.Cluster
 	Peer    string        // name of the peering
 	Host    netip.Addr    // outside the cluster
 	Timeout time.Duration // total; 0: none

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -41,7 +41,7 @@ func DecideDifferences(lines []string, consent bool) (string, error) {
 func (p ClusterPlan) Differences() []string {
 	var lines []string
 	for _, c := range p.Changes {
-		if c.Action != cluster.Changed || c.Name == records.IPAMName || c.Kind == "Secret" {
+		if c.Action != kube.Changed || c.Name == records.IPAMName || c.Kind == "Secret" {
 			continue // reservations and keys follow from the rest
 		}
 		for _, field := range c.Fields {
@@ -54,7 +54,7 @@ func (p ClusterPlan) Differences() []string {
 }
 
 // line returns a difference in the form that users see.
-func (p ClusterPlan) line(c cluster.Change, field string) string {
+func (p ClusterPlan) line(c kube.Change, field string) string {
 	return fmt.Sprintf("cluster %q: %s %s: %s", p.Context, c.Kind, c.Name, field)
 }
 
@@ -69,7 +69,7 @@ func ofKey(name, field string) bool {
 func leftOpen(name, field string) bool {
 	path, change, _ := strings.Cut(field, ": ")
 	old, wanted, _ := strings.Cut(change, " -> ")
-	return wanted == cluster.ErrLater.Error() || decidedLater(name, path) && slices.Contains([]string{"none", `""`, "0"}, old)
+	return wanted == kube.ErrLater.Error() || decidedLater(name, path) && slices.Contains([]string{"none", `""`, "0"}, old)
 }
 
 // index matches the index of a list element in the path of a field.
@@ -96,7 +96,7 @@ func configured(fields []string) []string {
 		if !strings.HasPrefix(field, "metadata.annotations."+templates.AnnotationDigest) {
 			field = strings.TrimPrefix(field, "data."+records.DataKey+".")
 			if old, none := strings.CutSuffix(field, ` -> ""`); none && strings.HasSuffix(strings.SplitN(field, ":", 2)[0], publicKeyOf("")) {
-				field = old + " -> " + cluster.ErrLater.Error()
+				field = old + " -> " + kube.ErrLater.Error()
 			}
 			some = append(some, field)
 		}
@@ -106,7 +106,7 @@ func configured(fields []string) []string {
 
 // Overtaken returns the error for a record, in the ConfigMap with that name, that another run has changed since this
 // run compared it with the desired one.
-func Overtaken[T records.Document](c *cluster.Cluster, name string, live, wanted T) error {
+func Overtaken[T records.Document](c *kube.Cluster, name string, live, wanted T) error {
 	var objects [2]*corev1.ConfigMap
 	for i, record := range []T{live, wanted} {
 		text, err := records.Draft(record)
@@ -115,9 +115,9 @@ func Overtaken[T records.Document](c *cluster.Cluster, name string, live, wanted
 		}
 		objects[i] = &corev1.ConfigMap{Data: map[string]string{records.DataKey: text}}
 	}
-	p, change := ClusterPlan{Context: c.Context}, cluster.Change{Kind: "ConfigMap", Name: name, Action: cluster.Changed}
+	p, change := ClusterPlan{Context: c.Context}, kube.Change{Kind: "ConfigMap", Name: name, Action: kube.Changed}
 	var lines []string
-	for _, field := range configured(cluster.Differences(objects[0], objects[1])) {
+	for _, field := range configured(kube.Differences(objects[0], objects[1])) {
 		if !leftOpen(name, field) {
 			lines = append(lines, p.line(change, field))
 		}

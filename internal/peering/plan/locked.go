@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 )
 
@@ -12,8 +12,8 @@ import (
 // writes nothing waits for no other. If another run has written since the operation began, or holds a lock, the
 // operation begins again under the locks. do finds the clusters replaced by locked ones. Operations within do share its
 // locks.
-func Locked[R any](ctx context.Context, r progress.Reporter, do func(context.Context) (R, error), clusters ...**cluster.Cluster) (R, error) {
-	locks := cluster.NewLocks(clusters...)
+func Locked[R any](ctx context.Context, r progress.Reporter, do func(context.Context) (R, error), clusters ...**kube.Cluster) (R, error) {
+	locks := kube.NewLocks(clusters...)
 	if locks == nil {
 		return do(ctx)
 	}
@@ -34,7 +34,7 @@ func Locked[R any](ctx context.Context, r progress.Reporter, do func(context.Con
 func isFinal(err error) bool {
 	_, input := errors.AsType[*progress.InputError](err)
 	_, differs := errors.AsType[*DifferenceError](err)
-	_, denied := errors.AsType[*cluster.PermissionError](err)
-	_, away := errors.AsType[*cluster.ReachError](err)
+	_, denied := errors.AsType[*kube.PermissionError](err)
+	_, away := errors.AsType[*kube.ReachError](err)
 	return input || differs || denied || away
 }

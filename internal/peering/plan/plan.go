@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -23,7 +23,7 @@ type Plan struct {
 }
 
 // verbs are the planned actions as shown to users.
-var verbs = map[cluster.Action]string{cluster.Created: "create", cluster.Changed: "change", cluster.Deleted: "delete"}
+var verbs = map[kube.Action]string{kube.Created: "create", kube.Changed: "change", kube.Deleted: "delete"}
 
 // String formats the plan of one cluster, a line for each object and each field.
 func (p ClusterPlan) String() string {
@@ -44,9 +44,9 @@ func (p ClusterPlan) String() string {
 // ClusterPlan lists the changes in one cluster. Fields of a record that are known only during the operation have
 // cluster.ErrLater's text.
 type ClusterPlan struct {
-	Context   string           `json:"context"`
-	Namespace string           `json:"namespace"`
-	Changes   []cluster.Change `json:"changes"` // in the order in which they are made
+	Context   string        `json:"context"`
+	Namespace string        `json:"namespace"`
+	Changes   []kube.Change `json:"changes"` // in the order in which they are made
 	// Before and After are the records from which kernel states are computed; After is nil if some of them are known
 	// only during the operation.
 	Before records.Set  `json:"-"`
@@ -54,18 +54,18 @@ type ClusterPlan struct {
 }
 
 // planned returns the plan of one cluster from its dry run.
-func planned(ctx context.Context, c *cluster.Cluster) (ClusterPlan, error) {
-	p := ClusterPlan{Context: c.Context, Namespace: c.Namespace, Changes: []cluster.Change{}}
+func planned(ctx context.Context, c *kube.Cluster) (ClusterPlan, error) {
+	p := ClusterPlan{Context: c.Context, Namespace: c.Namespace, Changes: []kube.Change{}}
 	all := c.Planned()
 	var err error
 	for _, change := range all {
 		switch {
 		case change.Kind == "ConfigMap" && change.Name == records.IPAMName:
 			change.Fields, err = reservationChanges(change)
-		case change.Action == cluster.Created:
+		case change.Action == kube.Created:
 			change.Fields, err = recordFields(change.After)
 		default:
-			if change.Fields = configured(change.Fields); change.Action == cluster.Changed && len(change.Fields) == 0 {
+			if change.Fields = configured(change.Fields); change.Action == kube.Changed && len(change.Fields) == 0 {
 				continue
 			}
 		}
@@ -78,8 +78,8 @@ func planned(ctx context.Context, c *cluster.Cluster) (ClusterPlan, error) {
 }
 
 // reservationChanges lists reservations to add and to release, and changes of the pools.
-func reservationChanges(p cluster.Planned) ([]string, error) {
-	registry := func(o cluster.Object) (*ipam.Registry, error) {
+func reservationChanges(p kube.Planned) ([]string, error) {
+	registry := func(o kube.Object) (*ipam.Registry, error) {
 		if cm, ok := o.(*corev1.ConfigMap); ok {
 			return store.Decode(cm.Data[records.DataKey])
 		}
@@ -94,7 +94,7 @@ func reservationChanges(p cluster.Planned) ([]string, error) {
 		return nil, err
 	}
 	var lines []string
-	if p.Action != cluster.Deleted && !slices.Equal(before.Pools(), after.Pools()) {
+	if p.Action != kube.Deleted && !slices.Equal(before.Pools(), after.Pools()) {
 		lines = append(lines, "pools: "+poolsOf(before)+" -> "+poolsOf(after))
 	}
 	list := func(action string, all, without []ipam.Reservation) {
@@ -119,7 +119,7 @@ func poolsOf(r *ipam.Registry) string {
 }
 
 // Of is the plan from dry runs in clusters, which ended with err.
-func Of(ctx context.Context, err error, clusters ...*cluster.Cluster) (Plan, error) {
+func Of(ctx context.Context, err error, clusters ...*kube.Cluster) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
@@ -136,7 +136,7 @@ func Of(ctx context.Context, err error, clusters ...*cluster.Cluster) (Plan, err
 
 // Later returns nil for the error of a wait that a dry run cannot complete.
 func Later(err error) error {
-	if errors.Is(err, cluster.ErrLater) {
+	if errors.Is(err, kube.ErrLater) {
 		return nil
 	}
 	return err

@@ -12,13 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 )
 
 // readRecords reads the records that define kernel states, from the cluster and from its dry run.
-func (p *ClusterPlan) readRecords(ctx context.Context, c *cluster.Cluster, changes []cluster.Planned) error {
+func (p *ClusterPlan) readRecords(ctx context.Context, c *kube.Cluster, changes []kube.Planned) error {
 	leases, err := inventory.Leases(ctx, c)
 	if err != nil {
 		return err
@@ -34,18 +34,18 @@ func (p *ClusterPlan) readRecords(ctx context.Context, c *cluster.Cluster, chang
 		objects[i] = &before.Items[i]
 	}
 	p.Before, _ = inventory.RecordSet(objects, nodes)
-	if objects, err = cluster.All[*corev1.ConfigMap](ctx, c, ""); err != nil {
+	if objects, err = kube.All[*corev1.ConfigMap](ctx, c, ""); err != nil {
 		return err
 	}
 	after, open := inventory.RecordSet(objects, nodes)
-	if !slices.ContainsFunc(changes, func(p cluster.Planned) bool { return p.Kind == "ConfigMap" && slices.Contains(open, p.Name) }) {
+	if !slices.ContainsFunc(changes, func(p kube.Planned) bool { return p.Kind == "ConfigMap" && slices.Contains(open, p.Name) }) {
 		p.After = &after
 	}
 	return nil
 }
 
 // recordFields lists the fields of a record that is created; none for other objects.
-func recordFields(object cluster.Object) ([]string, error) {
+func recordFields(object kube.Object) ([]string, error) {
 	cm, ok := object.(*corev1.ConfigMap)
 	_, known := records.IdentityOf(object.GetName())
 	if !ok || !known || cm.Data[records.DataKey] == "" {
@@ -65,7 +65,7 @@ func recordFields(object cluster.Object) ([]string, error) {
 	}
 	for path, v := range flat {
 		if decidedLater(cm.Name, path) && (v == `""` || v == "0") {
-			flat[path] = cluster.ErrLater.Error()
+			flat[path] = kube.ErrLater.Error()
 		}
 	}
 	var lines []string

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
@@ -24,7 +24,7 @@ func Disconnect(ctx context.Context, o DisconnectOptions, r progress.Reporter) (
 	if err := o.validate(); err != nil {
 		return Disconnection{}, err
 	}
-	clusters := []**cluster.Cluster{&o.Local, &o.Remote}
+	clusters := []**kube.Cluster{&o.Local, &o.Remote}
 	if o.OneSide {
 		clusters = clusters[:1]
 	}
@@ -45,7 +45,7 @@ func disconnect(ctx context.Context, o DisconnectOptions, r progress.Reporter) (
 // PlanDisconnect returns what Disconnect would change, and changes nothing.
 func PlanDisconnect(ctx context.Context, o DisconnectOptions, r progress.Reporter) (plan.Plan, error) {
 	o.Local = o.Local.DryRun()
-	clusters := []*cluster.Cluster{o.Local}
+	clusters := []*kube.Cluster{o.Local}
 	if o.Remote != nil && !o.OneSide {
 		o.Remote = o.Remote.DryRun()
 		clusters = append(clusters, o.Remote)
@@ -168,10 +168,10 @@ func (d *disconnector) each(remove func(*leaving, context.Context, string) error
 
 // DisconnectOptions are the options of Disconnect.
 type DisconnectOptions struct {
-	Local *cluster.Cluster
+	Local *kube.Cluster
 	// Remote is the other cluster; nil: only the local side is removed: OneSide must say that
 	// this is wanted.
-	Remote  *cluster.Cluster
+	Remote  *kube.Cluster
 	Peer    string // the peering's name in the local cluster; "": the one with Remote
 	OneSide bool
 	Timeout time.Duration // for all of it; 0: the default, which grows with the larger cluster

@@ -16,9 +16,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
@@ -27,7 +27,7 @@ import (
 
 // leaving is a cluster from which peerings, and the installation if asked, are removed.
 type leaving struct {
-	cluster  *cluster.Cluster
+	cluster  *kube.Cluster
 	removed  Removed // so far; its Peerings are those to remove
 	reporter progress.Reporter
 	force    bool   // go on where nodes cannot confirm
@@ -38,7 +38,7 @@ type leaving struct {
 }
 
 // newLeaving is for the cluster; nil: there is none, and nothing is removed.
-func newLeaving(c *cluster.Cluster, r progress.Reporter) *leaving {
+func newLeaving(c *kube.Cluster, r progress.Reporter) *leaving {
 	l := &leaving{cluster: c, reporter: r}
 	if c != nil {
 		l.removed.Context = c.Context
@@ -68,12 +68,12 @@ func sized(ctx context.Context, run *progress.Stages, timeout time.Duration, sid
 }
 
 // Peering removes what a cluster has of a peering.
-func Peering(ctx context.Context, c *cluster.Cluster, name string, r progress.Reporter) error {
+func Peering(ctx context.Context, c *kube.Cluster, name string, r progress.Reporter) error {
 	return newLeaving(c, r).peering(ctx, name)
 }
 
 // Installation removes what an installation without peerings has in a cluster.
-func Installation(ctx context.Context, c *cluster.Cluster, r progress.Reporter) error {
+func Installation(ctx context.Context, c *kube.Cluster, r progress.Reporter) error {
 	return newLeaving(c, r).uninstall(ctx)
 }
 
@@ -92,13 +92,13 @@ func (l *leaving) end(ctx context.Context, peering string) error {
 	}
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		gateways, err := cluster.All[*appsv1.Deployment](inner, l.cluster, inventory.PeeringSelector(peering))
+		gateways, err := kube.All[*appsv1.Deployment](inner, l.cluster, inventory.PeeringSelector(peering))
 		if err != nil {
 			return err
 		}
 		// Whoever took the label from the first one does not keep it running.
 		first := records.GatewayID{Peering: peering, Number: 1}.Name()
-		objects := []cluster.Object{&appsv1.Deployment{ObjectMeta: inventory.Meta(l.cluster.Namespace, first)}}
+		objects := []kube.Object{&appsv1.Deployment{ObjectMeta: inventory.Meta(l.cluster.Namespace, first)}}
 		for _, g := range gateways {
 			if g.Name != first {
 				objects = append(objects, g)
@@ -151,7 +151,7 @@ func (l *leaving) uninstall(ctx context.Context) error {
 // must have done so before they are gone themselves. While reservations are damaged they keep the guard of those that
 // they have read.
 func (l *leaving) stop(ctx context.Context) error {
-	first := []cluster.Object{&corev1.ConfigMap{ObjectMeta: inventory.Meta(l.cluster.Namespace, records.FabricName)}}
+	first := []kube.Object{&corev1.ConfigMap{ObjectMeta: inventory.Meta(l.cluster.Namespace, records.FabricName)}}
 	if l.damaged {
 		first = append(first, &corev1.ConfigMap{ObjectMeta: inventory.Meta(l.cluster.Namespace, records.IPAMName)})
 	}
@@ -167,7 +167,7 @@ func (l *leaving) stop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return l.delete(ctx, slices.DeleteFunc(objects, func(o cluster.Object) bool { return !isWorkload(o) })...)
+	return l.delete(ctx, slices.DeleteFunc(objects, func(o kube.Object) bool { return !isWorkload(o) })...)
 }
 
 // finish removes the objects of an installation whose helpers have ended.
@@ -177,9 +177,9 @@ func (l *leaving) finish(ctx context.Context) error {
 		return err
 	}
 	lock := &coordinationv1.Lease{ObjectMeta: inventory.Meta(l.cluster.Namespace, records.LockName)}
-	last := []cluster.Object{lock, &corev1.Namespace{ObjectMeta: inventory.Meta("", l.cluster.Namespace)}}
-	same := func(o cluster.Object) bool {
-		return slices.ContainsFunc(last, func(l cluster.Object) bool {
+	last := []kube.Object{lock, &corev1.Namespace{ObjectMeta: inventory.Meta("", l.cluster.Namespace)}}
+	same := func(o kube.Object) bool {
+		return slices.ContainsFunc(last, func(l kube.Object) bool {
 			return reflect.TypeOf(l) == reflect.TypeOf(o) && l.GetName() == o.GetName()
 		})
 	}
@@ -202,7 +202,7 @@ func (l *leaving) finish(ctx context.Context) error {
 }
 
 // isWorkload reports whether an object has pods.
-func isWorkload(o cluster.Object) bool {
+func isWorkload(o kube.Object) bool {
 	switch o.(type) {
 	case *appsv1.DaemonSet, *appsv1.Deployment:
 		return true
@@ -210,7 +210,7 @@ func isWorkload(o cluster.Object) bool {
 	return false
 }
 
-func (l *leaving) delete(ctx context.Context, objects ...cluster.Object) error {
+func (l *leaving) delete(ctx context.Context, objects ...kube.Object) error {
 	changes, err := l.cluster.Delete(ctx, objects...)
 	l.removed.Objects = append(l.removed.Objects, progress.Altering(changes)...)
 	if err != nil || !slices.ContainsFunc(objects, isWorkload) {
@@ -248,7 +248,7 @@ func (l *leaving) await(ctx context.Context, what string, done func(records.Node
 	}
 	if err = l.helperRuns(ctx, inventory.NotYet(missing)); err == nil {
 		err = l.cluster.FailFast(ctx, templates.NodePods(), func(ctx context.Context) error {
-			return cluster.Wait(ctx, l.cluster, cluster.Labelled(inventory.Selector(records.ComponentNode)), what,
+			return kube.Wait(ctx, l.cluster, kube.Labelled(inventory.Selector(records.ComponentNode)), what,
 				func(leases []*coordinationv1.Lease) (string, error) {
 					missing, _, err := unconfirmed(leases, live, done)
 					return inventory.NotYet(missing), err
@@ -284,7 +284,7 @@ func unconfirmed(leases []*coordinationv1.Lease, live map[string]bool, done func
 
 // helperRuns refuses to wait for nodes that have no helper any more.
 func (l *leaving) helperRuns(ctx context.Context, missing string) error {
-	set, err := cluster.Find[*appsv1.DaemonSet](ctx, l.cluster, records.NodeName)
+	set, err := kube.Find[*appsv1.DaemonSet](ctx, l.cluster, records.NodeName)
 	if set != nil || err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@ package removal
 import (
 	"net/netip"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 )
 
@@ -17,10 +17,10 @@ type Disconnection struct {
 
 // Removed is what was removed from one cluster.
 type Removed struct {
-	Context  string           `json:"context"`
-	Peerings []string         `json:"peerings"`           // none: there was nothing
-	Released []ReleasedRange  `json:"released,omitempty"` // ranges that are free again
-	Objects  []cluster.Change `json:"objects,omitempty"`  // those that were deleted
+	Context  string          `json:"context"`
+	Peerings []string        `json:"peerings"`           // none: there was nothing
+	Released []ReleasedRange `json:"released,omitempty"` // ranges that are free again
+	Objects  []kube.Change   `json:"objects,omitempty"`  // those that were deleted
 }
 
 // ReleasedRange is a range that is free again.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/templates"
@@ -128,7 +128,7 @@ func (l *leaving) disconnect(ctx context.Context) (string, error) {
 
 // ResetOptions are the options of Reset.
 type ResetOptions struct {
-	Cluster    *cluster.Cluster
+	Cluster    *kube.Cluster
 	Force      bool // peerings that exist are removed on this side; nodes that do not confirm are emptied
 	VerifyOnly bool // removes nothing
 	// Image and Pods are those of the pods that verify, where no installation has its own.

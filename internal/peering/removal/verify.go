@@ -12,8 +12,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
@@ -56,7 +56,7 @@ type verifier struct {
 	run       string   // names its objects
 	remove    bool     // what nodes have left; not while helpers run, which would write it again
 	ready     []string // nodes that are
-	namespace cluster.Object
+	namespace kube.Object
 	set       *appsv1.DaemonSet
 	found     Remains
 }
@@ -81,7 +81,7 @@ func (v *verifier) reach(ctx context.Context) (string, error) {
 
 // prepare renders the pods with the image and the settings of the installation; without one, with those of the options.
 func (v *verifier) prepare(ctx context.Context) error {
-	installed, err := cluster.Find[*appsv1.DaemonSet](ctx, v.Cluster, records.NodeName)
+	installed, err := kube.Find[*appsv1.DaemonSet](ctx, v.Cluster, records.NodeName)
 	if err != nil {
 		return err
 	}
@@ -157,14 +157,14 @@ func (v *verifier) within(ctx context.Context) (string, error) {
 }
 
 // withdraw removes what the verification has made, also when its time is over.
-func (v *verifier) withdraw(ctx context.Context, made []cluster.Change) error {
+func (v *verifier) withdraw(ctx context.Context, made []kube.Change) error {
 	ctx, cancel := progress.Afterwards(ctx)
 	defer cancel()
 	return progress.Persist(ctx, func(ctx context.Context) error {
 		if err := inventory.DeleteOwn[*appsv1.DaemonSet](ctx, v.Cluster, v.set.Name, v.run); err != nil {
 			return err
 		}
-		if len(made) == 0 || made[0].Action != cluster.Created {
+		if len(made) == 0 || made[0].Action != kube.Created {
 			return nil
 		}
 		// Somebody may have installed liqonet in it meanwhile.

@@ -1,5 +1,5 @@
 // Package fakecluster makes clusters for tests. Their API server is client-go's fake one. The package adds to that fake
-// what package cluster relies on: UIDs and resource versions with their preconditions, managed fields and server-side
+// what package kube relies on: UIDs and resource versions with their preconditions, managed fields and server-side
 // apply, dry runs that change nothing, and answers to access reviews. It does not simulate defaulting and admission.
 package fakecluster
 
@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -25,11 +25,11 @@ type Config struct {
 	// Objects are those of the API server. Unstructured ones are custom resources: their groups are served.
 	Objects []runtime.Object
 	// Denied are permissions that the user lacks; nil allows everything.
-	Denied []cluster.Permission
+	Denied []kube.Permission
 }
 
 // NewAPIServer returns a cluster with liqonet's default namespace, and its fake client, for reactors of the test.
-func NewAPIServer(config Config) (*cluster.Cluster, *fake.Clientset) {
+func NewAPIServer(config Config) (*kube.Cluster, *fake.Clientset) {
 	var builtin, custom []runtime.Object
 	for _, object := range config.Objects {
 		if _, ok := object.(*unstructured.Unstructured); ok {
@@ -49,7 +49,7 @@ func NewAPIServer(config Config) (*cluster.Cluster, *fake.Clientset) {
 	if name == "" {
 		name = "test"
 	}
-	return &cluster.Cluster{
+	return &kube.Cluster{
 		Context: name, Namespace: records.DefaultNamespace, Kube: api,
 		Dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), customKinds(), custom...),
 	}, api
@@ -69,7 +69,7 @@ func customKinds() map[schema.GroupVersionResource]string {
 }
 
 // review answers what the user may do.
-func review(denied []cluster.Permission) clienttesting.ReactionFunc {
+func review(denied []kube.Permission) clienttesting.ReactionFunc {
 	return func(action clienttesting.Action) (bool, runtime.Object, error) {
 		create, ok := action.(clienttesting.CreateActionImpl)
 		if !ok {
@@ -80,7 +80,7 @@ func review(denied []cluster.Permission) clienttesting.ReactionFunc {
 			return false, nil, nil
 		}
 		asked := answer.Spec.ResourceAttributes
-		answer.Status.Allowed = !slices.Contains(denied, cluster.Permission{
+		answer.Status.Allowed = !slices.Contains(denied, kube.Permission{
 			Verb: asked.Verb, Group: asked.Group, Resource: asked.Resource, Subresource: asked.Subresource,
 			Namespace: asked.Namespace, Name: asked.Name,
 		})

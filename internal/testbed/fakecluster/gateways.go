@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -39,7 +39,7 @@ func podKey(cluster, peering string, number int) string {
 }
 
 // start starts the pod of a Deployment, again if it is another Deployment.
-func (p *Gateways) start(ctx context.Context, c *cluster.Cluster, id records.GatewayID, d *appsv1.Deployment) error {
+func (p *Gateways) start(ctx context.Context, c *kube.Cluster, id records.GatewayID, d *appsv1.Deployment) error {
 	if p == nil {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (p *Gateways) start(ctx context.Context, c *cluster.Cluster, id records.Gat
 
 // connected reports whether the gateway has a tunnel to each gateway of the peer: each has the key in the record of the
 // other.
-func (p *Gateways) connected(ctx context.Context, c *cluster.Cluster, id records.GatewayID, record *records.Peering) (bool, error) {
+func (p *Gateways) connected(ctx context.Context, c *kube.Cluster, id records.GatewayID, record *records.Peering) (bool, error) {
 	if p == nil || p.clusters[id.Peering] == nil {
 		return true, nil
 	}

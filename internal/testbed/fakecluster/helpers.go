@@ -13,16 +13,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 )
 
 // Helpers are the fake helpers of a cluster: they report what real ones report when their kernels are in the desired
 // state.
 type Helpers struct {
-	*cluster.Cluster
+	*kube.Cluster
 	Nodes []string
 	// Capabilities are those of the kernel of every node.
 	Capabilities records.Capabilities
@@ -56,7 +56,7 @@ type report struct {
 }
 
 // NewHelpers returns helpers whose nodes have every capability and an MTU of 1500.
-func NewHelpers(c *cluster.Cluster, nodes ...string) *Helpers {
+func NewHelpers(c *kube.Cluster, nodes ...string) *Helpers {
 	return &Helpers{
 		Cluster: c, Nodes: nodes,
 		Capabilities: records.Capabilities{Release: "6.12.0", WireGuard: true, Geneve: true, VXLAN: true},

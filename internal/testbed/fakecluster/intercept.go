@@ -14,7 +14,7 @@ import (
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -35,7 +35,7 @@ func (h *hook) write(ctx context.Context, kind, name string, dryRun ...string) e
 // Intercept returns the cluster without its lock. It runs a function once, before the first write of a ConfigMap, a
 // Secret or a Deployment, or the deletion of a DaemonSet, and after the caller has read what it needs: the function
 // writes what another liqoctl writes at that moment.
-func (c *Cluster) Intercept(kind, name string, run func()) *cluster.Cluster {
+func (c *Cluster) Intercept(kind, name string, run func()) *kube.Cluster {
 	other := c.Unlocked()
 	other.Kube = hookedClient{Interface: other.Kube, hook: &hook{kind: kind, name: name, run: run}}
 	return other
@@ -43,7 +43,7 @@ func (c *Cluster) Intercept(kind, name string, run func()) *cluster.Cluster {
 
 // Unlocked returns the cluster for a run that has lost its lock while a write was on its way, or that takes none: it
 // does not wait for other runs, and they do not wait for it.
-func (c *Cluster) Unlocked() *cluster.Cluster {
+func (c *Cluster) Unlocked() *kube.Cluster {
 	other := *c.Cluster
 	_, lock := NewAPIServer(Config{})
 	other.Kube = unlockedClient{c.Fake, lock.CoordinationV1()}

@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"liqonet.io/liqonet/internal/addresses"
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
 
 // In returns the cluster with another namespace for liqonet.
-func (c *Cluster) In(namespace string) *cluster.Cluster {
+func (c *Cluster) In(namespace string) *kube.Cluster {
 	other := *c.Cluster
 	other.Namespace = namespace
 	return &other
@@ -214,7 +214,7 @@ func (c *Cluster) Findings(t *testing.T) []string {
 }
 
 // Contents returns all objects that liqoctl writes in a cluster, as text by object.
-func Contents(t *testing.T, c *cluster.Cluster) map[string]string {
+func Contents(t *testing.T, c *kube.Cluster) map[string]string {
 	t.Helper()
 	objects, err := c.List(t.Context(), records.LabelComponent)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
@@ -151,9 +151,9 @@ func (r *Real) serve(ctx context.Context, object any) {
 }
 
 // Open returns the cluster with a namespace for liqonet.
-func (r *Real) Open(t *testing.T, namespace string) *cluster.Cluster {
+func (r *Real) Open(t *testing.T, namespace string) *kube.Cluster {
 	t.Helper()
-	c, err := cluster.Open(r.Config, cluster.Options{Context: r.Name, Namespace: namespace})
+	c, err := kube.Open(r.Config, kube.Options{Context: r.Name, Namespace: namespace})
 	if err != nil {
 		t.Fatal(err)
 	}

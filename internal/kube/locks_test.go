@@ -1,0 +1,114 @@
+package kube_test
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
+)
+
+// withID is a cluster with an ID. While absent is set, liqonet's namespace is not there, so that no Lease can be made.
+func withID(id string, absent *atomic.Bool) (*kube.Cluster, *fake.Clientset) {
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{Context: "cluster " + id, Objects: []runtime.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID(id)}},
+	}})
+	api.PrependReactor("create", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return absent.Load(), nil, apierrors.NewNotFound(corev1.Resource("namespaces"), records.DefaultNamespace)
+	})
+	return c, api
+}
+
+// TestLocksInOrder has one run with the lock of the second of two clusters alone, because the first had no namespace,
+// and another one with that of the first. The one lets its lock go before it waits for the other's: both get both.
+func TestLocksInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var absent atomic.Bool
+		a, _ := withID("1", &absent)
+		b, _ := withID("2", new(atomic.Bool))
+		a1, b1, a2, b2 := a, b, a, b
+		first, second := kube.NewLocks(&a1, &b1), kube.NewLocks(&a2, &b2)
+		note := func(string) {}
+		absent.Store(true)
+		if err := first.Await(t.Context(), note); err != nil {
+			t.Fatal(err)
+		}
+		absent.Store(false)
+		ended := make(chan error, 1)
+		go func() {
+			err := second.Await(t.Context(), note)
+			<-time.After(time.Second)
+			second.Release(t.Context())
+			ended <- err
+		}()
+		<-time.After(10 * time.Second)
+		begun := time.Now()
+		if err := first.Await(t.Context(), note); err != nil || time.Since(begun) > time.Minute {
+			t.Errorf("%v after %s", err, time.Since(begun))
+		}
+		first.Release(t.Context())
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLockOfNewNamespace: where a cluster had no namespace when a run first wrote, its lock is taken once it has one.
+// If another run has it then, the run does not write.
+func TestLockOfNewNamespace(t *testing.T) {
+	var absent atomic.Bool
+	a, api := withID("1", &absent)
+	b, _ := withID("2", new(atomic.Bool))
+	locks := kube.NewLocks(&a, &b)
+	ctx := locks.Begin(t.Context())
+	defer locks.Release(t.Context())
+	absent.Store(true)
+	if _, err := b.Apply(ctx, fabric("x")); err != nil {
+		t.Fatal(err)
+	}
+	absent.Store(false)
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: records.LockName, Namespace: records.DefaultNamespace},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("another")},
+	}
+	if _, err := api.CoordinationV1().Leases(lease.Namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Apply(ctx, fabric("x")); err == nil {
+		t.Error("the run writes to a cluster whose lock another one has")
+	}
+	if _, err := api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(t.Context(), records.FabricName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("it was written: %v", err)
+	}
+}
+
+// TestNamespaceGoesWhileRunCompares checks that a run begins again if another one removed the namespace, with the
+// Lease, after this one had read its facts.
+func TestNamespaceGoesWhileRunCompares(t *testing.T) {
+	a, _ := withID("1", new(atomic.Bool))
+	locks := kube.NewLocks(&a)
+	ctx := locks.Begin(t.Context())
+	defer locks.Release(t.Context())
+	refused := apierrors.NewForbidden(corev1.Resource("configmaps"), records.FabricName, errors.New("it is being terminated"))
+	if locks.Stale(ctx, fmt.Errorf("compare: %w", refused)) {
+		t.Error("stale, though the namespace stays")
+	}
+	refused.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	if !locks.Stale(ctx, fmt.Errorf("compare: %w", refused)) {
+		t.Error("the run ends with the error of a namespace that another run removes")
+	}
+}
