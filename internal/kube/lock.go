@@ -151,11 +151,8 @@ func (l *lock) try(ctx context.Context) error {
 // await waits until the lock is free, or its holder does not renew it any more, and takes it. It returns without the
 // lock where the namespace is gone by then.
 func (l *lock) await(ctx context.Context, note func(string)) error {
-	if l.options.Break { // who may make the Lease may replace its holder
-		err := l.cluster.CheckPermissions(ctx, []Permission{{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: l.cluster.Namespace}})
-		if err != nil {
-			return err
-		}
+	if err := l.mayBreak(ctx); err != nil {
+		return err
 	}
 	var told string       // the holder that the user knows of
 	var changed time.Time // when the version was seen first
@@ -183,6 +180,15 @@ func (l *lock) await(ctx context.Context, note func(string)) error {
 		case <-time.After(wait.Jitter(lockRetry, 2)):
 		}
 	}
+}
+
+// mayBreak returns an error if the lock of another run is to be taken without the right to: who may create the Lease
+// may replace its holder.
+func (l *lock) mayBreak(ctx context.Context) error {
+	if !l.options.Break {
+		return nil
+	}
+	return l.cluster.CheckPermissions(ctx, []Permission{{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: l.cluster.Namespace}})
 }
 
 // tell names the holder, unless it is the one that was told last, and returns it.

@@ -134,6 +134,18 @@ func (f *fib) table(number int) ([]servedRoute, error) {
 	return routes, nil
 }
 
+// candidates returns the routes of a table that apply to a flow, in the kernel's order: those for a type of service
+// first.
+func (f *fib) candidates(table int, of flow) (all []netops.Route, err error) {
+	routes, err := f.table(table)
+	for _, route := range routes {
+		if route.tos == 0 || route.tos == of.tos {
+			all = append(all, route.Route)
+		}
+	}
+	return all, err
+}
+
 // match returns the matching rule and route of a packet. It ignores selectors by user and outgoing link. false: there
 // is none.
 func (f *fib) match(p netops.Packet, of flow) (d Decision, ok bool, err error) {
@@ -148,17 +160,11 @@ func (f *fib) match(p netops.Packet, of flow) (d Decision, ok bool, err error) {
 			least, by = r.target, r.Rule
 			continue
 		case r.Action == "":
-			routes, err := f.table(r.Table)
+			routes, err := f.candidates(r.Table, of)
 			if err != nil {
 				return d, false, err
 			}
-			var candidates []netops.Route // in the kernel's order: those for a type of service first
-			for _, route := range routes {
-				if route.tos == 0 || route.tos == of.tos {
-					candidates = append(candidates, route.Route)
-				}
-			}
-			found, is := netops.State{Routes: candidates}.Longest(r.Table, p.To)
+			found, is := netops.State{Routes: routes}.Longest(r.Table, p.To)
 			if !is || found.Type == netops.Throw || found.Dst.Bits() < int(r.suppress) {
 				continue
 			}
