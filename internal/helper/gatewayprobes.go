@@ -10,6 +10,7 @@ import (
 
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/echo"
+	"liqonet.io/liqonet/netops/pathmtu"
 )
 
 // Intervals of a node's echoes.
@@ -32,7 +33,7 @@ type gatewayProbes struct {
 	internal netip.Addr // of the node
 	size     int        // of the messages that verify the path, bytes
 	overlay  *echo.Prober
-	outside  sizeSocket // for the path MTU to the gateway's pod
+	outside  pathmtu.SocketMeter // for the path MTU to the gateway's pod
 
 	mu      sync.Mutex
 	proof   *echo.Prober // nil: no node of the peer is known
@@ -48,7 +49,7 @@ type gatewayProbes struct {
 
 func newGatewayProbes(internal netip.Addr, size int, news chan<- struct{}) *gatewayProbes {
 	p := &gatewayProbes{internal: internal, size: size, witness: witness{news: news}}
-	p.outside.size.changed = p.sendNow
+	p.outside.Changed = p.sendNow
 	return p
 }
 
@@ -81,7 +82,7 @@ func (p *gatewayProbes) standing() standing {
 }
 
 func (p *gatewayProbes) stop() {
-	_ = p.outside.close() // a closed UDP socket loses no data
+	_ = p.outside.Close() // a closed UDP socket loses no data
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, prober := range []*echo.Prober{p.overlay, p.proof} {
@@ -185,5 +186,5 @@ func (p *gatewayProbes) content() echo.Content {
 		r.Verified, r.VerifiedAge, r.VerifiedRTT = true, time.Since(p.proven), p.rtt
 	}
 	deaf := p.wake != nil && time.Since(p.lastAnswer) >= nodeReached
-	return echo.Content{Report: r, Path: p.outside.size.known(), Witness: p.asked, Unused: p.unused, NoWay: deaf}
+	return echo.Content{Report: r, Path: p.outside.Path(), Witness: p.asked, Unused: p.unused, NoWay: deaf}
 }

@@ -12,8 +12,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"liqonet.io/liqonet/internal/bounded"
 )
 
 // liveness answers the kubelet's probes: live while the loop runs; ready if the last pass reached the desired state, or
@@ -107,7 +105,7 @@ func (h *liveness) serveAt(ctx context.Context, listener net.Listener, reg *prom
 		ReadHeaderTimeout: requestTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout, IdleTimeout: requestTimeout,
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	if err := server.Serve(bounded.Listener(listener, connectionsMost)); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(&boundedListener{Listener: listener, limit: connectionsMost}); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

@@ -137,5 +137,5 @@ func (n *nodeProbes) probe(socket *echo.Socket, key gatewayKey, p records.Peerin
 	} else {
 		probes.setUse(false, nil)
 	}
-	return errors.Join(err, probes.outside.measurePath(gateway.PodIP), probes.update(socket, key.address, gateway.PeerNodes, way))
+	return errors.Join(err, probes.outside.Measure(gateway.PodIP), probes.update(socket, key.address, gateway.PeerNodes, way))
 }

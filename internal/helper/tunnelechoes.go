@@ -11,6 +11,7 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/echo"
+	"liqonet.io/liqonet/netops/pathmtu"
 )
 
 // Parameters of a gateway's echoes to its peer: five a second, and fifty after a loss, so that a loss of two in a
@@ -30,7 +31,7 @@ const (
 type tunnelEchoes struct {
 	gateway *gatewayEchoes // of this end
 	renewal renewal
-	size    pathSize      // of the path to the server, if this is the client
+	size    pathmtu.Meter // of the path to the server, if this is the client
 	nodes   atomic.Uint32 // number that the peer's gateway reaches; zero: unknown
 	partial debounced     // others reach more
 
@@ -53,12 +54,12 @@ type tunnelEchoes struct {
 
 func newTunnelEchoes(g *gatewayEchoes, number int) *tunnelEchoes {
 	t := &tunnelEchoes{gateway: g, renewal: renewal{log: g.log.With("peerGateway", number)}}
-	t.size.changed = t.sendNow
+	t.size.Changed = t.sendNow
 	return t
 }
 
 // close stops measuring the path MTU; the echoes end with their socket.
-func (t *tunnelEchoes) close() { t.size.close() }
+func (t *tunnelEchoes) close() { t.size.Close() }
 
 // update applies a view to the tunnel of a number, from 1.
 func (t *tunnelEchoes) update(v gatewayView, number int, wake chan<- struct{}) {
@@ -140,7 +141,7 @@ func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
 // content returns the content of an echo to the peer.
 func (t *tunnelEchoes) content() echo.Content {
 	c := t.gateway.toPeer()
-	c.Path = t.size.known()
+	c.Path = t.size.Path()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c.Unused, c.Newest = t.unused != "", t.newest()
@@ -212,9 +213,9 @@ func (t *tunnelEchoes) measure(underlay *echo.Socket, peer netip.AddrPort) {
 	client := t.role == records.Client
 	t.mu.Unlock()
 	if !client {
-		t.size.forget()
+		t.size.Forget()
 	} else if underlay != nil {
-		t.size.measurePath(underlay, peer)
+		t.size.Measure(underlay, peer)
 	}
 }
 
@@ -236,6 +237,6 @@ func (t *tunnelEchoes) describe(s *records.TunnelStatus) {
 	}
 	s.Path, s.Unused = pathRecord(t.path), t.unused
 	if t.role == records.Client {
-		s.Path = pathRecord(t.size.known())
+		s.Path = pathRecord(t.size.Path())
 	}
 }

@@ -38,7 +38,6 @@ type resource interface {
 	create(ctx context.Context, o Object) (Object, error)
 	// apply sends an object; dry has the values of metav1.PatchOptions.DryRun.
 	apply(ctx context.Context, name string, data []byte, dry ...string) (Object, error)
-	patch(ctx context.Context, name string, data []byte) (Object, error) // a JSON patch
 	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
 }
 
@@ -86,10 +85,6 @@ func (e erased[T, L]) apply(ctx context.Context, name string, data []byte, dry .
 	force := true
 	o := metav1.PatchOptions{FieldManager: FieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict, DryRun: dry}
 	return e.Patch(ctx, name, types.ApplyPatchType, data, o)
-}
-
-func (e erased[T, L]) patch(ctx context.Context, name string, data []byte) (Object, error) {
-	return e.Patch(ctx, name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: FieldManager})
 }
 
 // resource returns the client for objects of o's type in a namespace; cluster-wide kinds ignore the namespace. Only o's

@@ -307,13 +307,6 @@ func (g guarded) create(ctx context.Context, o Object) (Object, error) {
 	return g.resource.create(ctx, o)
 }
 
-func (g guarded) patch(ctx context.Context, name string, data []byte) (Object, error) {
-	if err := g.locks.take(ctx); err != nil {
-		return nil, err
-	}
-	return g.resource.patch(ctx, name, data)
-}
-
 // Delete implements resource.
 func (g guarded) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
 	if err := g.locks.take(ctx); err != nil {

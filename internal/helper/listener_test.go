@@ -1,4 +1,4 @@
-package bounded_test
+package helper
 
 import (
 	"context"
@@ -6,18 +6,16 @@ import (
 	"io"
 	"net"
 	"testing"
-
-	"liqonet.io/liqonet/internal/bounded"
 )
 
-// TestListener: the newest connections stay, and those that end make room.
-func TestListener(t *testing.T) {
+// TestBoundedListener checks that the newest connections stay open, and that closed ones make room.
+func TestBoundedListener(t *testing.T) {
 	const most = 3
 	inner, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := bounded.Listener(inner, most)
+	l := &boundedListener{Listener: inner, limit: most}
 	t.Cleanup(func() { _ = l.Close() })
 	accepted := make(chan net.Conn)
 	go func() {

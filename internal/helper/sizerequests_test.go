@@ -3,14 +3,11 @@
 package helper
 
 import (
-	"context"
 	"net/netip"
-	"slices"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops/echo"
 )
 
@@ -47,10 +44,16 @@ func TestRoleOfAnEarlierRecord(t *testing.T) {
 	v.peering.Role = records.Client
 	g, _ := testEchoes(v)
 	e := g.tunnel(1)
-	e.size.set(t.Context(), echo.Path{Asked: true, Size: 1300})
 	e.far.latest, e.far.at = 100, peer
+	socket, err := echo.Listen(echo.Config{Local: netip.MustParseAddrPort("127.0.0.1:0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.size.Close(); _ = socket.Close() })
+	e.size.Measure(socket, netip.MustParseAddrPort("127.0.0.1:9")) // does not answer
+	wait.Until(t, "a measurement", wait.Timeout, func() bool { return e.size.Path().Asked })
 	g.update(v)
-	if e.content().Path.Size != 1300 || e.far.at != peer {
+	if !e.content().Path.Asked || e.far.at != peer {
 		t.Errorf("with the same role: path %+v, far end %+v", e.content().Path, &e.far)
 	}
 	v.peering.Role = records.Server
@@ -88,53 +91,5 @@ func TestReceivedPathSizes(t *testing.T) {
 	}
 	if n := m.total(t, "liqonet_peer_values_ignored_total"); n != 2 {
 		t.Errorf("%v values counted as refused, want 2", n)
-	}
-}
-
-// TestPathSizeIgnoresShortLoss checks that the loss of large packets for some seconds does not change the report. A
-// path that stays narrow is reported within seconds of the first measurement, and a wider one immediately.
-func TestPathSizeIgnoresShortLoss(t *testing.T) {
-	const link, small = 1500, 1300
-	until := func(end time.Duration) func(int, time.Duration) bool {
-		return func(_ int, now time.Duration) bool { return now < end }
-	}
-	for name, c := range map[string]struct {
-		narrow func(measurement int, now time.Duration) bool
-		turns  int           // by how much every other narrow size is larger
-		want   []int         // reported sizes, in order
-		within time.Duration // of the last one
-	}{
-		"wide":           {until(0), 0, []int{link}, 0},
-		"narrow":         {until(time.Hour), 0, []int{small}, 5 * time.Second},
-		"two sizes":      {until(time.Hour), 50, []int{small + 50}, 5 * time.Second},
-		"lossy at first": {until(2 * time.Second), 0, []int{link}, 5 * time.Second},
-		"lossy later":    {func(n int, _ time.Duration) bool { return n == 3 || n == 4 }, 0, []int{link}, 0},
-		"lossy longer":   {until(10 * time.Second), 0, []int{small, link}, 20 * time.Second},
-		"narrow later":   {func(_ int, now time.Duration) bool { return now > time.Minute }, 0, []int{link, small}, 110 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				begin, last := time.Now(), time.Duration(0)
-				var p pathSize
-				var told []int
-				n := 0
-				p.changed = func() { told, last = append(told, p.known().Size), time.Since(begin) }
-				ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
-				defer stop()
-				p.run(ctx, func(int) (int, int, error) {
-					n++
-					if c.narrow(n, time.Since(begin)) {
-						return small + n%2*c.turns, link, nil
-					}
-					return link, link, nil
-				})
-				if most := int(10*time.Minute/sizeEvery) + 20; n > most {
-					t.Errorf("%d measurements, want %d at most", n, most)
-				}
-				if !slices.Equal(told, c.want) || last > c.within {
-					t.Errorf("told %v, the last after %s; want %v within %s", told, last, c.want, c.within)
-				}
-			})
-		})
 	}
 }
