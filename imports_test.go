@@ -26,7 +26,7 @@ type rule struct {
 
 // outside are the families of packages that run outside the clusters.
 var outside = []string{
-	module + "internal/peering", module + "internal/inspect", module + "internal/pathtest", module + "internal/addresses",
+	module + "internal/peering", module + "internal/inspect", module + "internal/pathtest",
 	module + "internal/inventory", module + "internal/progress",
 }
 
@@ -57,6 +57,8 @@ var rules = []rule{
 		"the allocator is pure: internal/inventory reads the cluster"},
 	{"ipam/translate", []string{"k8s.io/client-go", module + "internal/kube"},
 		"other programs import it, with their own clients"},
+	{"ipam/choose", []string{"k8s.io/client-go", module + "internal/kube", module + "internal/inventory"},
+		"it is pure: ranges and a registry in, reservations and findings out"},
 	{"ipam/...", slices.Concat(terminal, []string{module + "netops", module + "templates", module + "commands"}),
 		"addresses do not depend on kernels, manifests or the command line"},
 	{"templates/...", slices.Concat(terminal, []string{
@@ -83,7 +85,7 @@ var rules = []rule{
 		"changes do not depend on diagnosis"},
 	{"internal/peering/expose", []string{module + "internal/peering!", module + "internal/peering/removal"},
 		"it changes one field of an existing peering"},
-	{"internal/peering/removal", []string{module + "internal/peering!", module + "internal/addresses", module + "internal/inspect"},
+	{"internal/peering/removal", []string{module + "internal/peering!", module + "internal/inspect"},
 		"removal works when everything else is broken"},
 	{"internal/inspect/...", slices.Concat(terminal, []string{module + "internal/peering", module + "internal/helper", module + "commands"}),
 		"inspection changes nothing"},
@@ -95,8 +97,6 @@ var rules = []rule{
 		"it runs in pods without access to the cluster and the records"},
 	{"internal/junit", []string{"k8s.io", module},
 		"it is a file format"},
-	{"internal/addresses", slices.Concat(inCluster, terminal, []string{module + "internal/peering"}),
-		"all operations use it to choose CIDRs"},
 	{"internal/progress", slices.Concat(inCluster, terminal, []string{module + "internal/peering", module + "internal/inspect"}),
 		"all operations use it"},
 	{"internal/inventory", slices.Concat(inCluster, terminal, []string{module + "internal/peering", module + "internal/inspect"}),

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam/choose"
 )
 
 // SideFlags adds the flags that say of one cluster what would else be discovered or chosen; a prefix other than ""
@@ -45,8 +45,8 @@ func CheckSide(s peering.Side) error {
 			prefix, external, prefix, internal)
 	}
 	for name, cidr := range map[string]netip.Prefix{"internal": internal, "external": external} {
-		if cidr.IsValid() && (cidr.Bits() < addresses.WidestCIDR || cidr.Bits() > addresses.NarrowestCIDR) {
-			return Usagef("--%s%s-cidr %s: the length must be /%d to /%d", prefix, name, cidr, addresses.WidestCIDR, addresses.NarrowestCIDR)
+		if cidr.IsValid() && (cidr.Bits() < choose.WidestCIDR || cidr.Bits() > choose.NarrowestCIDR) {
+			return Usagef("--%s%s-cidr %s: the length must be /%d to /%d", prefix, name, cidr, choose.WidestCIDR, choose.NarrowestCIDR)
 		}
 	}
 	for _, pods := range s.Overrides.PodCIDRs {

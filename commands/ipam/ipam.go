@@ -11,7 +11,6 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering/plan"
@@ -88,7 +87,7 @@ func addReservations(ctx context.Context, c *kube.Cluster, change func(*ipam.Reg
 	if err != nil {
 		return err
 	}
-	return addresses.Add(ctx, c, fabric, change)
+	return inventory.AddReservations(ctx, c, fabric, change)
 }
 
 // reservationCommand completes a command on a cluster's reservations. prepare checks the command line before any

@@ -1,11 +1,9 @@
 package inventory
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +12,7 @@ import (
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/choose"
 	"liqonet.io/liqonet/ipam/store"
 )
 
@@ -92,38 +91,15 @@ func ExplainAddresses(context string, err error) error {
 	if err == nil {
 		return nil
 	}
-	held, conflict := ConflictOf(err)
+	held, conflict := choose.ConflictOf(err)
 	switch {
 	case hint.Of(err) != "":
 	case errors.Is(err, ipam.ErrNoneFree):
-		err = hint.With(err, NoneFreeHint)
+		err = hint.With(err, choose.NoneFreeHint)
 	case conflict:
 		err = hint.With(err, "show the holder with liqoctl ipam list "+held.Range.String())
 	case apierrors.IsNotFound(err):
 		err = hint.With(err, "install liqonet first: liqoctl network init")
 	}
 	return fmt.Errorf("addresses of cluster %q: %w", context, err)
-}
-
-// NoneFreeHint is the hint if no range is free.
-const NoneFreeHint = "add pools with --pool or --remote-pool (in an installed cluster: liqoctl network init --pool CIDR,... --update), or release ranges: liqoctl ipam list"
-
-// ConflictOf returns the existing reservation because of which another one was rejected.
-func ConflictOf(err error) (ipam.Reservation, bool) {
-	if conflict, ok := errors.AsType[*ipam.ConflictError](err); ok {
-		return conflict.Held, true
-	}
-	return ipam.Reservation{}, false
-}
-
-// ReservedPeerings returns the names of the peerings that have reservations, sorted.
-func ReservedPeerings(r *ipam.Registry) []string {
-	var names []string
-	for _, h := range r.List() {
-		if name, ok := h.Owner.Peering(); ok {
-			names = append(names, name)
-		}
-	}
-	slices.SortFunc(names, cmp.Compare)
-	return slices.Compact(names)
 }

@@ -9,6 +9,7 @@ import (
 
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam/choose"
 )
 
 // Trace is a peering, or remaining state of one, in a cluster.
@@ -39,7 +40,7 @@ func Traces(ctx context.Context, c *kube.Cluster) ([]Trace, error) {
 	}
 	registry, err := Reservations(ctx, c)
 	if err == nil {
-		for _, name := range ReservedPeerings(registry) {
+		for _, name := range choose.ReservedPeerings(registry) {
 			t := found[name]
 			t.Name = name
 			found[name] = t

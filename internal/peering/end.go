@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/choose"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -28,11 +28,11 @@ type end struct {
 	role     records.Role     // by choose
 	settings settings         // by choose
 	// Of each gateway that the end is to have, by its number less one:
-	keys     []*inventory.Keys   // as they were found or made; nil: none yet
-	rekeyed  []bool              // it stands, with other keys
-	gateways []addresses.Gateway // address in the overlay, and network identifier
+	keys     []*inventory.Keys // as they were found or made; nil: none yet
+	rekeyed  []bool            // it stands, with other keys
+	gateways []choose.Gateway  // address in the overlay, and network identifier
 	// addresses that the peer's ranges have here.
-	addresses addresses.Assigned
+	addresses choose.Assigned
 	endpoints map[records.TunnelID][]string // of the server, as the client is to use them; none: not known yet
 
 	onePort bool // the user chose the server's port
@@ -64,7 +64,7 @@ func (e *end) meet() error {
 		}
 	}
 	e.written = e.have
-	e.remains = e.have == nil && slices.Contains(inventory.ReservedPeerings(e.found.registry), e.peering)
+	e.remains = e.have == nil && slices.Contains(choose.ReservedPeerings(e.found.registry), e.peering)
 	if e.name == peer.name {
 		return &progress.InputError{Err: fmt.Errorf("both clusters have the name %q", e.name), Advice: "set other names with --name, --remote-name"}
 	}
@@ -121,12 +121,12 @@ func (e *end) readKeys(ctx context.Context) (err error) {
 func (e *end) assign(r *ipam.Registry) (err error) {
 	avoided, _ := e.inUse()
 	f := e.peer.fabric
-	e.addresses, err = addresses.ReservePeer(r, e.peering,
-		addresses.Remote{Pods: f.PodCIDRs, External: f.ExternalCIDR, Underlay: f.NodeNetworks, InUse: avoided})
+	e.addresses, err = choose.ReservePeer(r, e.peering,
+		choose.Remote{Pods: f.PodCIDRs, External: f.ExternalCIDR, Underlay: f.NodeNetworks, InUse: avoided})
 	if err != nil {
 		return err
 	}
-	g := addresses.Gateways{Peering: e.peering, Internal: e.own.Internal, Count: e.count()}
+	g := choose.Gateways{Peering: e.peering, Internal: e.own.Internal, Count: e.count()}
 	if e.have != nil {
 		for _, standing := range e.have.Gateways {
 			g.Current = append(g.Current, standing.Address)
@@ -138,7 +138,7 @@ func (e *end) assign(r *ipam.Registry) (err error) {
 
 // reserve reserves addresses for the peer.
 func (e *end) reserve(ctx context.Context) error {
-	return addresses.Add(ctx, e.cluster, e.found.fabric, e.assign)
+	return inventory.AddReservations(ctx, e.cluster, e.found.fabric, e.assign)
 }
 
 // gatewayObjects renders the gateways.

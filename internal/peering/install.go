@@ -11,7 +11,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
-	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
@@ -19,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/choose"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -116,8 +116,8 @@ func (s *site) install(ctx context.Context) error {
 // reserveOwn reserves the cluster's own ranges.
 func (s *site) reserveOwn(ctx context.Context) error {
 	own := s.own
-	err := addresses.Add(ctx, s.cluster, s.found.fabric, func(r *ipam.Registry) (err error) {
-		own.External, own.Internal, err = addresses.ReserveOwn(r, s.own)
+	err := inventory.AddReservations(ctx, s.cluster, s.found.fabric, func(r *ipam.Registry) (err error) {
+		own.External, own.Internal, err = choose.ReserveOwn(r, s.own)
 		return err
 	})
 	if err == nil {

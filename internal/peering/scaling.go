@@ -13,13 +13,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
 
-	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/choose"
 )
 
 // replaceTime is how long one of several gateways may take to carry packets again before the next one is replaced.
@@ -278,7 +278,7 @@ func (e *end) releaseGateways(ctx context.Context) error {
 	if err := e.remove(ctx, others...); err != nil {
 		return err
 	}
-	return inventory.UpdateReservations(ctx, e.cluster, func(r *ipam.Registry) error { return addresses.ReleaseGateways(r, *e.written) })
+	return inventory.UpdateReservations(ctx, e.cluster, func(r *ipam.Registry) error { return choose.ReleaseGateways(r, *e.written) })
 }
 
 // surplus reports whether an object belongs to a gateway beyond so many, or to several where there is one.

@@ -11,7 +11,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
@@ -19,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/choose"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -36,7 +36,7 @@ type site struct {
 	// unverified are those that do not; it is known at the end.
 	unverified []UnverifiedNode
 	found      found
-	own        addresses.Own
+	own        choose.Own
 	fabric     records.Fabric // as it should be; overlay and MTU are known once the nodes have reported
 	// unreserved are the differences between what the user wants reserved and what is.
 	unreserved []string
@@ -58,7 +58,7 @@ type found struct {
 	reports  []records.Node
 	// inUse is what nodes report to be in use around the cluster. unread are nodes of which that is not known, or not
 	// all.
-	inUse  addresses.Uses
+	inUse  choose.Uses
 	unread []string
 	// servers are the addresses of the cluster's API servers.
 	servers []netip.Addr
@@ -132,7 +132,7 @@ func (s *site) discover(ctx context.Context) error {
 // takeReports reads what nodes report.
 func (s *site) takeReports(leases []*coordinationv1.Lease) (err error) {
 	s.found.reports, err = inventory.Reports(leases)
-	s.found.inUse, s.found.unread = addresses.ReportedUses(s.found.reports)
+	s.found.inUse, s.found.unread = choose.ReportedUses(s.found.reports)
 	return err
 }
 
@@ -189,13 +189,13 @@ func (s *site) plan() error {
 	if s.name, err = inventory.ChooseName(s.cluster, s.side.Name, s.found.fabric); err != nil {
 		return err
 	}
-	addresses.Restore(s.found.registry, s.found.fabric, s.found.peerings)
+	choose.Restore(s.found.registry, s.found.fabric, s.found.peerings)
 	s.unreserved = s.newReservations()
-	s.own = addresses.Desired(s.discovery, s.side.Overrides, s.found.fabric)
+	s.own = choose.Own{Ranges: inventory.DesiredRanges(s.discovery, s.side.Overrides, s.found.fabric)}
 	s.own.Pools = s.side.Pools
 	s.own.Reserved, s.own.External, s.own.Internal = s.side.Reserved, s.side.ExternalCIDR, s.side.InternalCIDR
 	s.own.InUse, _ = s.inUse()
-	if s.own.External, s.own.Internal, err = addresses.ReserveOwn(s.found.registry, s.own); err != nil {
+	if s.own.External, s.own.Internal, err = choose.ReserveOwn(s.found.registry, s.own); err != nil {
 		return inventory.ExplainAddresses(s.cluster.Context, err)
 	}
 	s.fabric, s.installing = s.wantedFabric(), s.found.fabric == nil && s.standing == ""

@@ -6,16 +6,17 @@ import (
 	"slices"
 	"strings"
 
-	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/ipam/choose"
 )
 
 // inUse are the addresses that are in use around the cluster, as far as they are known, and those that are too many to
 // be avoided. What lies within the cluster's own ranges is no news.
-func (s *site) inUse() (avoided, wide addresses.Uses) {
+func (s *site) inUse() (avoided, wide choose.Uses) {
 	own := slices.Concat(s.own.Pods, s.own.Services, s.own.Nodes)
-	for _, u := range addresses.Outside(s.found.servers, s.discovery.Nodes, s.found.inUse, own) {
+	for _, u := range choose.Outside(s.found.servers, inventory.ExternalUses(s.discovery.Nodes), s.found.inUse, own) {
 		if u.Wide() {
 			wide = append(wide, u)
 		} else {
@@ -58,7 +59,7 @@ func (s *site) checkInUse() error {
 	return nil
 }
 
-func (s *site) warnInUse(u addresses.Use, but, hint string) {
+func (s *site) warnInUse(u choose.Use, but, hint string) {
 	s.reporter.Warn(fmt.Sprintf("cluster %q: %s is in use, and %s: it cannot be reached from pods and nodes", s.cluster.Context, u, but), hint)
 }
 

@@ -15,12 +15,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/choose"
 )
 
 // Tests of this file need a real API server, that of $KUBECONFIG: lab/e2e starts one and runs them.
@@ -50,10 +50,10 @@ func TestLabWriters(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := &kube.Cluster{Context: "a", Namespace: labNamespace, Kube: client}
-	var own addresses.Own
+	var own choose.Own
 	err := inventory.UpdateReservations(ctx, kept, func(r *ipam.Registry) (err error) {
-		own = addresses.Own{Pods: []netip.Prefix{prefix("10.244.0.0/16")}, Services: []netip.Prefix{prefix("10.96.0.0/16")}, Nodes: []netip.Prefix{prefix("172.31.1.0/24")}}
-		own.External, own.Internal, err = addresses.ReserveOwn(r, own)
+		own = choose.Own{Ranges: choose.Ranges{Pods: []netip.Prefix{prefix("10.244.0.0/16")}, Services: []netip.Prefix{prefix("10.96.0.0/16")}, Nodes: []netip.Prefix{prefix("172.31.1.0/24")}}}
+		own.External, own.Internal, err = choose.ReserveOwn(r, own)
 		return err
 	})
 	if err != nil {

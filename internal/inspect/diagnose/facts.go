@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
@@ -24,6 +23,7 @@ import (
 	"liqonet.io/liqonet/internal/kube/discover"
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam/choose"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -76,8 +76,8 @@ type facts struct {
 	deployments     []*appsv1.Deployment
 	services        []*corev1.Service
 	discovery       discover.Discovery
-	used            addresses.Uses
-	findings        []addresses.Finding
+	used            choose.Uses
+	findings        []choose.Finding
 	policies        []networkingv1.NetworkPolicy
 	keys            map[records.GatewayID]*inventory.Keys
 	paths           []pathtest.Check
@@ -253,16 +253,16 @@ func (f *facts) readPlugin(ctx context.Context) (err error) {
 // readUses reads the addresses in use around the cluster, which site.inUse of package peering avoids.
 func (f *facts) readUses(ctx context.Context) error {
 	reports, _ := inventory.Reports(f.leases) // damaged ones are skipped, as by gateways
-	reported, _ := addresses.ReportedUses(reports)
+	reported, _ := choose.ReportedUses(reports)
 	servers, err := discover.APIServers(ctx, f.cluster)
 	if f.fabric != nil {
-		f.used = addresses.Outside(servers, f.discovery.Nodes, reported, slices.Concat(f.fabric.PodCIDRs, f.fabric.ServiceCIDRs, f.fabric.NodeNetworks))
+		f.used = choose.Outside(servers, inventory.ExternalUses(f.discovery.Nodes), reported, slices.Concat(f.fabric.PodCIDRs, f.fabric.ServiceCIDRs, f.fabric.NodeNetworks))
 	}
 	return err
 }
 
 func (f *facts) readReservations(ctx context.Context) (err error) {
-	f.findings, err = addresses.Check(ctx, f.cluster)
+	f.findings, err = inventory.CheckReservations(ctx, f.cluster)
 	return err
 }
 

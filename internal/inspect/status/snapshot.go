@@ -13,12 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/choose"
 	"liqonet.io/liqonet/ipam/store"
 )
 
@@ -131,7 +131,7 @@ func (s *snapshot) readRecords(ctx context.Context) error {
 		if registry, err = store.Decode(cm.Data[records.DataKey]); err != nil {
 			s.altered = append(s.altered, fmt.Sprintf("ConfigMap %s cannot be read: %v", records.IPAMName, err))
 		} else {
-			for _, name := range inventory.ReservedPeerings(registry) {
+			for _, name := range choose.ReservedPeerings(registry) {
 				s.add(name)
 			}
 		}
@@ -150,7 +150,7 @@ func (s *snapshot) readRecords(ctx context.Context) error {
 		if p.record == nil || registry == nil {
 			continue
 		}
-		for _, r := range addresses.Unreserved(registry, *p.record) {
+		for _, r := range choose.Unreserved(registry, *p.record) {
 			p.altered = append(p.altered, fmt.Sprintf("ConfigMap %s does not reserve %s, %s: liqoctl network init --update", records.IPAMName, r.Range, r.Use()))
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inspect/status"
@@ -21,6 +20,7 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/choose"
 )
 
 // Exposure is the result of Expose or Withdraw.
@@ -163,14 +163,14 @@ func (x *exposer) expose(ctx context.Context) error {
 	}
 	desired := records.Exposed{Host: x.Host}
 	var refused error
-	err := addresses.Add(ctx, x.Cluster, &x.fabric, func(r *ipam.Registry) (err error) {
+	err := inventory.AddReservations(ctx, x.Cluster, &x.fabric, func(r *ipam.Registry) (err error) {
 		if refused = x.checkRanges(r); refused != nil { // ranges may have been reserved since checkOutside
 			return refused
 		}
 		// A later peer must not get a pod CIDR with the host's address, as this peer would then reach its pods. This is
 		// best effort: a range that a user reserved is not allocated to peers either.
 		_ = r.Reserve(ipam.Reservation{Range: cidr.Single(x.Host), Owner: owner, Purpose: ipam.OutsideHost, Shared: true})
-		desired.Address, err = r.AcquireAddress(request, addresses.UpperHalf(x.fabric.ExternalCIDR))
+		desired.Address, err = r.AcquireAddress(request, choose.UpperHalf(x.fabric.ExternalCIDR))
 		return err
 	})
 	switch {

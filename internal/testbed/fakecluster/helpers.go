@@ -17,6 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam/choose"
 )
 
 // Helpers are the fake helpers of a cluster: they report what real ones report when their kernels are in the desired
@@ -132,7 +133,7 @@ func (h *Helpers) guarded(ctx context.Context, applied []string) []string {
 	if err != nil {
 		return nil // damaged reservations guard nothing
 	}
-	for _, name := range inventory.ReservedPeerings(registry) {
+	for _, name := range choose.ReservedPeerings(registry) {
 		h.lastReserved[name] = time.Now()
 	}
 	var guarded []string

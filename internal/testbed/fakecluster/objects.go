@@ -14,7 +14,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
 
-	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
@@ -186,7 +185,7 @@ func (c *Cluster) ExposedHosts(t *testing.T, peering string) (held []string) {
 	return held
 }
 
-// ExpectExposed compares the reservations for exposed hosts of peering b, and expects no findings of addresses.Check.
+// ExpectExposed compares the reservations for exposed hosts of peering b, and expects no findings of choose.Check.
 func (c *Cluster) ExpectExposed(t *testing.T, want ...string) {
 	t.Helper()
 	if got := c.ExposedHosts(t, "b"); !slices.Equal(got, want) {
@@ -197,10 +196,10 @@ func (c *Cluster) ExpectExposed(t *testing.T, want ...string) {
 	}
 }
 
-// Findings returns those of addresses.Check as text, and expects each to have a hint.
+// Findings returns those of choose.Check as text, and expects each to have a hint.
 func (c *Cluster) Findings(t *testing.T) []string {
 	t.Helper()
-	found, err := addresses.Check(t.Context(), c.Cluster)
+	found, err := inventory.CheckReservations(t.Context(), c.Cluster)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package addresses_test
+package inventory_test
 
 import (
 	"errors"
@@ -107,8 +107,8 @@ func usedWithoutHold() []disorder {
 				return err
 			})
 		}, []string{
-			`missing 10.71.0.0/16 (peering "b" pods): it is in use, and nothing keeps others off it`,
-			`missing 10.80.128.1/32 (peering "b" gateway address): it is in use, and nothing keeps others off it`,
+			`missing 10.71.0.0/16 (peering "b" pods): it is in use, and not reserved`,
+			`missing 10.80.128.1/32 (peering "b" gateway address): it is in use, and not reserved`,
 		}, mend(initUpdate)},
 		{"used twice", func(t *testing.T, w *fakecluster.Cluster) {
 			w.ChangeRegistry(t, func(r *ipam.Registry) error {
@@ -124,7 +124,7 @@ func usedWithoutHold() []disorder {
 				return errors.Join(err, r.Reserve(heldBy(ipam.Peering("gone"), ipam.PeerPods, "10.71.0.0/24")))
 			})
 		}, []string{
-			`missing 10.71.0.0/16 (peering "b" pods): it is in use, and nothing keeps others off it`,
+			`missing 10.71.0.0/16 (peering "b" pods): it is in use, and not reserved`,
 			`orphan 10.71.0.0/24 (peering "gone" pods): there is no peering "gone"`,
 		}, mend(disconnectGone, initUpdate)},
 		{"a new node network in the range of a peer", func(t *testing.T, w *fakecluster.Cluster) {
@@ -135,7 +135,7 @@ func usedWithoutHold() []disorder {
 		{"a new node network", func(t *testing.T, w *fakecluster.Cluster) {
 			w.AddNode(t, fakecluster.Node{Name: "a9", PodCIDR: "10.244.9.0/24", Address: "192.168.7.9"})
 		}, []string{
-			`missing 192.168.7.0/24 (node network): it is in use, and nothing keeps others off it`,
+			`missing 192.168.7.0/24 (node network): it is in use, and not reserved`,
 		}, mend(initUpdate)},
 	}
 }

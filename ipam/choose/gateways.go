@@ -1,4 +1,4 @@
-package addresses
+package choose
 
 import (
 	"net/netip"

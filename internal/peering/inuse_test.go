@@ -1,4 +1,4 @@
-package addresses_test
+package peering_test
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package addresses
+package choose
 
 import (
 	"errors"
@@ -14,16 +14,16 @@ import (
 
 // manyPeerings returns a cluster with that many peerings, at most 16,384, each with four reservations. Of every four,
 // one has no record. Half of these, one in eight, have no objects at all. Another one of every four lacks an address.
-func manyPeerings(tb testing.TB, peerings int) state {
+func manyPeerings(tb testing.TB, peerings int) State {
 	tb.Helper()
 	registry, err := ipam.New(ipam.DefaultPools()...)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	a := state{registry: registry, fabric: &records.Fabric{ExternalCIDR: netip.MustParsePrefix("10.70.0.0/16"), InternalCIDR: netip.MustParsePrefix("10.80.0.0/16")}}
+	a := State{Registry: registry, Fabric: &records.Fabric{ExternalCIDR: netip.MustParsePrefix("10.70.0.0/16"), InternalCIDR: netip.MustParsePrefix("10.80.0.0/16")}}
 	err = errors.Join(
-		registry.Reserve(ipam.Reservation{Range: a.fabric.ExternalCIDR, Owner: ipam.Cluster, Purpose: ipam.ExternalCIDR}),
-		registry.Reserve(ipam.Reservation{Range: a.fabric.InternalCIDR, Owner: ipam.Cluster, Purpose: ipam.InternalCIDR}))
+		registry.Reserve(ipam.Reservation{Range: a.Fabric.ExternalCIDR, Owner: ipam.Cluster, Purpose: ipam.ExternalCIDR}),
+		registry.Reserve(ipam.Reservation{Range: a.Fabric.InternalCIDR, Owner: ipam.Cluster, Purpose: ipam.InternalCIDR}))
 	for i := range peerings {
 		at := func(first, second byte) netip.Addr {
 			return netip.AddrFrom4([4]byte{first, second + byte(i>>8), byte(i), 0})
@@ -40,10 +40,10 @@ func manyPeerings(tb testing.TB, peerings int) state {
 			}
 		}
 		if i%4 != 0 {
-			a.peerings = append(a.peerings, p)
+			a.Peerings = append(a.Peerings, p)
 		}
 		if i%8 != 0 {
-			a.begun = append(a.begun, p.Name, p.Name) // once for each object
+			a.Begun = append(a.Begun, p.Name, p.Name) // once for each object
 		}
 	}
 	if err != nil {
@@ -56,7 +56,7 @@ func manyPeerings(tb testing.TB, peerings int) state {
 func TestManyPeerings(t *testing.T) {
 	a := manyPeerings(t, 2000)
 	before := time.Now()
-	found := a.findings()
+	found := a.Findings()
 	t.Logf("found in %s", time.Since(before))
 	for kind, want := range map[FindingKind]int{Orphan: 250 * 4, Begun: 250 * 4, Missing: 500, Leak: 0, Overlap: 0} {
 		of := func(f Finding) bool { return f.Kind != kind }
@@ -71,7 +71,7 @@ func BenchmarkFindings(b *testing.B) {
 		b.Run(fmt.Sprint(peerings), func(b *testing.B) {
 			a := manyPeerings(b, peerings)
 			for b.Loop() {
-				a.findings()
+				a.Findings()
 			}
 		})
 	}

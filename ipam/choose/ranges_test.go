@@ -1,4 +1,4 @@
-package addresses
+package choose
 
 import (
 	"errors"
@@ -10,8 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/inventory"
-	"liqonet.io/liqonet/internal/kube/discover"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -41,12 +39,12 @@ func TestReserveOwn(t *testing.T) {
 		external, internal string
 		err                string
 	}{
-		{"usual", Own{Pods: ranges("10.244.0.0/16"), Services: ranges("10.96.0.0/12")}, "10.70.0.0/16", "10.80.0.0/16", ""},
-		{"pods everywhere in 10/8", Own{Pods: ranges("10.0.0.0/8")}, "192.168.0.0/16", "172.16.0.0/16", ""},
-		{"nodes and pods in one network", Own{Pods: ranges("10.0.0.0/16"), Nodes: ranges("10.0.1.0/24")}, "10.70.0.0/16", "10.80.0.0/16", ""},
+		{"usual", Own{Ranges: Ranges{Pods: ranges("10.244.0.0/16"), Services: ranges("10.96.0.0/12")}}, "10.70.0.0/16", "10.80.0.0/16", ""},
+		{"pods everywhere in 10/8", Own{Ranges: Ranges{Pods: ranges("10.0.0.0/8")}}, "192.168.0.0/16", "172.16.0.0/16", ""},
+		{"nodes and pods in one network", Own{Ranges: Ranges{Pods: ranges("10.0.0.0/16"), Nodes: ranges("10.0.1.0/24")}}, "10.70.0.0/16", "10.80.0.0/16", ""},
 		{"requested ranges", Own{External: netip.MustParsePrefix("10.9.0.0/20"), Internal: netip.MustParsePrefix("10.9.16.0/20")}, "10.9.0.0/20", "10.9.16.0/20", ""},
 		{"one requested range decides both lengths", Own{Internal: netip.MustParsePrefix("10.9.16.0/20")}, "10.70.0.0/20", "10.9.16.0/20", ""},
-		{"a requested range in conflict", Own{Pods: ranges("10.9.0.0/16"), External: netip.MustParsePrefix("10.9.0.0/20")}, "", "", "conflict with pod CIDR"},
+		{"a requested range in conflict", Own{Ranges: Ranges{Pods: ranges("10.9.0.0/16")}, External: netip.MustParsePrefix("10.9.0.0/20")}, "", "", "conflict with pod CIDR"},
 		{"no room for nodes", Own{Internal: netip.MustParsePrefix("10.9.0.0/27"), External: netip.MustParsePrefix("10.8.0.0/27")}, "", "", "the length must be"},
 	}
 	for _, tt := range tests {
@@ -77,7 +75,7 @@ func TestReserveOwn(t *testing.T) {
 }
 
 func TestReservePeer(t *testing.T) {
-	own := Own{Pods: ranges("10.244.0.0/16"), Services: ranges("10.96.0.0/12"), Reserved: ranges("10.200.0.0/16")}
+	own := Own{Ranges: Ranges{Pods: ranges("10.244.0.0/16"), Services: ranges("10.96.0.0/12")}, Reserved: ranges("10.200.0.0/16")}
 	tests := []struct {
 		name string
 		peer Remote
@@ -151,7 +149,7 @@ func TestGatewaysHaveUniqueAddressesAndOverlays(t *testing.T) {
 		seen[a.Overlay] = true
 	}
 	_, err = Gateways{Peering: "more", Internal: internal, Count: 1}.Reserve(r)
-	if !errors.Is(inventory.ExplainAddresses("a", err), ipam.ErrNoneFree) {
+	if !errors.Is(err, ipam.ErrNoneFree) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -172,7 +170,7 @@ func TestReservationsProperty(t *testing.T) {
 	}
 	for range 300 {
 		r := newRegistry(t)
-		own := Own{Pods: some(), Services: some(), Nodes: some()}
+		own := Own{Ranges: Ranges{Pods: some(), Services: some(), Nodes: some()}}
 		external, internal, err := ReserveOwn(r, own)
 		if err != nil {
 			t.Fatal(err)
@@ -198,23 +196,21 @@ func TestReservationsProperty(t *testing.T) {
 	}
 }
 
-func TestWantedRangesKeepWhatCoversAll(t *testing.T) {
-	discovery := discover.Discovery{
-		PodCIDRs:     discover.Ranges{Prefixes: ranges("10.244.1.0/24")},
-		ServiceCIDRs: discover.Ranges{Prefixes: ranges("10.96.0.0/16")},
-		NodeNetworks: discover.Ranges{Prefixes: ranges("172.31.1.0/24", "172.31.5.0/24")},
-	}
+// TestDesiredRanges checks that ranges in the fabric stay while they contain what was found, unless the user specifies
+// others.
+func TestDesiredRanges(t *testing.T) {
+	found := Ranges{Pods: ranges("10.244.1.0/24"), Services: ranges("10.96.0.0/16"), Nodes: ranges("172.31.1.0/24", "172.31.5.0/24")}
 	fabric := &records.Fabric{PodCIDRs: ranges("10.244.0.0/16"), ServiceCIDRs: ranges("10.96.0.0/16"), NodeNetworks: ranges("172.31.1.0/24")}
-	got := Desired(discovery, discover.Overrides{}, fabric)
+	got := Desired(found, Ranges{}, fabric)
 	if diff := cmp.Diff(fabric.PodCIDRs, got.Pods, comparePrefixes()...); diff != "" {
 		t.Errorf("pods:\n%s", diff)
 	}
-	if diff := cmp.Diff(discovery.NodeNetworks.Prefixes, got.Nodes, comparePrefixes()...); diff != "" {
+	if diff := cmp.Diff(found.Nodes, got.Nodes, comparePrefixes()...); diff != "" {
 		t.Errorf("nodes:\n%s", diff)
 	}
-	told := Desired(discovery, discover.Overrides{PodCIDRs: ranges("10.244.1.0/24")}, fabric)
-	if diff := cmp.Diff(discovery.PodCIDRs.Prefixes, told.Pods, comparePrefixes()...); diff != "" {
-		t.Errorf("what the user told is not taken:\n%s", diff)
+	got = Desired(found, Ranges{Pods: ranges("10.244.1.0/24")}, fabric)
+	if diff := cmp.Diff(found.Pods, got.Pods, comparePrefixes()...); diff != "" {
+		t.Errorf("the user's pod CIDR is not used:\n%s", diff)
 	}
 }
 

@@ -1,20 +1,15 @@
-// Package addresses chooses the ranges that a cluster uses for itself and for its peers, with a registry of
-// reservations (package ipam). It finds addresses in use around the cluster, conflicts, and problems with existing
-// reservations.
-package addresses
+// Package choose selects the ranges that a cluster uses for itself and for its peers, in a registry of reservations
+// (package ipam). It avoids addresses in use around the cluster, and finds problems with existing reservations. It has
+// no client: its callers read the cluster.
+package choose
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"slices"
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/hint"
-	"liqonet.io/liqonet/internal/inventory"
-	"liqonet.io/liqonet/internal/kube"
-	"liqonet.io/liqonet/internal/kube/discover"
-	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
@@ -26,17 +21,21 @@ const (
 	NarrowestCIDR = 26
 )
 
+// Ranges are the ranges of a cluster without liqonet.
+type Ranges struct{ Pods, Services, Nodes []netip.Prefix }
+
 // Own has the ranges of a cluster and those that the user requests for it.
 type Own struct {
-	Pods, Services, Nodes, Reserved []netip.Prefix
-	External, Internal              netip.Prefix   // zero value: not requested
-	Pools                           []netip.Prefix // nil: those of the registry
-	InUse                           Uses           // addresses that the external and internal CIDR must avoid
+	Ranges
+	Reserved           []netip.Prefix
+	External, Internal netip.Prefix   // zero value: not requested
+	Pools              []netip.Prefix // nil: those of the registry
+	InUse              Uses           // addresses that the external and internal CIDR must avoid
 }
 
 // facts returns the reservations for ranges that the cluster has. They are shared: in flat networks, pods and nodes
 // have addresses in one range.
-func (o Own) facts() []ipam.Reservation {
+func (o Ranges) facts() []ipam.Reservation {
 	return slices.Concat(
 		sharedBy(ipam.PodCIDR, o.Pods), sharedBy(ipam.ServiceCIDR, o.Services), sharedBy(ipam.NodeNetwork, o.Nodes))
 }
@@ -97,7 +96,7 @@ func (o Own) chosenRange(r *ipam.Registry, purpose ipam.Purpose, requested, usua
 	}
 	if requested.IsValid() {
 		if requested.Bits() < WidestCIDR || requested.Bits() > NarrowestCIDR {
-			return requested, &progress.InputError{Err: fmt.Errorf("reserve %s: the length must be /%d to /%d", requested, WidestCIDR, NarrowestCIDR)}
+			return requested, fmt.Errorf("reserve %s: the length must be /%d to /%d", requested, WidestCIDR, NarrowestCIDR)
 		}
 		if err := o.InUse.checkRequested(purpose, requested); err != nil {
 			return requested, err
@@ -198,27 +197,13 @@ func releaseOthers(r *ipam.Registry, owner ipam.Owner, purpose ipam.Purpose, sta
 }
 
 // Restore reserves the ranges that the fabric and the peerings use again: an older registry, for example from a
-// manifest, may have replaced the one with these reservations. It does not change reservations of other owners; Check
-// reports the conflict.
+// manifest, may have replaced the one with these reservations. It does not change reservations of other owners;
+// State.Findings reports the conflict.
 func Restore(r *ipam.Registry, f *records.Fabric, peerings []records.Peering) {
-	own := Desired(discover.Discovery{}, discover.Overrides{}, f)
-	for _, used := range (state{fabric: f, peerings: peerings, own: own}).desired() {
+	own := Desired(Ranges{}, Ranges{}, f)
+	for _, used := range (State{Fabric: f, Peerings: peerings, Own: own}).desired() {
 		_ = r.Reserve(used)
 	}
-}
-
-// Add is inventory.UpdateReservations for changes that reserve free ranges. It reads peerings after the registry. If a
-// peering that was read is removed in the meantime, its ranges are released after that, and the update is retried
-// because of the conflict.
-func Add(ctx context.Context, c *kube.Cluster, f *records.Fabric, change func(*ipam.Registry) error) error {
-	return inventory.UpdateReservations(ctx, c, func(r *ipam.Registry) error {
-		peerings, err := inventory.Peerings(ctx, c)
-		if err != nil {
-			return err
-		}
-		Restore(r, f, peerings)
-		return change(r)
-	})
 }
 
 // resized returns the range with another length at the same place.
@@ -230,12 +215,12 @@ func UpperHalf(p netip.Prefix) netip.Prefix {
 	return upper
 }
 
-// Desired merges what was discovered with what the cluster's fabric says already: a recorded range that
-// covers everything seen stays, so that nodes which come and go change nothing. What the user told is taken as it is.
-func Desired(d discover.Discovery, o discover.Overrides, fabric *records.Fabric) Own {
-	own := Own{Pods: d.PodCIDRs.Prefixes, Services: d.ServiceCIDRs.Prefixes, Nodes: d.NodeNetworks.Prefixes}
+// Desired returns the ranges of a cluster: those found, except that the ranges in the fabric stay while they contain
+// them, so that changes of nodes change nothing. overridden has the ranges that the user specifies: they are found as
+// they are, and replace those in the fabric.
+func Desired(found, overridden Ranges, fabric *records.Fabric) Ranges {
 	if fabric == nil {
-		return own
+		return found
 	}
 	keep := func(seen *[]netip.Prefix, override, recorded []netip.Prefix) {
 		outside := func(p netip.Prefix) bool { return !cidr.Within(p, recorded) }
@@ -243,10 +228,10 @@ func Desired(d discover.Discovery, o discover.Overrides, fabric *records.Fabric)
 			*seen = recorded
 		}
 	}
-	keep(&own.Pods, o.PodCIDRs, fabric.PodCIDRs)
-	keep(&own.Services, o.ServiceCIDRs, fabric.ServiceCIDRs)
-	keep(&own.Nodes, o.NodeNetworks, fabric.NodeNetworks)
-	return own
+	keep(&found.Pods, overridden.Pods, fabric.PodCIDRs)
+	keep(&found.Services, overridden.Services, fabric.ServiceCIDRs)
+	keep(&found.Nodes, overridden.Nodes, fabric.NodeNetworks)
+	return found
 }
 
 // Default ranges of a cluster, if neither the user nor an earlier run chose others.

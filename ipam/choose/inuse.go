@@ -1,4 +1,4 @@
-package addresses
+package choose
 
 import (
 	"cmp"
@@ -10,8 +10,6 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/hint"
-	"liqonet.io/liqonet/internal/inventory"
-	"liqonet.io/liqonet/internal/kube/discover"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
@@ -32,18 +30,13 @@ type Uses []Use
 // Wide reports whether the range is too wide to be avoided.
 func (u Use) Wide() bool { return u.Addresses.Bits() < records.WidestAvoided }
 
-// Outside are the addresses that are in use around a cluster: those of API servers, external ones of nodes, and those
-// that nodes report. What lies within the cluster's own ranges is no news.
-func Outside(servers []netip.Addr, nodes []discover.Node, reported Uses, own []netip.Prefix) (all Uses) {
+// Outside returns the addresses in use around a cluster, outside its own ranges: those of API servers, external
+// addresses of nodes, and those that nodes report.
+func Outside(servers []netip.Addr, external, reported Uses, own []netip.Prefix) (all Uses) {
 	for _, a := range servers {
 		all = append(all, Use{Addresses: cidr.Single(a), By: "API server"})
 	}
-	for _, n := range nodes {
-		for _, a := range n.External {
-			all = append(all, Use{Addresses: cidr.Single(a), By: "external address of node " + n.Name})
-		}
-	}
-	all = append(all, reported...)
+	all = slices.Concat(all, external, reported)
 	slices.SortStableFunc(all, func(a, b Use) int { return a.Addresses.Compare(b.Addresses) })
 	all = slices.CompactFunc(all, func(a, b Use) bool { return a.Addresses == b.Addresses })
 	return slices.DeleteFunc(all, func(u Use) bool { return cidr.Within(u.Addresses, own) })
@@ -86,7 +79,7 @@ func (all Uses) acquire(r *ipam.Registry, q ipam.Request) (got ipam.Reservation,
 		}
 	}
 	if len(all) > 0 {
-		err = hint.With(err, fmt.Sprintf("%s; %d ranges in use around the cluster are avoided: docs/addresses.md", inventory.NoneFreeHint, len(all)))
+		err = hint.With(err, fmt.Sprintf("%s; %d ranges in use around the cluster are avoided: docs/addresses.md", NoneFreeHint, len(all)))
 	}
 	return got, err
 }

@@ -1,16 +1,47 @@
-package addresses
+package choose
 
 import (
 	"fmt"
 	"slices"
 
-	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
 
-// findings compares reservations with the ranges in use. It does no I/O and changes nothing.
-func (a state) findings() []Finding {
+// FindingKind is the kind of a problem with a reservation.
+type FindingKind string
+
+// The kinds of findings.
+const (
+	Orphan   FindingKind = "orphan"   // held for a peering without objects in the cluster
+	Leak     FindingKind = "leak"     // held for a peering that does not use it
+	Missing  FindingKind = "missing"  // in use, but not reserved
+	Overlap  FindingKind = "overlap"  // in use twice
+	Outdated FindingKind = "outdated" // for one of the cluster's own ranges that it no longer has
+	Begun    FindingKind = "begun"    // held for a peering whose connect was interrupted or is running
+)
+
+// Finding is one problem with a reservation.
+type Finding struct {
+	Kind        FindingKind
+	Reservation ipam.Reservation // existing or missing
+	Why         string
+	Hint        string // suggested command
+}
+
+// State has the reservations of a cluster and the ranges that it uses.
+type State struct {
+	Registry *ipam.Registry
+	Fabric   *records.Fabric // nil: liqonet is not installed
+	Peerings []records.Peering
+	Begun    []string // names of peerings of which the cluster has objects
+	Own      Ranges   // the present ranges of the cluster
+	Assumed  bool     // the present ranges are those of the fabric, because discovery found none
+}
+
+// Findings compares reservations with the ranges in use. They are sorted by range.
+func (a State) Findings() []Finding {
 	found := slices.Concat(a.unused(), a.outdated())
 	found = append(found, a.absent(found)...)
 	slices.SortStableFunc(found, func(x, y Finding) int { return x.Reservation.Compare(y.Reservation) })
@@ -18,22 +49,22 @@ func (a state) findings() []Finding {
 }
 
 // unused returns the reservations for peerings that do not use them.
-func (a state) unused() []Finding {
-	peerings := make(map[string]records.Peering, len(a.peerings))
-	for _, p := range a.peerings {
+func (a State) unused() []Finding {
+	peerings := make(map[string]records.Peering, len(a.Peerings))
+	for _, p := range a.Peerings {
 		peerings[p.Name] = p
 	}
 	var found []Finding
-	for _, name := range inventory.ReservedPeerings(a.registry) {
+	for _, name := range ReservedPeerings(a.Registry) {
 		p, complete := peerings[name]
-		for _, h := range a.registry.Held(ipam.Peering(name)) {
+		for _, h := range a.Registry.Held(ipam.Peering(name)) {
 			f := Finding{Reservation: h}
 			switch {
 			case complete && (h.Purpose == ipam.PeerUnderlay || keepsHost(p, h) || slices.Contains(used(p), h)):
 				continue
 			case complete:
 				f.Kind, f.Why, f.Hint = Leak, fmt.Sprintf("peering %q does not use it", name), leakHint(h, name)
-			case slices.Contains(a.begun, name):
+			case slices.Contains(a.Begun, name):
 				f.Kind, f.Why = Begun, fmt.Sprintf("peering %q is not complete: a connect runs, or was interrupted", name)
 				f.Hint = "finish it with liqoctl network connect, or: liqoctl network disconnect " + name + " --one-side"
 			default:
@@ -53,13 +84,13 @@ func keepsHost(p records.Peering, h ipam.Reservation) bool {
 
 // outdated returns the reservations for ranges of the cluster that it no longer has. The ranges in the fabric, which
 // helpers apply, are included: only an update changes both.
-func (a state) outdated() []Finding {
+func (a State) outdated() []Finding {
 	var found []Finding
-	if a.fabric == nil || a.assumed {
+	if a.Fabric == nil || a.Assumed {
 		return nil
 	}
-	facts := a.own.facts()
-	for _, h := range a.registry.Held(ipam.Cluster, ipam.PodCIDR, ipam.ServiceCIDR, ipam.NodeNetwork) {
+	facts := a.Own.facts()
+	for _, h := range a.Registry.Held(ipam.Cluster, ipam.PodCIDR, ipam.ServiceCIDR, ipam.NodeNetwork) {
 		same := func(f ipam.Reservation) bool { return f.Range == h.Range && f.Purpose == h.Purpose }
 		if slices.ContainsFunc(facts, same) {
 			continue
@@ -75,10 +106,10 @@ func (a state) outdated() []Finding {
 const updateHint = "liqoctl network init --update"
 
 // absent returns the ranges that are in use and not reserved, assuming that the unused ones are released.
-func (a state) absent(unused []Finding) []Finding {
-	after, err := ipam.Restore(a.registry.Pools(), a.registry.List())
+func (a State) absent(unused []Finding) []Finding {
+	after, err := ipam.Restore(a.Registry.Pools(), a.Registry.List())
 	if err != nil {
-		panic("addresses: a registry that stood does not fit in its own place: " + err.Error())
+		panic("choose: a valid registry cannot be restored: " + err.Error())
 	}
 	for _, f := range unused {
 		if f.Kind == Orphan || f.Kind == Leak {
@@ -88,10 +119,10 @@ func (a state) absent(unused []Finding) []Finding {
 	}
 	var found []Finding
 	for _, want := range a.desired() {
-		if holds(a.registry, want) {
+		if holds(a.Registry, want) {
 			continue
 		}
-		f := Finding{Kind: Missing, Reservation: want, Why: "it is in use, and nothing keeps others off it", Hint: updateHint}
+		f := Finding{Kind: Missing, Reservation: want, Why: "it is in use, and not reserved", Hint: updateHint}
 		if err := after.Reserve(want); err != nil {
 			f.Kind, f.Why, f.Hint = Overlap, err.Error(), overlapHint(want, err)
 		}
@@ -113,14 +144,14 @@ func Unreserved(r *ipam.Registry, p records.Peering) []ipam.Reservation {
 }
 
 // desired returns all reservations that should exist, ranges before the addresses inside them.
-func (a state) desired() []ipam.Reservation {
-	if a.fabric == nil {
+func (a State) desired() []ipam.Reservation {
+	if a.Fabric == nil {
 		return nil
 	}
-	all := append(a.own.facts(),
-		ipam.Reservation{Range: a.fabric.ExternalCIDR, Owner: ipam.Cluster, Purpose: ipam.ExternalCIDR},
-		ipam.Reservation{Range: a.fabric.InternalCIDR, Owner: ipam.Cluster, Purpose: ipam.InternalCIDR})
-	for _, p := range a.peerings {
+	all := append(a.Own.facts(),
+		ipam.Reservation{Range: a.Fabric.ExternalCIDR, Owner: ipam.Cluster, Purpose: ipam.ExternalCIDR},
+		ipam.Reservation{Range: a.Fabric.InternalCIDR, Owner: ipam.Cluster, Purpose: ipam.InternalCIDR})
+	for _, p := range a.Peerings {
 		all = append(all, used(p)...)
 	}
 	return all
@@ -129,7 +160,7 @@ func (a state) desired() []ipam.Reservation {
 // overlapHint returns the command that assigns other addresses to one of two conflicting owners.
 func overlapHint(want ipam.Reservation, err error) string {
 	parties := []ipam.Reservation{want}
-	if held, ok := inventory.ConflictOf(err); ok {
+	if held, ok := ConflictOf(err); ok {
 		parties = append(parties, held)
 	}
 	for _, r := range parties {
@@ -159,4 +190,22 @@ func leakHint(h ipam.Reservation, peering string) string {
 // String returns a text such as "orphan 10.71.0.0/16 (peering "b" pods): there is no peering "b"".
 func (f Finding) String() string {
 	return fmt.Sprintf("%s %s (%s): %s", f.Kind, f.Reservation.Range, f.Reservation.Use(), f.Why)
+}
+
+// used returns the reservations on which a peering's record depends.
+func used(p records.Peering) []ipam.Reservation {
+	owner := ipam.Peering(p.Name)
+	all := make([]ipam.Reservation, 0, len(p.Peer.PodCIDRs)+2+len(p.Exposed))
+	for _, m := range p.Peer.PodCIDRs {
+		all = append(all, ipam.Reservation{Range: m.Seen, Owner: owner, Purpose: ipam.PeerPods, Real: m.Real})
+	}
+	all = append(all,
+		ipam.Reservation{Range: p.Peer.ExternalCIDR.Seen, Owner: owner, Purpose: ipam.PeerExternal, Real: p.Peer.ExternalCIDR.Real})
+	for _, g := range p.Gateways {
+		all = append(all, ipam.Reservation{Range: cidr.Single(g.Address), Owner: owner, Purpose: ipam.GatewayAddress})
+	}
+	for _, x := range p.Exposed {
+		all = append(all, ipam.Reservation{Range: cidr.Single(x.Address), Owner: owner, Purpose: ipam.ExposedHost, Real: cidr.Single(x.Host)})
+	}
+	return all
 }
