@@ -17,7 +17,7 @@ import (
 
 const module = "liqonet.io/liqonet/"
 
-// rule says what a package and its subpackages must not import, directly or through others.
+// rule lists the packages that a package and its subpackages must not import, directly or through others.
 type rule struct {
 	packages  string   // a path pattern of package go list, below the module
 	forbidden []string // import paths, and all below them but for a path that ends in "!"
@@ -213,7 +213,7 @@ func (p listed) importers(t *testing.T, dep string) []string {
 	return files
 }
 
-// listed is what go list tells of a package.
+// listed is a package in the output of go list.
 type listed struct {
 	Dir, ImportPath string
 	GoFiles         []string

@@ -15,7 +15,7 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 )
 
-// Operation is what a network command does once its flags are options. It tells the reporter how it goes on.
+// Operation implements a network command. It gets options instead of flags, and reports its progress.
 type Operation[O, R any] func(context.Context, O, progress.Reporter) (R, error)
 
 // perform runs an operation, prints its result and returns it; text writes it for people.

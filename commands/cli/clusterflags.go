@@ -70,7 +70,7 @@ func (c *ClusterFlags) complete(cmd *cobra.Command, flag string, names func(*api
 	})
 }
 
-// Chosen reports whether any of the flags says which cluster is meant.
+// Chosen reports whether any of the flags selects a cluster.
 func (c *ClusterFlags) Chosen() bool {
 	return c.Config.File != "" || c.Config.Context != "" || c.Config.Cluster != "" || c.Config.User != ""
 }

@@ -44,7 +44,7 @@ func (e *Env) Variable(name string) string {
 	return ""
 }
 
-// Called replaces liqoctl's name in commands by the one that the user calls it by.
+// Called replaces liqoctl's name in commands by the name under which the user started it.
 func (e *Env) Called(text string) string {
 	return strings.ReplaceAll(text, ProgramName+" ", cmp.Or(e.Program, ProgramName)+" ")
 }

@@ -39,8 +39,8 @@ var destructive = map[string]bool{"disconnect": true, "reset": true, "unexpose":
 	// Flags.
 	"force": true, "remove": true, "yes": true}
 
-// suggestion is the command that a mistyped name stands for; "" where it may stand for a destructive one, or for an
-// inverse ("unreserve" is not "reserve").
+// suggestion returns the command for a mistyped name; "" if the name may mean a destructive command, or an inverse
+// ("unreserve" is not "reserve").
 func suggestion(cmd *cobra.Command, name string) string {
 	all := cmd.SuggestionsFor(name)
 	if len(all) == 0 || slices.ContainsFunc(all, func(near string) bool { return destructive[near] }) {

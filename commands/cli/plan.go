@@ -23,11 +23,11 @@ type PlanAnswer struct {
 type clusterPlan struct {
 	plan.ClusterPlan
 	Kernels []datapath.Change `json:"kernels"`
-	// KernelsLater says that the changes of kernels depend on what only the run itself can decide.
+	// KernelsLater is set if the changes of kernels depend on decisions of the run itself.
 	KernelsLater bool `json:"kernelsKnownAfterApply,omitempty"`
 }
 
-// dryly makes an operation that prints a plan of one that makes it.
+// dryly converts an operation that returns a plan into one that returns an answer for output.
 func dryly[O any](plan Operation[O, plan.Plan]) Operation[O, PlanAnswer] {
 	return func(ctx context.Context, o O, r progress.Reporter) (PlanAnswer, error) {
 		p, err := plan(ctx, o, r)

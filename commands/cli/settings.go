@@ -22,7 +22,7 @@ const environmentPrefix = "LIQOCTL_"
 const ConfigFlag = "config"
 
 // ApplySettings sets the flags that the command line leaves open: from the environment, as in LIQOCTL_REMOTE_CONTEXT,
-// else from the configuration file, by the flag's name. An empty setting is none. The empty path stands for the file
+// else from the configuration file, by the flag's name. An empty setting is ignored. The empty path selects the file
 // that LIQOCTL_CONFIG names, else for the default one, which need not exist.
 func ApplySettings(env *Env, cmd *cobra.Command, path string) error {
 	named := cmp.Or(path, env.Variable(variableOf(ConfigFlag)))

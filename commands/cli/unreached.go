@@ -8,8 +8,8 @@ import (
 	"liqonet.io/liqonet/internal/kube"
 )
 
-// WithoutRequests returns the error with a text that leaves out which requests did not reach a cluster: net/http
-// puts them, with their whole URLs, before what says that the cluster was not reached.
+// WithoutRequests returns the error without the requests that did not reach a cluster: net/http puts them, with their
+// whole URLs, before the cause.
 func WithoutRequests(err error) error {
 	text := err.Error()
 	for _, unsent := range unsentRequests(err) {

@@ -16,8 +16,8 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// newHelperGateway returns the command that a gateway's Deployment runs. Its arguments tell whoever lists processes
-// which gateway it is; the variables say the same.
+// newHelperGateway returns the command that a gateway's Deployment runs. Its arguments show the
+// gateway in lists of processes; the variables contain the same.
 func newHelperGateway(env *cli.Env, run func(helper.Gateway, context.Context) error) *cobra.Command {
 	var id records.GatewayID
 	cmd := &cobra.Command{

@@ -32,14 +32,14 @@ func New(env *cli.Env) *cobra.Command {
 }
 
 // helperEnv is what a helper is given that keeps a kernel, without a client, and the node that it runs on. Probes and
-// metrics are served at the host's address; "" stands for all addresses.
+// metrics are served at the host's address; "": all addresses.
 func helperEnv(env *cli.Env, host string) (o helper.Env, node string, err error) {
 	o.HealthAddress, o.Log = net.JoinHostPort(host, strconv.Itoa(templates.ProbePort)), helperLog(env)
 	err = given(env, map[string]*string{"NAMESPACE": &o.Namespace, "NODE_NAME": &node})
 	return o, node, err
 }
 
-// helperLog returns the log of a helper. It is for machines, and tells what changes.
+// helperLog returns the log of a helper. It is for machines, and contains changes only.
 func helperLog(env *cli.Env) *slog.Logger {
 	level := slog.LevelInfo
 	if env.Verbose {

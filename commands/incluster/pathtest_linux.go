@@ -40,7 +40,7 @@ func newHelperTestServe(env *cli.Env) *cobra.Command {
 				return probe.Server{Node: env.Variable("NODE_NAME"), Token: token}.Serve(cmd.Context(), address)
 			}
 			err := probe.Meter{Token: token}.Serve(cmd.Context(), address)
-			if errors.Is(err, syscall.EADDRINUSE) { // on a node: the test says that nobody answers
+			if errors.Is(err, syscall.EADDRINUSE) { // on a node: the test reports that there is no answer
 				ui.Writef(env.Err, "%s\n", err.Error())
 				<-cmd.Context().Done()
 				return nil

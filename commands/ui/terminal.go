@@ -14,8 +14,8 @@ import (
 // slowStage is the duration of a stage after which plain output shows that it is running.
 const slowStage = 3 * time.Second
 
-// Progress tells on standard error how an operation goes on: with a spinner where somebody looks, in plain
-// lines elsewhere. It is a peering.Reporter; its methods may be called concurrently.
+// Progress shows the progress of an operation on standard error: with a spinner in a terminal, else in plain lines. It
+// is a progress.Reporter; its methods may be called concurrently.
 type Progress struct {
 	mu        sync.Mutex
 	out       io.Writer
@@ -31,7 +31,7 @@ func NewProgress(out io.Writer, animated, coloured bool) *Progress {
 	return &Progress{out: out, animated: animated, coloured: coloured, slowAfter: slowStage}
 }
 
-// Stage says that a stage begins.
+// Stage shows the begin of a stage.
 func (p *Progress) Stage(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,7 +44,7 @@ func (p *Progress) Stage(name string) {
 	p.spin()
 }
 
-// reportSlow says that a stage takes its time, if it is still running.
+// reportSlow reports that a stage is still running.
 func (p *Progress) reportSlow(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,7 +53,7 @@ func (p *Progress) reportSlow(name string) {
 	}
 }
 
-// Done says that a stage has ended and what came out of it.
+// Done shows the end of a stage and its result.
 func (p *Progress) Done(name, detail string, took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,7 +68,7 @@ func (p *Progress) Done(name, detail string, took time.Duration) {
 	p.spin()
 }
 
-// Note says something worth knowing.
+// Note shows information.
 func (p *Progress) Note(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +76,7 @@ func (p *Progress) Note(text string) {
 	p.spin()
 }
 
-// Warn says something that may need action, and which.
+// Warn shows a problem that may need action, and a hint.
 func (p *Progress) Warn(text, hint string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +84,7 @@ func (p *Progress) Warn(text, hint string) {
 	p.spin()
 }
 
-// Fail ends the animation and says why a command ended.
+// Fail ends the animation and shows the error of a command.
 func (p *Progress) Fail(err error, hint string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

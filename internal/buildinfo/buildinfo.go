@@ -1,4 +1,4 @@
-// Package buildinfo tells which build of liqoctl this is.
+// Package buildinfo has the version of this build of liqoctl.
 package buildinfo
 
 import (
@@ -11,8 +11,8 @@ import (
 // Development is the version of a build that is no release.
 const Development = "dev"
 
-// The linker sets these in releases, as in -X liqonet.io/liqonet/internal/buildinfo.version=v1.2.3. repository is where
-// the publisher keeps the release's image. It has no default: anybody could register a name that stands in the source.
+// The linker sets these in releases, as in -X liqonet.io/liqonet/internal/buildinfo.version=v1.2.3. repository is the
+// publisher's, with the release's image. It has no default: anybody could register a name from the source.
 var version, repository string
 
 // Info describes a build.

@@ -53,8 +53,8 @@ type testCluster struct {
 	pods        []netip.Prefix // pod CIDRs; the nodes take them in turn
 	nodeNetwork netip.Prefix   // of 24 bits
 	mtu         int            // bytes, of every link
-	// masquerades says that pods bear their node's address outside the pod network, nodes included. Else they do
-	// so outside the cluster only.
+	// masquerades is set if packets of pods have their node's address outside the pod network, also at nodes. Else
+	// they have it outside the cluster only.
 	masquerades bool
 	hidden      bool // behind a translation: others see the router instead of nodes
 

@@ -128,7 +128,7 @@ func expect(t *testing.T, from namespace, to netip.AddrPort, server string, sour
 	}
 }
 
-// silent sends a datagram and expects that nobody answers, though a router may tell that it goes nowhere.
+// silent sends a datagram and expects no answer; an ICMP error of a router is none.
 func silent(t *testing.T, from namespace, to netip.AddrPort) {
 	t.Helper()
 	c, err := dialFrom(t.Context(), from, "udp4", to)
@@ -141,7 +141,7 @@ func silent(t *testing.T, from namespace, to netip.AddrPort) {
 	}
 }
 
-// dropped sends a datagram that rules drop, which their counter tells: nobody answers.
+// dropped sends a datagram and expects that rules drop it: their counter increases, and there is no answer.
 func dropped(t *testing.T, from namespace, to netip.AddrPort, counter func() int) {
 	t.Helper()
 	c, err := dialFrom(t.Context(), from, "udp4", to)

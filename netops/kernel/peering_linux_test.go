@@ -101,7 +101,7 @@ func joinAll(kind netops.LinkKind, client, server side, atClient, atServer int) 
 	for _, n := range client.nodes {
 		n.config.Peers[len(n.config.Peers)-1].Endpoints = []netip.Addr{server.node(0)}
 	}
-	for _, g := range slices.Concat(ofServer, ofClient) { // a handshake that nobody answers is repeated after 5 s only
+	for _, g := range slices.Concat(ofServer, ofClient) { // a handshake without an answer is repeated only after 5 s
 		g.open()
 	}
 	for _, c := range []side{client, server} {

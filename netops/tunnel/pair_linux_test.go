@@ -45,7 +45,7 @@ type pair struct {
 	serverDevice, clientDevice *Device
 }
 
-// newPair opens the server first: an initiator that finds nobody waits five seconds.
+// newPair opens the server first: an initiator without an answer waits five seconds.
 func newPair(t *testing.T, implementation Implementation) *pair {
 	p := &pair{server: newHost(t), client: newHost(t)}
 	p.server.tunnel, p.client.tunnel = serverTunnel+"/30", clientTunnel+"/30"

@@ -30,8 +30,8 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// standing are two connected clusters in which nobody acts any more, with all pods ready.
-func standing(t *testing.T) (a, b *fakecluster.Cluster) {
+// stopped returns two connected clusters with all pods ready, whose controllers and helpers have stopped.
+func stopped(t *testing.T) (a, b *fakecluster.Cluster) {
 	t.Helper()
 	a, b = connected.New(t)
 	for _, w := range []*fakecluster.Cluster{a, b} {
@@ -53,7 +53,7 @@ func standing(t *testing.T) (a, b *fakecluster.Cluster) {
 	return a, b
 }
 
-// copies are two clusters with the same objects, in which nobody acts.
+// copies returns two clusters with the same objects, without controllers and helpers.
 func copies(t *testing.T, clusters ...*fakecluster.Cluster) (a, b *fakecluster.Cluster) {
 	t.Helper()
 	a, b = fakecluster.Pair()
@@ -76,7 +76,7 @@ func copies(t *testing.T, clusters ...*fakecluster.Cluster) (a, b *fakecluster.C
 	return a, b
 }
 
-// replace writes an object, whatever it says.
+// replace writes an object without a check of its content.
 func replace(t *testing.T, w *fakecluster.Cluster, o kube.Object) {
 	t.Helper()
 	var err error
@@ -350,7 +350,7 @@ func TestDiagnose(t *testing.T) {
 	}
 	t.Run("healthy", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			a, b := standing(t)
+			a, b := stopped(t)
 			if got := diagnosed(t, a, b); len(causes(got)) > 0 || !got.Passed || got.Count(diagnose.Skipped) > 6 {
 				t.Errorf("%+v", got)
 			}
@@ -358,7 +358,7 @@ func TestDiagnose(t *testing.T) {
 	})
 	t.Run("faults", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			healthyA, healthyB := standing(t)
+			healthyA, healthyB := stopped(t)
 			for name, fault := range diagnosedFaults {
 				a, b := copies(t, healthyA, healthyB)
 				fault.inject(t, a, b)
@@ -388,7 +388,7 @@ func (refusing) RoundTrip(*http.Request) (*http.Response, error) {
 // checked.
 func TestDiagnoseUnreached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := standing(t)
+		a, _ := stopped(t)
 		gone, err := kube.Open(&rest.Config{Host: "https://192.0.2.1", Transport: refusing{}}, kube.Options{Context: "b"})
 		if err != nil {
 			t.Fatal(err)

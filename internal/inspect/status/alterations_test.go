@@ -179,7 +179,7 @@ func TestStatusTellsOfAlterations(t *testing.T) {
 	}
 }
 
-// TestStatusOfDamagedPeering: the other peerings are told of as ever.
+// TestStatusOfDamagedPeering checks that a damaged peering does not affect the status of others.
 func TestStatusOfDamagedPeering(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected.New(t)
@@ -203,7 +203,7 @@ func TestStatusOfDamagedPeering(t *testing.T) {
 	})
 }
 
-// TestStatusWithFewRights: who may not look at an object is told nothing of it, and of everything else.
+// TestStatusWithFewRights checks that an object that the user may not read is left out, and all others are shown.
 func TestStatusWithFewRights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected.New(t)

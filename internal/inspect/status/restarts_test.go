@@ -17,12 +17,12 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// TestWatchOutlivesRestarts: a watch that has begun goes on where an API server is away for a while, and says so once.
+// TestWatchOutlivesRestarts checks that a watch continues after an API server was away, and reports that once.
 func TestWatchOutlivesRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := fakecluster.Pair()
 		install(t, a)
-		var away atomic.Int32 // how many more requests find nobody
+		var away atomic.Int32 // requests that still fail
 		a.Fake.PrependReactor("get", "version", func(clienttesting.Action) (bool, runtime.Object, error) {
 			if away.Add(-1) >= 0 {
 				return true, nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}

@@ -102,7 +102,7 @@ func TestStatusWithoutInstallation(t *testing.T) {
 	})
 }
 
-// TestStatusOfNodesWithoutPod: a Ready node counts though nobody has made a pod for its helper, one that cannot run a
+// TestStatusOfNodesWithoutPod checks that a Ready node without a pod of the helper counts, and a node that cannot run a
 // helper does not.
 func TestStatusOfNodesWithoutPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

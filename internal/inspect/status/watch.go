@@ -58,7 +58,7 @@ func Watch(ctx context.Context, o Options, show func([]Peering) error, lost func
 	}
 }
 
-// unanswered reports whether an error says that an API server did not answer, or could not yet.
+// unanswered reports whether an API server did not answer, or was not ready to.
 func unanswered(err error) bool {
 	if kube.Lost(err) || errors.Is(err, context.DeadlineExceeded) { // the latter is that of a single request
 		return true
