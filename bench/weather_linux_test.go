@@ -9,7 +9,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestWeather measures a link without loss and, if the kernel has netem, as in a guest, one that loses a tenth.
+// TestWeather measures a link without loss and, if the kernel has netem, as in a guest, a link that loses a tenth.
 func TestWeather(t *testing.T) {
 	p := weatherPlan{plan: shortPlan(), streams: 1, lines: []weather{{Name: "calm", qdisc: "pfifo limit 1000"}}}
 	p.only = []string{tunnelAlone, liqonetPath}

@@ -55,8 +55,8 @@ type Lab struct {
 	status control.Status // as the lab was when it was opened
 }
 
-// Start builds what the lab needs, starts it and returns when all nodes are Ready. A lab of that name and spec
-// that runs already is returned as it is; what is left of one that was killed is removed first.
+// Start builds what the lab needs, starts it and returns when all nodes are Ready. A running
+// lab of that name and spec is returned unchanged; the remains of a killed lab are removed first.
 func Start(ctx context.Context, o Options) (*Lab, error) {
 	paths, report, err := o.complete()
 	if err != nil {
@@ -250,7 +250,7 @@ func (l *Lab) NodeExec(ctx context.Context, node string, argv ...string) ([]byte
 	return output(l.NodeCommand(ctx, node, argv...))
 }
 
-// output returns what the command prints; what it says on stderr becomes part of the error.
+// output returns the output of the command; stderr becomes part of the error.
 func output(cmd *exec.Cmd) ([]byte, error) {
 	var said bytes.Buffer
 	cmd.Stderr = &said

@@ -29,7 +29,7 @@ import (
 // ChildArgument is the only argument of a program that is to be one of the processes of a path: it calls RunChild.
 const ChildArgument = "child"
 
-// job is what a child reads first. One of its fields says what the child is.
+// job is the first input of a child. The field that is set selects its role.
 type job struct {
 	Upstream *tunnelJob
 	Own      *tunnelJob
@@ -45,8 +45,8 @@ type helperJob struct {
 	Keys    string // folder
 }
 
-// RunChild does its job until its input ends, as it does with the parent, however that ends. A tunnel says when
-// it is open.
+// RunChild runs a child until its input ends: it ends with the parent, however that ends. A tunnel reports that it is
+// open.
 func RunChild(ctx context.Context, in io.Reader, out, log io.Writer) error {
 	var j job
 	lines := json.NewDecoder(in)

@@ -1,5 +1,5 @@
-// Package audit reads API servers' audit logs: which requests a user was allowed to make, and which rights he was
-// given. Their difference is the rights that nobody needs.
+// Package audit reads API servers' audit logs: which requests a user was allowed to make, and which rights he
+// has. The difference is the rights that are not needed.
 //
 // In scope are logs of policy lab/cluster/config/audit.yaml. How a user came to a right (an aggregated role, a
 // group) is not: only bindings to the user himself count.
@@ -20,7 +20,7 @@ type Log struct {
 	bindings []binding
 }
 
-// place names a Role, or a ClusterRole, whose namespace is "". Clusters are told apart by their log's path.
+// place names a Role, or a ClusterRole, whose namespace is "". The path of its log identifies a cluster.
 type place struct{ log, namespace, name string }
 
 // event is the part of audit.k8s.io/v1 Event that matters.
@@ -43,7 +43,7 @@ type event struct {
 	Annotations   map[string]string `json:"annotations"`
 }
 
-// decision is the annotation in which an API server says what its authorizers have said.
+// decision is the annotation with the decision of the API server's authorizers.
 const decision = "authorization.k8s.io/decision"
 
 // longestLine bounds a line of the log, in bytes: objects have at most 1.5 MiB (etcd's limit).

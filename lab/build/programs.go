@@ -137,7 +137,7 @@ func (s programSet) build(ctx context.Context, source, dir string, note *progres
 	return s.finish(ctx, source, dir)
 }
 
-// build compiles the packages and calls each for every one that it compiles.
+// build compiles the packages and calls each for every compiled package.
 func (o output) build(ctx context.Context, source, dir string, each func()) error {
 	module, folder := filepath.Join(source, o.module), filepath.Join(dir, o.folder)
 	if err := os.MkdirAll(folder, 0o755); err != nil {

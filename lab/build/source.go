@@ -73,7 +73,7 @@ func sourceHash(module string, extra ...string) (string, error) {
 	return fmt.Sprintf("%.12x", h.Sum(nil)), nil
 }
 
-// absentFolder holds, in a module, what stands in for modules that the module proxy lacks.
+// absentFolder has replacements for modules that the module proxy lacks, in a module.
 const absentFolder = "absent"
 
 // skipFolder is fs.SkipDir for folders that are not the module's.

@@ -15,8 +15,8 @@ import (
 	"liqonet.io/liqonet/lab/underlay"
 )
 
-// TestCapture has a node of one cluster send to one of another, where nobody listens: the packet is seen as it comes to
-// the router, and the answer that quotes it.
+// TestCapture sends a packet from a node to a closed port of a node of another cluster. The capture has the packet as
+// it enters the router, and the ICMP error that quotes it.
 func TestCapture(t *testing.T) {
 	s := spec.Default()
 	u, err := underlay.New(s)

@@ -13,7 +13,7 @@ type Group struct {
 	Name        string      `json:"name"` // path below each hierarchy's Parent
 }
 
-// Create makes a group called name, or takes the one that exists.
+// Create makes a group called name, or returns the existing group.
 func Create(name string) (Group, error) {
 	hs, err := Hierarchies()
 	if err != nil {

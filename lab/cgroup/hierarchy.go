@@ -1,5 +1,5 @@
 // Package cgroup keeps the processes of a lab in control groups of their own, on hosts with cgroup v1, hybrid
-// or v2. A group's name says whose it is: whatever the lab forgot when it was killed, a sweep finds it.
+// or v2. A group's name contains its lab: a sweep finds the remains of a killed lab.
 package cgroup
 
 import (

@@ -114,7 +114,7 @@ func (a *API) CreateNode(ctx context.Context, n Node) error {
 	return nil
 }
 
-// ReadyNodes returns the nodes that are Ready and get pods, each with the time when its kubelet last said so.
+// ReadyNodes returns the nodes that are Ready and get pods, each with the time of its kubelet's last report.
 func (a *API) ReadyNodes(ctx context.Context) (map[string]time.Time, error) {
 	var list struct {
 		Items []nodeObject `json:"items"`

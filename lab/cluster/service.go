@@ -14,8 +14,8 @@ type BalancedService struct {
 	Address         netip.Addr // of its status; not valid: pending, or a name
 	Hostname        string     // of its status
 	Ports           []BalancedPort
-	// HealthCheck is the port at which a node says whether it has an endpoint of the Service; 0: traffic may go to any
-	// node.
+	// HealthCheck is the port at which a node reports whether it has an endpoint of the Service; 0: all nodes accept
+	// traffic.
 	HealthCheck uint16
 }
 

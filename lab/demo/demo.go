@@ -110,7 +110,7 @@ func (d Demo) deploy(ctx context.Context, cluster string) error {
 	return d.run(wait)
 }
 
-// fetch gets the page of one cluster's pod from the other's pod, by the address that liqoctl tells.
+// fetch gets the page of one cluster's pod from the other's pod, by the address that liqoctl prints.
 func (d Demo) fetch(ctx context.Context, from, to string) error {
 	real, err := d.Lab.Kubectl(ctx, to, "get", "pod", "web", "-o", "jsonpath={.status.podIP}")
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
-// told is the payload between pods, by which it is recognised in a capture.
-const told = "BETWEEN-THE-PODS;"
+// podPayload is the content of packets between pods, which identifies them in a capture.
+const podPayload = "BETWEEN-THE-PODS;"
 
 // stage determines whether packets that match no rule are allowed.
 type stage int
@@ -36,13 +36,13 @@ type crossing struct {
 	rules   []crossingRule
 	nodes   []netip.Prefix // networks of nodes
 	capture *capture.Capture
-	bare    map[[6]byte]bool // nodes, by hardware address, on which nothing stands any more
+	bare    map[[6]byte]bool // hardware addresses of nodes without liqonet
 
 	mu    sync.Mutex // of what follows
 	stage stage
 	ruled map[string]int // packets, by the rule that they obey
 	clear []string       // packets that should not have been seen
-	free  map[string]int // by link: packets with what pods say, from where nothing of liqonet's stands
+	free  map[string]int // by link: packets with podPayload from nodes without liqonet
 }
 
 // startCrossing captures until the test ends.
@@ -96,7 +96,7 @@ func (x *crossing) look(ctx context.Context, p capture.Packet) {
 	switch {
 	case why != "":
 		x.clear = append(x.clear, fmt.Sprintf("%s, %s", p, why))
-	case bytes.Contains(p.Frame, []byte(told)):
+	case bytes.Contains(p.Frame, []byte(podPayload)):
 		x.free[p.Link]++
 	}
 }
@@ -139,8 +139,8 @@ func (x *crossing) enter(s stage) {
 	clear(x.free)
 }
 
-// awaitFree waits until payload from both clusters was captured while it is allowed, which shows that the capture would
-// have found it before.
+// awaitFree waits until packets of pods of both clusters were captured while that is allowed: this shows that the
+// capture would have found them before.
 func (x *crossing) awaitFree(ctx context.Context, t *testing.T, declared spec.Spec) {
 	t.Helper()
 	silent := func() string {
@@ -171,20 +171,20 @@ func (x *crossing) judge(t *testing.T) {
 	}
 }
 
-// tellNobody has a pod of each cluster send payload to an unused address while the clusters are not connected.
-func tellNobody(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.Spec) {
+// sendUnused has a pod of each cluster send podPayload to an unused address while the clusters are not connected.
+func sendUnused(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.Spec) {
 	t.Helper()
-	const nobody = "10.70.0.9:7" // of the external CIDRs to be
+	const unused = "10.70.0.9:7" // of the external CIDRs to be
 	for _, c := range declared.Clusters {
-		inPod(ctx, t, l, c.Name, podOn(ctx, t, l, c.Name, c.NodeName(1)), "tell", "-rounds", "1", told, nobody)
+		inPod(ctx, t, l, c.Name, podOn(ctx, t, l, c.Name, c.NodeName(1)), "send", "-rounds", "1", podPayload, unused)
 	}
 }
 
-// keepTelling has each existing pod send payload to each pod of the other cluster until the test ends.
-func keepTelling(ctx context.Context, t *testing.T, l *lab.Lab, c connection) {
+// keepSending has each existing pod send podPayload to each pod of the other cluster until the test ends.
+func keepSending(ctx context.Context, t *testing.T, l *lab.Lab, c connection) {
 	t.Helper()
 	for _, s := range sides(c) {
-		args := []string{"--", "/bin/workload", "tell", told}
+		args := []string{"--", "/bin/workload", "send", podPayload}
 		for _, node := range nodesOf(ctx, t, l, s.other) {
 			args = append(args, s.self.seen(t, podOn(ctx, t, l, s.other, node).IP)+":7")
 		}

@@ -83,7 +83,7 @@ func obeyed(rules []crossingRule, p capture.Packet) string {
 
 // talk reports whether a frame contains the payload of pods, requests or answers.
 func talk(p capture.Packet) bool {
-	for _, text := range []string{told, " node=a-", " node=b-", " node=c-"} {
+	for _, text := range []string{podPayload, " node=a-", " node=b-", " node=c-"} {
 		if bytes.Contains(p.Frame, []byte(text)) {
 			return true
 		}
@@ -150,7 +150,7 @@ func TestCrossingRules(t *testing.T) {
 		"data":                               {udp("br-a", a, b, data), true},
 		"an initiation":                      {udp("br-a", a, b, append([]byte{1, 0, 0, 0}, make([]byte, 144)...)), true},
 		"a long initiation":                  {udp("br-a", a, b, append([]byte{1, 0, 0, 0}, make([]byte, 145)...)), false},
-		"data with what pods say":            {udp("br-a", a, b, append(data, told...)), false},
+		"data with what pods say":            {udp("br-a", a, b, append(data, podPayload...)), false},
 		"data with what pods answer":         {udp("br-a", a, b, append(data, " node=b-1 "...)), false},
 		"data from a pod's address":          {udp("br-a", pod, b, data), false},
 		"data to a pod's address":            {udp("br-a", a, seen, data), false},

@@ -139,7 +139,7 @@ func expectNothing(ctx context.Context, t *testing.T, l *lab.Lab, target netip.A
 	}
 }
 
-// testUnfit tries to expose addresses of the cluster itself, and one that no host can have.
+// testUnfit tries to expose addresses of the cluster itself, and an address that no host can have.
 func testUnfit(ctx context.Context, t *testing.T, c liqoctl) {
 	pod := podOn(ctx, t, c.lab, "a", "a-1").IP
 	for host, why := range map[string]string{

@@ -8,7 +8,7 @@ import (
 	"liqonet.io/liqonet/lab/audit"
 )
 
-// TestJudge gives the ledger rights of users that are too wide, and one that is not.
+// TestJudge checks the ledger with rights that are too wide, and a right that is not.
 func TestJudge(t *testing.T) {
 	g := ledger{uses: map[string]map[audit.Right]int{
 		"view": {{Verb: "list", Resource: "pods", Namespace: "liqonet"}: 1},
@@ -23,11 +23,11 @@ func TestJudge(t *testing.T) {
 	}}
 	found := g.judge(true)
 	for text, want := range map[string]bool{
-		"role view: list pods in liqonet: nobody uses it":    false,
-		"role operate: list pods in liqonet: nobody uses it": false,
-		"role operate: list pods: nobody uses it":            true,
+		"role view: list pods in liqonet: it is not used":    false,
+		"role operate: list pods in liqonet: it is not used": false,
+		"role operate: list pods: it is not used":            true,
 		"role operate: list secrets: keys of everybody":      true,
-		"role operate: list events: nobody uses it":          true, // it is excused in the namespace alone
+		"role operate: list events: it is not used":          true, // it is excused in the namespace alone
 		"role operate: delete pods: it is cluster-wide":      true,
 		"role operate: * pods in liqonet: it has no bounds":  true,
 	} {
@@ -35,7 +35,7 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%q was found: %v, want %v: %q", text, !want, want, found)
 		}
 	}
-	if short := g.judge(false); slices.ContainsFunc(short, func(text string) bool { return strings.HasSuffix(text, "nobody uses it") }) ||
+	if short := g.judge(false); slices.ContainsFunc(short, func(text string) bool { return strings.HasSuffix(text, "it is not used") }) ||
 		!slices.Contains(short, "role operate: delete pods: it is cluster-wide") {
 		t.Errorf("after some of the tests: %q", short)
 	}

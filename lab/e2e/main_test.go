@@ -11,7 +11,7 @@ import (
 )
 
 // TestMain runs the tests and then evaluates the audit logs of all their clusters: see
-// rights_test.go. After a run of some of the tests nothing can be said of rights that nobody needs; -v shows them.
+// rights_test.go. A run of some of the tests does not fail because of unused rights; -v shows them.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "16"); err != nil { // inTurn limits it

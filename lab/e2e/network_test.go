@@ -37,7 +37,7 @@ func TestNetwork(t *testing.T) {
 	l := startLab(ctx, t, "e2e-network", declared)
 	admin := newLiqoctl(ctx, t, l)
 	crossing := startCrossing(ctx, t, l, declared)
-	tellNobody(ctx, t, l, declared)
+	sendUnused(ctx, t, l, declared)
 	crossing.awaitFree(ctx, t, declared)
 	before := nodesBefore(ctx, t, l, declared)
 
@@ -48,7 +48,7 @@ func TestNetwork(t *testing.T) {
 	conn := c.connect(ctx, t)
 	// Before pods have others to answer: they may send few ICMP errors a second.
 	t.Run("a closed port", func(t *testing.T) { testClosedPort(ctx, t, l, conn) })
-	keepTelling(ctx, t, l, conn)
+	keepSending(ctx, t, l, conn)
 	checkFirst(t, conn)
 	t.Run("every pod reaches every pod", func(t *testing.T) { testEveryPod(ctx, t, l, conn) })
 	t.Run("nodes reach pods", func(t *testing.T) { testNodesReachPods(ctx, t, l, conn) })

@@ -37,8 +37,8 @@ func testTooLong(ctx context.Context, t *testing.T, l *lab.Lab, conn connection)
 	})
 }
 
-// testClosedPort has every pod send a datagram to a port of every pod of the other cluster at which nobody listens: the
-// sender gets the ICMP error.
+// testClosedPort sends a datagram from every pod to a closed port of every pod of the other cluster. The sender gets
+// the ICMP error.
 func testClosedPort(ctx context.Context, t *testing.T, l *lab.Lab, conn connection) {
 	t.Helper()
 	eachPair(ctx, t, l, conn, func(s side, from pod, target string) {

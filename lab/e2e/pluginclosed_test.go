@@ -39,7 +39,7 @@ done; [ "$n" = 1 ]`
 		var inTheClear, outside atomic.Int64
 		c, err := capture.Start(status.Places["router"].Net, []string{linkOf(declared.Clusters[i])}, func(p capture.Packet) {
 			switch {
-			case !bytes.Contains(p.Frame, []byte(told)):
+			case !bytes.Contains(p.Frame, []byte(podPayload)):
 			case slices.Contains(spec.OutsideHosts(), p.Target):
 				outside.Add(1)
 			default:
@@ -51,10 +51,10 @@ done; [ "$n" = 1 ]`
 		}
 		run(signalHelper, "STOP")
 		run(removeLinks)
-		inPod(ctx, t, l, s.cluster, sender, "tell", "-rounds", "10", told, target+":7")
+		inPod(ctx, t, l, s.cluster, sender, "send", "-rounds", "10", podPayload, target+":7")
 		// The capture sees what a pod sends elsewhere, and would have seen the packets before.
 		await(ctx, t, func() bool {
-			inPod(ctx, t, l, s.cluster, sender, "tell", "-rounds", "1", told, spec.OutsideHosts()[0].String()+":7")
+			inPod(ctx, t, l, s.cluster, sender, "send", "-rounds", "1", podPayload, spec.OutsideHosts()[0].String()+":7")
 			return outside.Load() > 0
 		}, func() string { return "the capture sees nothing of what pods of " + s.cluster + " send outside" })
 		// On a slow machine the kubelet has replaced the helper by now.

@@ -26,7 +26,7 @@ var pluginPods = map[spec.NetworkPlugin]struct{ namespace, daemonSet, label stri
 type pluginPair struct {
 	name string // without commas, which kubectl takes as separators in paths
 	a, b spec.Cluster
-	// eBPF says that one of them routes by eBPF: what pods send in fragments that do not fit liqonet's link is lost.
+	// eBPF is set if one of them routes by eBPF: fragments of pods that are larger than liqonet's link are lost.
 	// See docs/network-plugins.md.
 	eBPF bool
 }

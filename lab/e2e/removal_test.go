@@ -35,8 +35,8 @@ func (r remnants) awaitNone(ctx context.Context, t *testing.T, cluster string) {
 	awaitAsBefore(ctx, t, r.lab, cluster, r.before[cluster], r.ranges[cluster])
 }
 
-// testImage connects with an image that no node can pull, as nothing listens where it should be: it says so, for which
-// node, long before its time is over, and leaves nothing.
+// testImage connects with an image from a registry that does not exist. The command fails long before its time limit
+// with an error that names the node, and leaves nothing.
 func (r remnants) testImage(ctx context.Context, t *testing.T) {
 	const timeout = 2 * patience
 	began := time.Now()

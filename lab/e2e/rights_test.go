@@ -107,7 +107,7 @@ const (
 	cilium   = "discovery where the CNI is Cilium"
 )
 
-// exceptions are reviewed: one that a test does use, or that no role has, fails the tests too.
+// exceptions are reviewed: an exception that a test uses, or that no role has, fails the tests, too.
 var exceptions = []exception{
 	{"", "list", "events", noPods},
 	{"node", "list", "nodes" + wide, noStream},
@@ -131,7 +131,7 @@ var installed = []string{
 	"liqonet.liqonet.pods", "liqonet.liqonet.records", "liqonet.liqonet.services",
 }
 
-// judge returns what is wrong with the roles. Rights that nobody uses are known after all tests, in their long form.
+// judge returns what is wrong with the roles. Unused rights are known only after all tests in their long form.
 func (g *ledger) judge(all bool) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -157,7 +157,7 @@ func (g *ledger) judge(all bool) []string {
 			case ok:
 				excused[e] = true
 			case all:
-				say("role %s: %s: nobody uses it", role, r)
+				say("role %s: %s: it is not used", role, r)
 			}
 		}
 	}
@@ -173,7 +173,7 @@ func (g *ledger) judge(all bool) []string {
 	return found
 }
 
-// needed reports whether a right was used: by the role, by a lower one that it includes, or by one that it makes.
+// needed reports whether a right was used: by the role, by a lower role that it includes, or by a role that it creates.
 func (g *ledger) needed(role string, r audit.Right) bool {
 	roles := append([]string{role}, gives[role]...)
 	if i := slices.Index(levels, role); i > 0 {

@@ -171,7 +171,7 @@ func (s snapshot) addObjects(ctx context.Context, t *testing.T, l *lab.Lab, clus
 }
 
 // settle removes fields that kubelets write periodically: heartbeats, image lists, effective limits of pods. The times
-// of conditions of nodes and pods tell when a busy machine was too slow for a heartbeat.
+// of conditions of nodes and pods change if a busy machine is too slow for a heartbeat.
 func settle(object map[string]any) {
 	status, _ := object["status"].(map[string]any)
 	conditions, _ := status["conditions"].([]any)

@@ -61,8 +61,8 @@ func testStyles(ctx context.Context, t *testing.T, declared spec.Spec) {
 	const headers = 80 + 20 + 8 // of the tunnel; IP and UDP inside it
 	size := min(declared.Clusters[0].PodMTU(), declared.Clusters[1].PodMTU()) - headers
 	for i, s := range sides(conn) {
-		// Where the way back to a pod is a VXLAN, and nobody masquerades, the filters of a node drop what pods of other
-		// nodes send to it: they reach no NodePort of it at all.
+		// Without masquerading, and with a VXLAN back to the pod, the filters of a node drop packets that pods of other
+		// nodes send to it: they do not reach its NodePorts.
 		style := declared.Clusters[i].Style
 		byNode := style.Masquerade != spec.MasqueradeNone || style.PodNetwork != spec.VXLAN
 		t.Run("pods of "+s.cluster, func(t *testing.T) { testStyledPods(ctx, t, l, s, strconv.Itoa(size)) })

@@ -33,7 +33,7 @@ const (
 	server = "b"
 )
 
-// nodes of each cluster: two that can run a gateway, and one that no fault hits, whose pods measure.
+// nodes is the number of nodes of each cluster: two for gateways, and one without faults, whose pods measure.
 const nodes = 3
 
 // images are those of the helpers. Both are the same binary: an upgrade goes from one to the other.

@@ -32,7 +32,7 @@ type Aim struct {
 	Median, Worst time.Duration // without packets
 }
 
-// of says whether samples of a fault reach the aim.
+// of reports whether samples of a fault reach the aim.
 func (a Aim) of(samples []Sample) string {
 	without := make([]time.Duration, len(samples))
 	lost, broken := 0, 0

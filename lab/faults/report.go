@@ -105,7 +105,7 @@ func (r *Report) Table(w io.Writer, faults []Fault) error {
 }
 
 func row(w io.Writer, cells []string) {
-	_, _ = fmt.Fprintf(w, "| %s |\n", strings.Join(cells, "\t| ")) // Flush says what failed
+	_, _ = fmt.Fprintf(w, "| %s |\n", strings.Join(cells, "\t| ")) // Flush returns the error
 }
 
 // figure writes a value with two decimals where it has any.

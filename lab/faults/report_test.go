@@ -43,7 +43,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestDocument: the page has a table for each number of gateways, and says which aims are not reached.
+// TestDocument: the page has a table for each number of gateways, and lists the aims that are not reached.
 func TestDocument(t *testing.T) {
 	folder := t.TempDir()
 	add := func(file string, s Sample) {

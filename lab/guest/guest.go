@@ -30,8 +30,8 @@ type Options struct {
 	Argv []string
 	Dir  string   // where it runs; "" is "/"
 	Env  []string // "NAME=value"; TMPDIR is the guest's own
-	// VirtualTime makes the guest's clock jump to the next timer whenever its processor is idle, and stand still
-	// while it works: a program that waits two minutes is done at once, and one that waits in a busy loop hangs.
+	// VirtualTime makes the guest's clock jump to the next timer while its processor is idle, and stop while it works:
+	// a wait of two minutes ends at once, and a wait in a busy loop hangs.
 	VirtualTime    bool
 	Stdout, Stderr io.Writer // nil: discarded
 }
@@ -117,8 +117,8 @@ func memoryDir() string {
 	return os.TempDir()
 }
 
-// runAll runs cmd with a pipe to each of the writers as its further file descriptors. How cmd exits is not looked at:
-// user-mode Linux exits with 0 also after a panic, and can abort while it switches itself off. Only the answer tells.
+// runAll runs cmd with a pipe to each of the writers as its further file descriptors. The exit code of cmd is ignored:
+// user-mode Linux exits with 0 also after a panic, and can abort while it switches itself off. Only the answer counts.
 func runAll(cmd *exec.Cmd, writers []io.Writer) error {
 	copied := make(chan error, len(writers))
 	var ours []*os.File

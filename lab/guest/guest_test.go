@@ -167,8 +167,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// TestAbortAfterTheAnswer: a kernel that aborts while it switches itself off has done its work, one that ends without
-// an answer has not.
+// TestAbortAfterTheAnswer checks that a kernel that aborts while it switches itself off is no error, and a kernel that
+// ends without an answer is.
 func TestAbortAfterTheAnswer(t *testing.T) {
 	for script, want := range map[string]string{
 		`printf '{"Code":7}' >&5; kill -ABRT $$`: "",

@@ -24,7 +24,7 @@ func HostSuffices() (bool, error) {
 			switch {
 			case errors.Is(err, unix.EOPNOTSUPP):
 				enough = false
-			case err != nil && !errors.Is(err, unix.EINVAL): // which says that parameters are missing
+			case err != nil && !errors.Is(err, unix.EINVAL): // parameters are missing
 				return fmt.Errorf("probe for links of kind %s: %w", kind, err)
 			}
 		}

@@ -19,7 +19,7 @@ import (
 // sourcePackage is Debian's package of the kernel's source.
 const sourcePackage = "linux-source-6.12"
 
-// registers is where the source says how many bytes of floating-point and vector registers a thread has: too few
+// registers is the place in the source of the size of a thread's floating-point and vector registers, in bytes: too few
 // for processors with AMX, which have 11,008. There the host refuses to set them, and a guest's init dies with
 // "ptrace set fp regs failed, errno = 14" (EFAULT: xstateregs_set in arch/x86/kernel/fpu/regset.c takes all or
 // nothing; of what is too much it takes what there is).

@@ -58,7 +58,7 @@ func Run(ctx context.Context, p Place, argv []string) (int, error) {
 	}
 	go func() {
 		for s := range signals {
-			// The program may have ended meanwhile; Wait tells.
+			// The program may have ended in the meantime; Wait returns that.
 			_ = cmd.Process.Signal(s)
 		}
 	}()

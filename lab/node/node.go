@@ -46,7 +46,7 @@ const (
 // Search is the PATH of programs in a node.
 const Search = ToolsDir + ":/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Config says how one node is put together.
+// Config is the configuration of a node.
 type Config struct {
 	Name     string            `json:"name"`
 	Disk     string            `json:"disk"`   // host folder: what survives the node

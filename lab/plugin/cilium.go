@@ -38,7 +38,7 @@ func cilium(ctx context.Context, folder string, t Target) ([]object, error) {
 	return parse(text)
 }
 
-// ciliumValues are the chart's values for a cluster: what the lab needs, and above it what the declaration says.
+// ciliumValues are the chart's values for a cluster: those that the lab needs, overridden by those of the declaration.
 func ciliumValues(c spec.Cluster) ([]byte, error) {
 	var values map[string]any
 	if err := yaml.Unmarshal(neededValues, &values); err != nil {

@@ -72,7 +72,7 @@ func TestChildrenDieWithTheirParent(t *testing.T) {
 
 // TestStartInNamespace needs root.
 func TestStartInNamespace(t *testing.T) {
-	// Before the first thread of the process may be one that enters another.
+	// Before the first thread of the process may be a thread that enters another.
 	home, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {
 		t.Fatal(err)

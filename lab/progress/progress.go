@@ -35,8 +35,7 @@ func (r *Reporter) Line(format string, args ...any) {
 	r.write(fmt.Sprintf(format, args...), true)
 }
 
-// Step runs f and reports, while it runs, that it does and what it says of itself. f's note may be set by
-// other goroutines.
+// Step runs f and reports that it runs, with its note. f's note may be set by other goroutines.
 func (r *Reporter) Step(name string, f func(n *Note) error) error {
 	var note Note
 	started := time.Now()
@@ -83,7 +82,7 @@ func (r *Reporter) write(text string, final bool) {
 	_, _ = io.WriteString(r.out, text)
 }
 
-// Note is what a step says of itself: "812 packages compiled".
+// Note describes the progress of a step, such as "812 packages compiled".
 type Note struct {
 	mu   sync.Mutex
 	text string

@@ -55,7 +55,7 @@ func (c Cluster) ControlPlaneAddresses() []netip.Addr {
 // APIService is the address of Service "kubernetes".
 func (c Cluster) APIService() netip.Addr { return c.service(apiServiceOffset) }
 
-// DNSService is the address that pods are told to ask for names. The lab runs no name server there.
+// DNSService is the address of the name server in pods' resolv.conf. The lab runs no name server.
 func (c Cluster) DNSService() netip.Addr { return c.service(dnsServiceOffset) }
 
 // service is the address of the primary family at an offset in the range of Services.

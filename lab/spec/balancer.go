@@ -36,7 +36,7 @@ func BalancerAddress(pool netip.Prefix, n int) netip.Addr { return nth(pool, n) 
 // MaxBalancers is how many addresses a pool has.
 func MaxBalancers(pool netip.Prefix) int { return hosts(pool) - 2 }
 
-// BalancerName is the DNS name of a Service's load balancer. Domain test is nobody's (RFC 6761).
+// BalancerName is the DNS name of a Service's load balancer. Domain test is reserved for tests (RFC 6761).
 func (c Cluster) BalancerName(namespace, service string) string {
 	return service + "." + namespace + "." + c.Name + ".lab.test"
 }

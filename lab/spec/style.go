@@ -28,7 +28,7 @@ const (
 	MasqueradeNone Masquerade = "none"
 )
 
-// PodNetwork says what carries packets between the pods of two nodes.
+// PodNetwork is the network between the pods of two nodes.
 type PodNetwork string
 
 // The carriers of pods' packets.
@@ -37,7 +37,7 @@ const (
 	VXLAN  PodNetwork = "vxlan"  // the plugin's own tunnel on UDP 8472, as flannel: nodes have an address in it
 )
 
-// PodAddresses says where pods get their addresses from.
+// PodAddresses is the source of the pods' addresses.
 type PodAddresses string
 
 // The sources of pods' addresses.

@@ -28,7 +28,7 @@ type Paths struct {
 // Run is the folder of small files by which a running lab is found.
 func (p Paths) Run() string { return filepath.Join(runRoot, p.Name) }
 
-// Spec is the file that says what the lab was started with.
+// Spec is the file with the specification of the lab.
 func (p Paths) Spec() string { return filepath.Join(p.Run(), "lab.yaml") }
 
 // Socket is where the supervisor listens.

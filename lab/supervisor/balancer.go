@@ -86,7 +86,7 @@ func (s *Supervisor) balanceOnce(ctx context.Context, c *cluster, have []underla
 	return rules, c.announce(ctx, services, addresses)
 }
 
-// announce writes where load balancers are into the status of their Services, where it says something else.
+// announce writes the addresses of load balancers into the status of their Services, if it has others.
 func (c *cluster) announce(ctx context.Context, services []kube.BalancedService, addresses []netip.Addr) error {
 	for i, service := range services {
 		name := ""
@@ -130,8 +130,8 @@ func (s *Supervisor) balancerPool(c *cluster) netip.Prefix {
 	return spec.BalancerPool(slices.Index(s.clusters, c))
 }
 
-// assign returns an address of the pool for each Service: the one that it has, else the one that it wants, else the
-// first that is free. A Service whose wish is outside the pool, or taken, gets none.
+// assign returns an address of the pool for each Service: its present address, else the requested one, else the first
+// free one. A Service that requests an address that is outside the pool, or taken, gets none.
 func assign(services []kube.BalancedService, pool netip.Prefix) []netip.Addr {
 	addresses := make([]netip.Addr, len(services))
 	taken := make(map[netip.Addr]bool)

@@ -22,7 +22,7 @@ type TunnelEnd struct {
 	Address netip.Addr // in the tunnel
 }
 
-// mac is the hardware address of the end, from its node's: all nodes know it without being told.
+// mac returns the hardware address of the end, computed from its node's address: all nodes can compute it.
 func (e TunnelEnd) mac() net.HardwareAddr {
 	a := e.Node.As4()
 	return net.HardwareAddr{0x02, 0x6c, a[0], a[1], a[2], a[3]}

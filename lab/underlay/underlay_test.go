@@ -132,7 +132,7 @@ func TestIPv6(t *testing.T) {
 	target := spec.NodeNetwork6(members[1].Address).Addr()
 	for name, to := range map[string]struct {
 		address netip.Addr
-		want    error // of a port that nobody listens at
+		want    error // of a closed port
 	}{
 		"a node":           {target, unix.ECONNREFUSED},
 		"a Service":        {c.APIService(), unix.ENETUNREACH}, // from the router: kube-proxy has not translated it

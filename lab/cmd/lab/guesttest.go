@@ -152,7 +152,7 @@ func quoted(words []string) string {
 	return strings.Join(out, " ")
 }
 
-// kernelChoice says on which kernel tests run.
+// kernelChoice selects the kernel of tests.
 type kernelChoice string
 
 const (

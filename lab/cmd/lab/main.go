@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// exitCode is the error of a command whose program ended with this code and has said why.
+// exitCode is the error of a command whose program ended with this code and has printed the reason.
 type exitCode int
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long an exchange may take if no flag says otherwise: a busy machine is no broken path.
+// patience is the default time limit of an exchange. It is long, because a busy machine is not a broken path.
 const patience = 5 * time.Minute
 
 // options of the verbs that ask.
@@ -80,7 +80,7 @@ func get(ctx context.Context, args []string) error {
 	return nil
 }
 
-// echo sends payload to an echo of serve, checks that it comes back, and prints what the echo says of itself.
+// echo sends payload to an echo of serve, checks that it comes back, and prints the description of the echo.
 func echo(ctx context.Context, network string, args []string) error {
 	o, err := parseOptions(network, "HOST:PORT", args)
 	if err != nil {

@@ -17,7 +17,7 @@ var verbs = map[string]func(ctx context.Context, args []string) error{
 	"tcp":   func(ctx context.Context, args []string) error { return echo(ctx, "tcp", args) },
 	"udp":   func(ctx context.Context, args []string) error { return echo(ctx, "udp", args) },
 	"ping":  ping,
-	"tell":  tell,
+	"send":  send,
 	"probe": probe,
 }
 
@@ -26,7 +26,7 @@ const usage = `usage: workload                                        wait to be
        workload get [-timeout D] URL                   print a page
        workload tcp|udp [-timeout D] [-size N] [-df] HOST:PORT   print an echo's answer
        workload ping [-timeout D] [-size N] [-df] [-count N] HOST
-       workload tell [-every D] [-rounds N] TEXT HOST:PORT...   send datagrams full of a text, again and again
+       workload send [-every D] [-rounds N] TEXT HOST:PORT...   send datagrams full of a text, again and again
        workload probe [-at ADDRESS:PORT]               measure paths to other pods when asked by HTTP`
 
 func main() {

@@ -58,7 +58,7 @@ func TestDatagramIsSentAgain(t *testing.T) {
 	}
 }
 
-// TestDialAgain has nobody listen at first.
+// TestDialAgain connects to a port that is closed at first.
 func TestDialAgain(t *testing.T) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

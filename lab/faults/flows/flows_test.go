@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// echoes is a far end that can be told to lose packets and to refuse connections.
+// echoes is a remote end that can lose packets and refuse connections.
 type echoes struct {
 	silent            atomic.Bool
 	answered, dropped atomic.Int64  // datagrams
@@ -69,7 +69,7 @@ func TestFlows(t *testing.T) {
 	}
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	more := func(count *atomic.Int64) { // half a second, and longer where the machine stands still
+	more := func(count *atomic.Int64) { // half a second, and longer while the machine is stalled
 		for end := count.Load() + 50; count.Load() < end; {
 			<-tick.C
 		}

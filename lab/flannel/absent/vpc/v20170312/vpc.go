@@ -1,4 +1,4 @@
-// Package v20170312 stands in for a module that the module proxy lacks: a backend that no lab uses.
+// Package v20170312 replaces a module that the module proxy lacks: a backend that no lab uses.
 package v20170312
 
 import "errors"

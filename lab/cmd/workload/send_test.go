@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// TestTell counts what comes of two rounds: each time a datagram by the same socket, and one by another.
-func TestTell(t *testing.T) {
+// TestSend counts what comes of two rounds: each time a datagram by the same socket, and one by another.
+func TestSend(t *testing.T) {
 	listener, err := net.ListenPacket("udp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	if err := tell(t.Context(), []string{"-every", "1ms", "-rounds", "2", "hello", listener.LocalAddr().String()}); err != nil {
+	if err := send(t.Context(), []string{"-every", "1ms", "-rounds", "2", "hello", listener.LocalAddr().String()}); err != nil {
 		t.Fatal(err)
 	}
 	if err := listener.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
@@ -35,8 +35,8 @@ func TestTell(t *testing.T) {
 		t.Errorf("datagrams by sender: %v", from)
 	}
 	for _, args := range [][]string{{"hello"}, {"", "127.0.0.1:7"}, {"-every", "0s", "hello", "127.0.0.1:7"}} {
-		if err := tell(t.Context(), args); err == nil {
-			t.Errorf("tell %v is accepted", args)
+		if err := send(t.Context(), args); err == nil {
+			t.Errorf("send %v is accepted", args)
 		}
 	}
 }

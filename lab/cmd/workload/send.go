@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// tell sends datagrams that are filled with a text, a number of times or until it is ended: to each target from a
+// send sends datagrams that are filled with a text, a number of times or until it is ended: to each target from a
 // socket that it keeps, and to one of them in turn from a new one. It ignores refused packets, and reads no answers.
-func tell(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("tell", flag.ContinueOnError)
+func send(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("send", flag.ContinueOnError)
 	every := flags.Duration("every", 200*time.Millisecond, "between two rounds")
 	rounds := flags.Int("rounds", 0, "how often; 0: until it is ended")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() < 2 || *every <= 0 || flags.Arg(0) == "" {
-		return errors.New("tell: want -every above zero, and two arguments at least: TEXT HOST:PORT")
+		return errors.New("send: want -every above zero, and two arguments at least: TEXT HOST:PORT")
 	}
 	payload, targets := repeated(flags.Arg(0)), flags.Args()[1:]
 	var dialer net.Dialer
