@@ -81,7 +81,8 @@ func (c *Cluster) waitListed(ctx context.Context, objects []Object) error {
 		if err != nil {
 			return err
 		}
-		return follow(ctx, c, t.resource, Labelled(records.LabelComponent), t.Kind+" to be gone", func(all []Object) (string, error) {
+		all := watchResource[Object](ctx, t.resource, Labelled(records.LabelComponent))
+		return waitIn(ctx, c, all, t.Kind+" to be gone", func(all []Object) (string, error) {
 			for _, o := range all {
 				if gone[o.GetUID()] {
 					return fmt.Sprintf("%s still there, with finalizers %v", o.GetName(), o.GetFinalizers()), nil

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -193,6 +194,10 @@ func (d dryResource) list(ctx context.Context, o metav1.ListOptions) ([]Object, 
 	}
 	slices.SortFunc(all, func(a, b Object) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return all, version, nil
+}
+
+func (dryResource) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	return nil, ErrLater
 }
 
 func (d dryResource) create(ctx context.Context, object Object) (Object, error) {

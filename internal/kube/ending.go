@@ -22,15 +22,13 @@ func (c *Cluster) waitGone(ctx context.Context, t target) error {
 	selection := Named(t.Name)
 	selector, has := podsOf(t.live)
 	if has && c.dry == nil {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		selection.Again = periodicBell(ctx, endCheck)
+		selection.Every = endCheck
 	}
-	return follow(ctx, c, t.resource, selection, t.operand()+" to be gone", func(all []Object) (string, error) {
+	return waitIn(ctx, c, watchResource[Object](ctx, t.resource, selection), t.operand()+" to be gone", func(all []Object) (string, error) {
 		if len(all) == 0 || all[0].GetUID() != t.live.GetUID() {
 			return "", nil
 		}
-		if selection.Again != nil {
+		if selection.Every != 0 {
 			// Without permission to read nodes or pods, wait for all pods.
 			if stranded, others, err := c.terminating(ctx, selector); err == nil && len(stranded) > 0 && !others {
 				return c.leave(ctx, t)
@@ -44,22 +42,6 @@ func (c *Cluster) waitGone(ctx context.Context, t target) error {
 		}
 		return "still there", nil
 	})
-}
-
-// periodicBell returns a bell that rings at an interval until ctx ends.
-func periodicBell(ctx context.Context, every time.Duration) *Bell {
-	bell := new(Bell)
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(every):
-				bell.Ring()
-			}
-		}
-	}()
-	return bell
 }
 
 // leave ends the wait for an object of which only pods on lost nodes remain. It deletes a workload in the background,

@@ -148,13 +148,17 @@ func (c *Cluster) explain(ctx context.Context, selector string, err error) error
 	return err
 }
 
-// watchProblems gives up with a problem that outlasts the grace, as judge decides.
+// problemCheck is the interval at which the age of problems is checked.
+const problemCheck = time.Second
+
+// watchProblems gives up with a problem that outlasts the grace, as judge decides. Without permission to watch pods,
+// the wait lasts until its timeout.
 func (c *Cluster) watchProblems(ctx context.Context, selector string, judge func([]*PodError) *PodError, giveUp context.CancelCauseFunc) {
-	var graceOver Bell
 	since := make(map[string]time.Time) // by pod
-	// The wait never finds its end: it is here for what its check sees on the way. Not being allowed to watch pods
-	// only costs the early end.
-	_ = Wait(ctx, c, Selection{Labels: selector, Again: &graceOver}, "pods", func(pods []*corev1.Pod) (string, error) {
+	for pods, err := range Watch[*corev1.Pod](ctx, c, Selection{Labels: selector, Every: problemCheck}) {
+		if err != nil {
+			continue
+		}
 		var problems []*PodError
 		before := since
 		since = make(map[string]time.Time)
@@ -166,7 +170,6 @@ func (c *Cluster) watchProblems(ctx context.Context, selector string, judge func
 			first, known := before[pod.Name]
 			if !known {
 				first = time.Now()
-				time.AfterFunc(problemGrace, graceOver.Ring)
 			}
 			since[pod.Name], problem.Lasts = first, time.Since(first) >= problemGrace
 			problems = append(problems, problem)
@@ -174,8 +177,7 @@ func (c *Cluster) watchProblems(ctx context.Context, selector string, judge func
 		if problem := judge(problems); problem != nil {
 			giveUp(problem)
 		}
-		return "watching", nil
-	})
+	}
 }
 
 // firstProblem returns the first problem of several pods.

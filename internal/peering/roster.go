@@ -59,7 +59,10 @@ func (r *roster) change(apply func() (differs bool)) {
 // follow keeps the lists up to date until ctx ends. Where the user may not watch nodes they stay as they were
 // discovered.
 func (r *roster) follow(ctx context.Context, c *kube.Cluster) {
-	_ = kube.Wait(ctx, c, kube.Selection{}, "nodes", func(all []*corev1.Node) (string, error) {
+	for all, err := range kube.Watch[*corev1.Node](ctx, c, kube.Selection{}) {
+		if err != nil {
+			continue
+		}
 		var nodes []discover.Node
 		for _, n := range all {
 			if discover.RunsHelpers(n) {
@@ -67,8 +70,7 @@ func (r *roster) follow(ctx context.Context, c *kube.Cluster) {
 			}
 		}
 		r.set(nodes)
-		return "following", nil
-	})
+	}
 }
 
 // judge takes note of helpers that cannot start; see cluster.FailWhen. Where none of the nodes can take part it is an

@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -68,34 +69,37 @@ func unanswered(err error) bool {
 }
 
 // follow sends for every change of a peering, a gateway's report or a node's, several at once as one, until ctx ends.
+// Without permission to watch nodes' reports it continues with the gateways'.
 func follow(ctx context.Context, clusters []*kube.Cluster, changed chan<- struct{}) error {
-	tell := func() {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	}
-	const watching = "watching" // without end
 	components := records.LabelComponent + " in (" + records.ComponentPeering + "," + records.ComponentStatus + ")"
 	group, ctx := errgroup.WithContext(ctx)
 	for _, c := range clusters {
+		group.Go(func() error { return followKind[*corev1.ConfigMap](ctx, c, components, changed) })
 		group.Go(func() error {
-			return kube.Wait(ctx, c, kube.Labelled(components), "the end of the watch", func([]*corev1.ConfigMap) (string, error) {
-				tell()
-				return watching, nil
-			})
-		})
-		group.Go(func() error {
-			err := kube.Wait(ctx, c, kube.Labelled(inventory.Selector(records.ComponentNode)), "the end of the watch",
-				func([]*coordinationv1.Lease) (string, error) {
-					tell()
-					return watching, nil
-				})
+			err := followKind[*coordinationv1.Lease](ctx, c, inventory.Selector(records.ComponentNode), changed)
 			if apierrors.IsForbidden(err) {
-				return nil // it goes on with the gateways' reports
+				return nil
 			}
 			return err
 		})
 	}
 	return group.Wait()
+}
+
+// followKind is follow for objects of one kind.
+func followKind[T kube.Object](ctx context.Context, c *kube.Cluster, selector string, changed chan<- struct{}) error {
+	var last error
+	for _, last = range kube.Watch[T](ctx, c, kube.Labelled(selector)) {
+		if last != nil {
+			continue
+		}
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("watch cluster %q: %w", c.Context, last)
 }
