@@ -46,14 +46,10 @@ func DecodeStatus(c *kube.Cluster, object *corev1.ConfigMap) (*records.Status, e
 	return DecodeRecord[records.Status](c, object)
 }
 
-// AwaitStatus waits until missing returns "" for the status of a gateway, which is nil before the first report. The
-// bell triggers another check; nil: only new reports do.
-func AwaitStatus(
-	ctx context.Context, c *kube.Cluster, id records.GatewayID, what string, again *kube.Bell, missing func(*records.Status) string,
-) error {
-	follow := kube.Selection{Name: id.StatusName(), Again: again}
+// AwaitStatus waits until missing returns "" for the status of a gateway, which is nil before the first report.
+func AwaitStatus(ctx context.Context, c *kube.Cluster, id records.GatewayID, what string, missing func(*records.Status) string) error {
 	return c.FailFast(ctx, GatewaySelector(id), func(ctx context.Context) error {
-		return kube.Wait(ctx, c, follow, what, func(all []*corev1.ConfigMap) (string, error) {
+		return kube.Wait(ctx, c, kube.Named(id.StatusName()), what, func(all []*corev1.ConfigMap) (string, error) {
 			if len(all) == 0 {
 				return missing(nil), nil
 			}

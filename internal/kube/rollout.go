@@ -9,10 +9,10 @@ import (
 
 // WaitDaemonSet waits until a DaemonSet has ready pods of its newest version on the given number of nodes, or on all
 // nodes that it selects if these are fewer. The number is needed because a DaemonSet selects nodes that are not Ready
-// as well and would not become complete. The bell rings when the result of nodes changes.
-func (c *Cluster) WaitDaemonSet(ctx context.Context, name string, nodes func() int, again *Bell) error {
+// as well and would not become complete.
+func (c *Cluster) WaitDaemonSet(ctx context.Context, name string, nodes func() int) error {
 	what := fmt.Sprintf("DaemonSet %s/%s", c.Namespace, name)
-	return Wait(ctx, c, Selection{Name: name, Again: again}, what, func(all []*appsv1.DaemonSet) (string, error) {
+	return Wait(ctx, c, Named(name), what, func(all []*appsv1.DaemonSet) (string, error) {
 		if len(all) == 0 {
 			return "it does not exist", nil
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 )
 
 // WaitError has the state in which a wait was when its context ended.
@@ -21,9 +22,15 @@ func (e *WaitError) Error() string {
 // Unwrap returns why the wait ended.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// Wait watches the selected objects until check finds nothing missing. check returns what is missing, "" to end the
-// wait, or an error that ends it; Watch explains when it is called. When ctx ends first the error is a *WaitError.
+// checkEvery is the interval at which a wait repeats its check, which may depend on more than the objects: on the time,
+// or on what another watch has seen.
+const checkEvery = time.Second
+
+// Wait watches the selected objects until check finds nothing missing. It calls check immediately, after changes and
+// every second. check returns what is missing, "" to end the wait, or an error that ends it. When ctx ends first the
+// error is a *WaitError.
 func Wait[T Object](ctx context.Context, c *Cluster, sel Selection, what string, check func(all []T) (missing string, err error)) error {
+	sel.Every = checkEvery
 	return waitIn(ctx, c, Watch[T](ctx, c, sel), what, check)
 }
 

@@ -164,7 +164,7 @@ func TestRollouts(t *testing.T) {
 				cl, _ := fakecluster.NewAPIServer(config)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				wait := func() error { return cl.WaitDaemonSet(ctx, "node", func() int { return 3 }, nil) }
+				wait := func() error { return cl.WaitDaemonSet(ctx, "node", func() int { return 3 }) }
 				if _, ok := c.object.(*appsv1.Deployment); ok {
 					wait = func() error { return cl.WaitDeployment(ctx, "gateway-b") }
 				}

@@ -28,7 +28,6 @@ const yieldRest = 10
 type Selection struct {
 	Name   string
 	Labels string        // a label selector
-	Again  *Bell         // yields the objects again when it rings, without a change; nil: never
 	Every  time.Duration // yields the objects again at this interval, without a change; 0: never
 }
 
@@ -96,7 +95,7 @@ type watcher[T Object] struct {
 // pass lists and watches until the body leaves the loop, an error occurs, or the watch ends, as API servers end every
 // watch after a while.
 func (w *watcher[T]) pass(ctx context.Context) error {
-	again, every := w.Again.next(), time.Tick(w.Every) // before the list, so that no ring is lost
+	every := time.Tick(w.Every)
 	o := metav1.ListOptions{LabelSelector: w.Labels}
 	if w.Name != "" {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, w.Name).String()
@@ -123,8 +122,6 @@ func (w *watcher[T]) pass(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-again:
-			again = w.Again.next()
 		case <-every:
 		case event, open := <-changes.ResultChan():
 			if !open {

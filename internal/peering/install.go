@@ -211,8 +211,7 @@ func (s *site) awaitReports(ctx context.Context) error {
 			}
 		}
 		what := fmt.Sprintf("the reports of the nodes of cluster %q", s.cluster.Context)
-		follow := kube.Selection{Labels: inventory.Selector(records.ComponentNode), Again: &s.nodes.changed}
-		return kube.Wait(ctx, s.cluster, follow, what, func(leases []*coordinationv1.Lease) (string, error) {
+		return kube.Wait(ctx, s.cluster, kube.Labelled(inventory.Selector(records.ComponentNode)), what, func(leases []*coordinationv1.Lease) (string, error) {
 			if err := s.takeReports(leases); err != nil {
 				return "", err
 			}
@@ -241,7 +240,7 @@ func (s *site) awaitHelpers(ctx context.Context) error {
 		}
 		return len(s.nodes.awaited())
 	}
-	err := s.cluster.WaitDaemonSet(ctx, records.NodeName, wanted, &s.nodes.changed)
+	err := s.cluster.WaitDaemonSet(ctx, records.NodeName, wanted)
 	if err == nil && s.nodes.isLate() {
 		s.reporter.Warn(fmt.Sprintf("cluster %q: not all node helpers are updated yet", s.cluster.Context),
 			fmt.Sprintf("kubectl -n %s --context %s rollout status daemonset/%s", s.cluster.Namespace, kube.ShellWord(s.cluster.Context), records.NodeName))

@@ -66,12 +66,12 @@ func (e *end) measure(ctx context.Context) error {
 // measureBy waits for the report of one gateway.
 func (e *end) measureBy(ctx context.Context, id records.GatewayID) (sizes hopSizes, err error) {
 	what := fmt.Sprintf("packets to cross from cluster %q", e.cluster.Context)
-	if err := inventory.AwaitStatus(ctx, e.cluster, id, what, nil, health.TunnelMissing); err != nil {
+	if err := inventory.AwaitStatus(ctx, e.cluster, id, what, health.TunnelMissing); err != nil {
 		return sizes, err
 	}
 	bounded, cancel := context.WithTimeout(ctx, measureTime)
 	defer cancel()
-	err = inventory.AwaitStatus(bounded, e.cluster, id, what, &e.nodes.changed, func(s *records.Status) string {
+	err = inventory.AwaitStatus(bounded, e.cluster, id, what, func(s *records.Status) string {
 		sizes = sizesIn(s, e.nodes.all())
 		reporting := slices.DeleteFunc(e.nodes.awaited(), func(name string) bool { return !e.reports(name) })
 		return strings.Join(sizesIn(s, reporting).unasked, ", ")

@@ -67,7 +67,7 @@ func (e *end) proveBy(ctx context.Context, id records.GatewayID) (witness, error
 	if e.count() > 1 {
 		what += fmt.Sprintf(" by gateway %d", id.Number)
 	}
-	err := inventory.AwaitStatus(ctx, e.cluster, id, what, &e.nodes.changed, func(s *records.Status) string { return w.look(s, time.Now()) })
+	err := inventory.AwaitStatus(ctx, e.cluster, id, what, func(s *records.Status) string { return w.look(s, time.Now()) })
 	return w, err
 }
 

@@ -3,7 +3,6 @@ package peering
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -17,8 +16,7 @@ import (
 // roster follows which nodes of a cluster have to take part in an operation: nodes join and leave while it runs, and a
 // node whose helper cannot start must not keep the others from being connected.
 type roster struct {
-	strict  bool      // no node may be missing (--all-nodes)
-	changed kube.Bell // rings when nodes has another answer
+	strict bool // no node may be missing (--all-nodes)
 
 	mu     sync.Mutex
 	ready  []string          // names of the nodes that are Ready, sorted
@@ -39,21 +37,9 @@ func (r *roster) set(nodes []discover.Node) {
 	}
 	slices.Sort(ready)
 	slices.Sort(silent)
-	r.change(func() (differs bool) {
-		differs = !slices.Equal(ready, r.ready) || !slices.Equal(silent, r.silent)
-		r.ready, r.silent = ready, silent
-		return differs
-	})
-}
-
-// change has waits check again if something differs.
-func (r *roster) change(apply func() (differs bool)) {
 	r.mu.Lock()
-	differs := apply()
-	r.mu.Unlock()
-	if differs {
-		r.changed.Ring()
-	}
+	defer r.mu.Unlock()
+	r.ready, r.silent = ready, silent
 }
 
 // follow keeps the lists up to date until ctx ends. Where the user may not watch nodes they stay as they were
@@ -76,22 +62,25 @@ func (r *roster) follow(ctx context.Context, c *kube.Cluster) {
 // judge takes note of helpers that cannot start; see cluster.FailWhen. Where none of the nodes can take part it is an
 // error.
 func (r *roster) judge(problems []*kube.PodError) *kube.PodError {
-	stuck := make(map[string]string)
-	var first *kube.PodError
-	r.change(func() (differs bool) {
-		for _, p := range problems {
-			if p.Lasts || r.stuck[p.Node] != "" { // what an earlier step has seen lasts, too
-				first, stuck[p.Node] = cmp.Or(first, p), p.Error()
-			}
-		}
-		differs = !maps.Equal(stuck, r.stuck)
-		r.stuck = stuck
-		return differs
-	})
+	first := r.noteStuck(problems)
 	if first != nil && (r.strict || len(r.awaited()) == 0) {
 		return first
 	}
 	return nil
+}
+
+// noteStuck replaces the list of nodes whose helpers cannot start, and returns the first reason.
+func (r *roster) noteStuck(problems []*kube.PodError) (first *kube.PodError) {
+	stuck := make(map[string]string)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range problems {
+		if p.Lasts || r.stuck[p.Node] != "" { // what an earlier step has seen lasts, too
+			first, stuck[p.Node] = cmp.Or(first, p), p.Error()
+		}
+	}
+	r.stuck = stuck
+	return first
 }
 
 // patience has the roster wait for all nodes during a part of the time that is left, and then be content with some.
@@ -109,11 +98,7 @@ func (r *roster) patience(ctx context.Context, part float64) (stop func()) {
 		r.until = t
 	}
 	until(time.Now().Add(left))
-	timer := time.AfterFunc(left, r.changed.Ring)
-	return func() {
-		timer.Stop()
-		until(time.Time{})
-	}
+	return func() { until(time.Time{}) }
 }
 
 // all are the names of the Ready nodes.

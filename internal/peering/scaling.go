@@ -213,7 +213,7 @@ func (e *end) awaitStaying(ctx context.Context) error {
 // it has been renewed, only packets from now on count.
 func (e *end) awaitCarrying(ctx context.Context, id records.GatewayID, renewed bool) bool {
 	w := witness{nodes: e.nodes, renewed: renewed}
-	err := inventory.AwaitStatus(ctx, e.cluster, id, "packets to cross", &e.nodes.changed, func(s *records.Status) string {
+	err := inventory.AwaitStatus(ctx, e.cluster, id, "packets to cross", func(s *records.Status) string {
 		if s != nil && len(s.Tunnels) > e.peer.count() {
 			trimmed := *s
 			trimmed.TunnelStatus, trimmed.Tunnels = s.Tunnels[0], s.Tunnels[:e.peer.count()]

@@ -232,7 +232,7 @@ func (x *exposer) awaitGateway(ctx context.Context, id records.GatewayID) error 
 	if !x.serve {
 		what = fmt.Sprintf("the gateway of peering %q to forget %s", x.Peer, x.Host)
 	}
-	return plan.Later(inventory.AwaitStatus(ctx, x.Cluster, id, what, nil, func(s *records.Status) string {
+	return plan.Later(inventory.AwaitStatus(ctx, x.Cluster, id, what, func(s *records.Status) string {
 		served := s != nil && slices.Contains(s.Exposed, x.host)
 		forgotten := s == nil || !slices.ContainsFunc(s.Exposed, func(e records.Exposed) bool { return e.Host == x.Host })
 		if x.serve && served || !x.serve && forgotten {
