@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -19,17 +18,12 @@ import (
 	"liqonet.io/liqonet/bench/path"
 	"liqonet.io/liqonet/bench/report"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/process"
 )
 
 // TestMain also runs the processes of the paths.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == path.ChildArgument {
-		if err := run(context.Background(), os.Args[1:]); err != nil {
-			fmt.Fprintln(os.Stderr, "error:", err)
-			os.Exit(1)
-		}
-		return
-	}
+	process.Main(path.Run)
 	os.Exit(m.Run())
 }
 

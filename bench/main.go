@@ -21,9 +21,11 @@ import (
 	"liqonet.io/liqonet/bench/path"
 	"liqonet.io/liqonet/bench/report"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/process"
 )
 
 func main() {
+	process.Main(path.Run)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	err := run(ctx, os.Args[1:])
@@ -35,9 +37,6 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	if len(args) == 1 && args[0] == path.ChildArgument {
-		return path.RunChild(ctx, os.Stdin, os.Stdout, os.Stderr)
-	}
 	if len(args) > 0 && args[0] == "weather" {
 		return runWeather(ctx, args[1:])
 	}

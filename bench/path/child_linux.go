@@ -1,75 +1,55 @@
 package path
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"strconv"
-	"strings"
-	"sync"
-	"time"
+	"runtime/debug"
 
 	"golang.zx2c4.com/wireguard/conn"
 	"golang.zx2c4.com/wireguard/device"
 	"golang.zx2c4.com/wireguard/tun"
 	"k8s.io/client-go/kubernetes"
 
-	"liqonet.io/liqonet/bench/apiserver"
 	"liqonet.io/liqonet/internal/helper"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/apiserver"
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/netops/tunnel"
 )
 
-// ChildArgument is the only argument of a program that is to be one of the processes of a path: it calls RunChild.
-const ChildArgument = "child"
-
-// job is the first input of a child. The field that is set selects its role.
-type job struct {
+// Job is what a process of a path does. One of its fields is set.
+type Job struct {
 	Upstream *tunnelJob
 	Own      *tunnelJob
-	Helper   *helperJob
+	Helper   *Helper
 }
 
-// helperJob describes a helper: a node's, or, with a peering, a gateway's.
-type helperJob struct {
-	Socket  string // of its API server
-	Node    string
-	Peering string
-	Gateway int    // its number less one
-	Keys    string // folder
+// Helper describes a helper, a node's or a gateway's, and its API server.
+type Helper struct {
+	Socket  string
+	Node    *helper.Node    // without Env
+	Gateway *helper.Gateway // as Node
 }
 
-// RunChild runs a child until its input ends: it ends with the parent, however that ends. A tunnel reports that it is
-// open.
-func RunChild(ctx context.Context, in io.Reader, out, log io.Writer) error {
-	var j job
-	lines := json.NewDecoder(in)
-	if err := lines.Decode(&j); err != nil {
-		return fmt.Errorf("read job: %w", err)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		defer cancel()
-		_, _ = io.Copy(io.Discard, in)
-	}()
-	opened := func() error { _, err := fmt.Fprintln(out, "open"); return err }
-	logger := slog.New(slog.NewTextHandler(log, nil))
+// Run does a job until the parent ends the process's input. A tunnel prints when it is open.
+func Run(ctx context.Context, j Job) error {
+	ctx = process.WithParent(ctx)
+	debug.SetMemoryLimit(memoryOfGo)
+	opened := func() error { _, err := fmt.Fprintln(os.Stdout, "open"); return err }
 	switch {
 	case j.Upstream != nil:
 		return j.Upstream.runUpstream(ctx, opened)
 	case j.Own != nil:
-		return j.Own.runOwn(ctx, opened, logger)
+		return j.Own.runOwn(ctx, opened, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	case j.Helper != nil:
-		return j.Helper.run(ctx, logger)
+		return j.Helper.Run(ctx, func(c kubernetes.Interface) kubernetes.Interface { return c })
 	}
-	return errors.New("read job: nothing to do")
+	return errors.New("a job without a field")
 }
 
 // runUpstream is what the program of wireguard-go does.
@@ -104,87 +84,51 @@ func (t tunnelJob) runOwn(ctx context.Context, opened func() error, log *slog.Lo
 	return nil
 }
 
-// run is a helper: the code of the product, with another client.
-func (h helperJob) run(ctx context.Context, log *slog.Logger) error {
+// Run runs a helper: the code of the product, with another client, which a test may wrap.
+func (h Helper) Run(ctx context.Context, wrap func(kubernetes.Interface) kubernetes.Interface) error {
 	client, err := kubernetes.NewForConfig(apiserver.ClientConfig(h.Socket))
 	if err != nil {
 		return err
 	}
-	env := helper.Env{Client: client, Namespace: records.DefaultNamespace, HealthAddress: "127.0.0.1:6093", Log: log}
-	if h.Peering == "" {
-		return helper.Node{Env: env, Name: h.Node}.Run(ctx)
+	env := helper.Env{
+		Client: wrap(client), Namespace: records.DefaultNamespace, HealthAddress: process.HealthAddress,
+		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
-	return helper.Gateway{
-		Env: env, ID: records.GatewayID{Peering: h.Peering, Number: h.Gateway + 1}, Pod: podOf(h.Gateway), PodIP: gatewayAt(h.Gateway), Node: h.Node, Keys: h.Keys,
-	}.Run(ctx)
+	if h.Node != nil {
+		h.Node.Env = env
+		return h.Node.Run(ctx)
+	}
+	h.Gateway.Env = env
+	return h.Gateway.Run(ctx)
 }
 
-// start runs a child in a namespace until the bed ends. Its errors are part of the bed's.
-func (b *Bed) start(ns netns.Handle, j job) (out io.Reader, log *childLog, err error) {
-	self, err := os.Executable()
+// start runs a process in a namespace until the bed ends. Its errors are part of the bed's.
+func (b *Bed) start(ns netns.Handle, j Job) (*process.Handle, error) {
+	p, err := process.Open(ns, j)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	cmd, log := ns.Command(b.ctx, self, ChildArgument), &childLog{}
-	cmd.Stderr = log
-	cmd.Env = append(os.Environ(), "GOMEMLIMIT="+strconv.Itoa(memoryOfGo))
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	if out, err = cmd.StdoutPipe(); err != nil {
-		return nil, nil, err
-	}
-	cmd.Cancel = in.Close
-	cmd.WaitDelay = childPatience
-	if err := cmd.Start(); err != nil {
-		return nil, nil, err
-	}
-	b.started = append(b.started, cmd.Process.Pid)
+	b.started = append(b.started, p.PID)
 	b.onClose(func() error {
-		_ = in.Close()
-		if err := cmd.Wait(); err != nil && b.ctx.Err() == nil {
-			return fmt.Errorf("process in a namespace: %w\n%s", err, log)
+		if err := p.Close(); b.ctx.Err() == nil {
+			return err
 		}
 		return nil
 	})
-	return out, log, json.NewEncoder(in).Encode(j)
+	return p, nil
 }
-
-// childLog is what a child has logged so far.
-type childLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *childLog) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *childLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-// count is how often a text was logged.
-func (l *childLog) count(text string) int { return strings.Count(l.String(), text) }
 
 // startTunnel runs a child that is a tunnel, and waits until it is open.
-func (b *Bed) startTunnel(ns netns.Handle, j job) error {
-	out, _, err := b.start(ns, j)
+func (b *Bed) startTunnel(ns netns.Handle, j Job) error {
+	p, err := b.start(ns, j)
 	if err != nil {
 		return err
 	}
-	if _, err := io.ReadFull(out, make([]byte, len("open\n"))); err != nil {
+	if _, err := io.ReadFull(p.Out, make([]byte, len("open\n"))); err != nil {
 		return fmt.Errorf("tunnel's process: %w", err) // Close returns the cause
 	}
 	return nil
 }
-
-const childPatience = 5 * time.Second
 
 // MemoryLimit is that of the containers of helpers, bytes; Go has the same share of it as there.
 const (

@@ -16,6 +16,7 @@ import (
 
 	"liqonet.io/liqonet/bench/load"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -147,7 +148,7 @@ func (c *Crowd) write(ctx context.Context, n records.Node, first bool) error {
 // Replace replaces pods of random nodes, one per pause, for the duration d. It returns the time of each new pod from
 // its node's report to the gateway's route, and the share of one processor that the gateway used.
 func (c *Crowd) Replace(ctx context.Context, pause, d time.Duration) (took []time.Duration, processor float64, err error) {
-	before, err := load.ProcessorTime(c.cluster.process)
+	before, err := process.Time(c.cluster.process.PID)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -175,7 +176,7 @@ func (c *Crowd) Replace(ctx context.Context, pause, d time.Duration) (took []tim
 			return took, 0, context.Cause(ctx)
 		}
 	}
-	after, err := load.ProcessorTime(c.cluster.process)
+	after, err := process.Time(c.cluster.process.PID)
 	return took, float64(after-before) / float64(time.Since(begin)), err
 }
 
@@ -189,4 +190,4 @@ func (c *Crowd) replaceOne(ctx context.Context, sent map[netip.Addr]time.Time) (
 }
 
 // Memory returns the resident memory of the gateway, in bytes.
-func (c *Crowd) Memory() (int, error) { return load.Resident(c.cluster.process) }
+func (c *Crowd) Memory() (int, error) { return load.Resident(c.cluster.process.PID) }

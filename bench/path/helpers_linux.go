@@ -16,10 +16,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"liqonet.io/liqonet/bench/apiserver"
 	"liqonet.io/liqonet/bench/load"
+	"liqonet.io/liqonet/internal/helper"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/apiserver"
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/process"
 )
 
 const (
@@ -74,8 +76,7 @@ type joined struct {
 	api *fake.Clientset
 	// Of its first gateway.
 	gateway netns.Handle
-	process int
-	log     *childLog
+	process *process.Handle
 }
 
 // help starts a cluster's API server and helpers.
@@ -90,8 +91,8 @@ func (b *Bed) help(c, peer *cluster, preshared wgtypes.Key) error {
 		return err
 	}
 	api, socket := fake.NewClientset(objects...), filepath.Join(dir, "api")
-	b.serve(api, socket)
-	if _, _, err := b.start(c.node, job{Helper: &helperJob{Socket: socket, Node: nodeName}}); err != nil {
+	b.onClose(apiserver.Start(api, socket))
+	if _, err := b.start(c.node, Job{Helper: &Helper{Socket: socket, Node: &helper.Node{Name: nodeName}}}); err != nil {
 		return err
 	}
 	for i := range len(c.others) + 1 {
@@ -100,12 +101,14 @@ func (b *Bed) help(c, peer *cluster, preshared wgtypes.Key) error {
 		if err := writeKeys(keys, g.key, preshared); err != nil {
 			return err
 		}
-		_, log, err := b.start(g.pod, job{Helper: &helperJob{Socket: socket, Node: nodeName, Peering: peeringName, Gateway: i, Keys: keys}})
+		p, err := b.start(g.pod, Job{Helper: &Helper{Socket: socket, Gateway: &helper.Gateway{
+			ID: records.GatewayID{Peering: peeringName, Number: i + 1}, Pod: podOf(i), PodIP: gatewayAt(i), Node: nodeName, Keys: keys,
+		}}})
 		if err != nil {
 			return err
 		}
 		if i == 0 {
-			b.joined = append(b.joined, &joined{api: api, gateway: g.pod, process: b.started[len(b.started)-1], log: log})
+			b.joined = append(b.joined, &joined{api: api, gateway: g.pod, process: p})
 		}
 	}
 	return nil
@@ -119,17 +122,6 @@ func writeKeys(dir string, private, preshared wgtypes.Key) error {
 	return errors.Join(
 		os.WriteFile(filepath.Join(dir, records.PrivateKeyKey), []byte(private.String()), 0o600),
 		os.WriteFile(filepath.Join(dir, records.PresharedKeyKey), []byte(preshared.String()), 0o600))
-}
-
-// serve offers a cluster's objects until the bed ends.
-func (b *Bed) serve(api *fake.Clientset, socket string) {
-	ctx, cancel := context.WithCancel(b.ctx)
-	done := make(chan error, 1)
-	go func() { done <- apiserver.Serve(ctx, api, socket) }()
-	b.onClose(func() error {
-		cancel()
-		return <-done
-	})
 }
 
 // objects are what the API server of a connected cluster holds. The gateway fills the empty ones.

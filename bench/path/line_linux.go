@@ -44,7 +44,7 @@ const renewed = "tunnel renewed"
 func (b *Bed) Renewals() int {
 	n := 0
 	for _, c := range b.joined {
-		n += c.log.count(renewed)
+		n += c.process.Logged(renewed)
 	}
 	return n
 }

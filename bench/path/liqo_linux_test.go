@@ -2,7 +2,6 @@ package path
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,17 +16,12 @@ import (
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/process"
 )
 
 // TestMain also runs the processes of the paths.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == ChildArgument {
-		if err := RunChild(context.Background(), os.Stdin, os.Stdout, os.Stderr); err != nil {
-			fmt.Fprintln(os.Stderr, "error:", err)
-			os.Exit(1)
-		}
-		return
-	}
+	process.Main(Run)
 	os.Exit(m.Run())
 }
 

@@ -23,7 +23,7 @@ const quotaPeriod = 100_000
 // Limit sets a CPU quota for the server's gateway, a share of one core, until the bed is closed.
 func (b *Bed) Limit(share float64) error {
 	for parent, file := range processors {
-		group := filepath.Join(parent, fmt.Sprintf("liqonet-bench-%d", b.joined[0].process))
+		group := filepath.Join(parent, fmt.Sprintf("liqonet-bench-%d", b.joined[0].process.PID))
 		if _, err := os.Stat(filepath.Join(parent, "cgroup.procs")); err != nil {
 			continue
 		}
@@ -33,7 +33,7 @@ func (b *Bed) Limit(share float64) error {
 		b.first(func() error { return os.Remove(group) }) // after the process has ended
 		return errors.Join(
 			os.WriteFile(filepath.Join(group, file), []byte(strconv.Itoa(int(share*quotaPeriod))), 0),
-			os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(b.joined[0].process)), 0))
+			os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(b.joined[0].process.PID)), 0))
 	}
 	return errors.New("this machine has no control group of processors")
 }
@@ -43,7 +43,7 @@ func (b *Bed) Peak() (int, error) {
 	most := 0
 	var errs []error
 	for _, c := range b.joined {
-		peak, err := load.Peak(c.process)
+		peak, err := load.Peak(c.process.PID)
 		most, errs = max(most, peak), append(errs, err)
 	}
 	return most, errors.Join(errs...)

@@ -99,7 +99,7 @@ func (b *Bed) openTunnel(ns netns.Handle, t tunnelJob) error {
 		if err := ns.Do(t.configureKernel); err != nil {
 			return fmt.Errorf("configure WireGuard device %s: %w", t.Link, err)
 		}
-	} else if err := b.startTunnel(ns, job{Upstream: &t}); err != nil {
+	} else if err := b.startTunnel(ns, Job{Upstream: &t}); err != nil {
 		return err
 	}
 	return b.setUp(ns, t)
@@ -145,7 +145,7 @@ func (g Gateways) OwnTunnel() (load.Way, error) {
 	var errs []error
 	for _, c := range []struct{ end, peer *cluster }{{g.server, g.client}, {g.client, g.server}} {
 		t := secondTunnel(c.end.tunnelTo(c.peer, "own"))
-		if err := g.bed.startTunnel(c.end.gateway, job{Own: &t}); err != nil {
+		if err := g.bed.startTunnel(c.end.gateway, Job{Own: &t}); err != nil {
 			return load.Way{}, err
 		}
 		errs = append(errs, g.bed.setUp(c.end.gateway, t))

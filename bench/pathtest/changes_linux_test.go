@@ -36,7 +36,7 @@ func TestRolesChangePlaces(t *testing.T) {
 	b.awaitAnswered(begin)
 	f.await(t)
 	for _, g := range slices.Concat(a.gateways, b.gateways) {
-		if n := g.helper.logged("drift detected"); n > 0 {
+		if n := g.helper.Logged("drift detected"); n > 0 {
 			t.Errorf("%s counts its own changes as drift, %d times", g.pod(), n)
 		}
 	}

@@ -112,7 +112,7 @@ func (c *conversation) run() {
 	c.awaitReceived("connect")
 	c.awaitKept()
 	for _, f := range nodeFaults {
-		c.inject("node, "+f.name, c.a.nodes[1], f, func() { c.a.nodeHelpers[1].kill() }, func() { c.a.startNode(1) })
+		c.inject("node, "+f.name, c.a.nodes[1], f, func() { c.a.nodeHelpers[1].Kill() }, func() { c.a.startNode(1) })
 	}
 	for _, f := range gatewayFaults {
 		c.inject("gateway, "+f.name, c.a.gateways[0].Namespace, f, c.killGateway, c.a.startGateway)
@@ -259,7 +259,7 @@ func defaultRoutes(ns netns.Namespace) []string {
 }
 
 // killGateway kills the helper of a's gateway. A tunnel in userspace ends with it.
-func (c *conversation) killGateway() { c.a.gateways[0].helper.kill() }
+func (c *conversation) killGateway() { c.a.gateways[0].helper.Kill() }
 
 // rebootNode removes all liqonet state of a node, as a restart does, after which the node loads its boot guard. Its
 // pods send continuously.
@@ -268,7 +268,7 @@ func (c *conversation) rebootNode(i int) {
 	n := c.a.nodes[i]
 	guard := bootGuard(c.t, overlayPorts[0], c.b.remapped, peerExternal)
 	c.setMarkAt(c.a.nodeName(i), "")
-	c.a.nodeHelpers[i].kill()
+	c.a.nodeHelpers[i].Kill()
 	n.Run("nft", "delete table ip liqonet; delete table ip6 liqonet")
 	ip(n, "rule del priority 104", "link del lqn-gw7")
 	n.Run("sh", "-c", flushTable(7600))

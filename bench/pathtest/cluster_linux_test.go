@@ -4,7 +4,6 @@ package pathtest
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -18,9 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"liqonet.io/liqonet/bench/apiserver"
+	"liqonet.io/liqonet/bench/path"
+	"liqonet.io/liqonet/internal/helper"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/apiserver"
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/process"
 )
 
 // kinds are the implementations of a test's path.
@@ -69,7 +71,7 @@ type testCluster struct {
 	elsewhere bool
 	mode      records.GatewayMode
 
-	nodeHelpers [nodesPerCluster]process
+	nodeHelpers [nodesPerCluster]*process.Process
 }
 
 func (c *testCluster) node(i int) netip.Addr {
@@ -128,12 +130,9 @@ func (c *testCluster) serveAPI() (socket string, cut func()) {
 
 // serveAPIAt is serveAPI for a socket. After cut has returned, the socket can be used again.
 func (c *testCluster) serveAPIAt(socket string) (cut func()) {
-	done := make(chan error, 1)
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() { done <- apiserver.Serve(ctx, c.api, socket) }()
+	stop := apiserver.Start(c.api, socket)
 	cut = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
+		if err := stop(); err != nil {
 			c.t.Error(err)
 		}
 	})
@@ -234,7 +233,11 @@ func (c *testCluster) startNodes() {
 }
 
 func (c *testCluster) startNode(i int) {
-	c.nodeHelpers[i] = start(c.t, c.nodes[i], "node "+c.nodeName(i), job{Socket: cmp.Or(c.sockets[i], c.socket), Node: c.nodeName(i)})
+	c.nodeHelpers[i] = process.Start(c.t, c.nodes[i], "node "+c.nodeName(i), c.nodeJob(i))
+}
+
+func (c *testCluster) nodeJob(i int) job {
+	return job{Helper: path.Helper{Socket: cmp.Or(c.sockets[i], c.socket), Node: &helper.Node{Name: c.nodeName(i)}}}
 }
 
 // status returns the report of the first gateway.

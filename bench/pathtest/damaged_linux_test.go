@@ -44,7 +44,7 @@ func TestDamagedRecords(t *testing.T) {
 		awaitReady(t, n)
 	}
 
-	a.nodeHelpers[1].kill()
+	a.nodeHelpers[1].Kill()
 	a.resetNode(1)
 	a.startNode(1)
 	a.awaitBlocked(1, b)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -20,18 +21,18 @@ const standstill = 800 * time.Millisecond
 var standstills = []struct {
 	name    string
 	until   string // log message of that gateway after which they are stopped; "": its end
-	stopped func(a, b *testCluster) []process
+	stopped func(a, b *testCluster) []*process.Process
 }{
-	{"nothing", "", func(_, _ *testCluster) []process { return nil }},
-	{"the gateway that drains", "draining", func(a, _ *testCluster) []process { return []process{a.gateways[1].helper} }},
-	{"the other gateway", "draining", func(a, _ *testCluster) []process { return []process{a.gateways[0].helper} }},
-	{"the other gateway after the drain", "", func(a, _ *testCluster) []process { return []process{a.gateways[0].helper} }},
-	{"the gateways of the peer", "draining", func(_, b *testCluster) []process { return b.helpers() }},
-	{"nodes", "draining", func(a, _ *testCluster) []process { return a.nodeHelpers[:] }},
+	{"nothing", "", func(_, _ *testCluster) []*process.Process { return nil }},
+	{"the gateway that drains", "draining", func(a, _ *testCluster) []*process.Process { return []*process.Process{a.gateways[1].helper} }},
+	{"the other gateway", "draining", func(a, _ *testCluster) []*process.Process { return []*process.Process{a.gateways[0].helper} }},
+	{"the other gateway after the drain", "", func(a, _ *testCluster) []*process.Process { return []*process.Process{a.gateways[0].helper} }},
+	{"the gateways of the peer", "draining", func(_, b *testCluster) []*process.Process { return b.helpers() }},
+	{"nodes", "draining", func(a, _ *testCluster) []*process.Process { return a.nodeHelpers[:] }},
 }
 
 // helpers are the helpers of the gateways.
-func (c *testCluster) helpers() (all []process) {
+func (c *testCluster) helpers() (all []*process.Process) {
 	for _, g := range c.gateways {
 		all = append(all, g.helper)
 	}
@@ -67,26 +68,26 @@ func TestDrainedGateways(t *testing.T) {
 
 // drained ends gateway 2 of a cluster by SIGTERM and starts it again, and returns how many packets were lost. After the
 // gateway has logged the text until, or has ended, the processes in still are stopped.
-func drained(t *testing.T, c, peer *testCluster, until string, still []process) (lost int) {
+func drained(t *testing.T, c, peer *testCluster, until string, still []*process.Process) (lost int) {
 	t.Helper()
 	g := c.gateways[1]
 	c.awaitAllUsed(time.Now())
 	f := startFlood(c, peer)
 	begin := time.Now()
-	g.helper.signal(syscall.SIGTERM)
+	g.helper.Signal(syscall.SIGTERM)
 	ended := make(chan struct{})
-	go func() { g.helper.wait(); close(ended) }()
+	go func() { g.helper.Wait(); close(ended) }()
 	if until == "" {
 		<-ended
 	} else {
-		wait.Until(t, "the log has "+until, joining, func() bool { return g.helper.logged(until) > 0 })
+		wait.Until(t, "the log has "+until, joining, func() bool { return g.helper.Logged(until) > 0 })
 	}
 	for _, p := range still {
-		p.signal(syscall.SIGSTOP)
+		p.Signal(syscall.SIGSTOP)
 	}
 	<-time.After(standstill)
 	for _, p := range still {
-		p.signal(syscall.SIGCONT)
+		p.Signal(syscall.SIGCONT)
 	}
 	<-ended
 	took := time.Since(begin)

@@ -19,6 +19,7 @@ import (
 	"liqonet.io/liqonet/bench/path"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -46,18 +47,18 @@ func TestGarbage(t *testing.T) {
 	helpers := []struct {
 		name string
 		ns   netns.Namespace
-		process
+		*process.Process
 	}{{"node", a.nodes[0], a.nodeHelpers[0]}, {"gateway", a.gateways[0].Namespace, a.gateways[0].helper}}
 	measure := func(what string) {
 		for _, h := range helpers {
-			resident, err := load.Resident(h.pid)
-			peak, errPeak := load.Peak(h.pid)
-			taken, errTime := load.ProcessorTime(h.pid)
+			resident, err := load.Resident(h.PID)
+			peak, errPeak := load.Peak(h.PID)
+			taken, errTime := process.Time(h.PID)
 			if err != nil || errPeak != nil || errTime != nil {
 				t.Fatal(err, errPeak, errTime)
 			}
 			t.Logf("%s: %s helper has %d MiB, had %d MiB at most, took %.1f s of a core, logged %d kB", what, h.name, resident>>20, peak>>20,
-				taken.Seconds(), len(h.log.String())>>10)
+				taken.Seconds(), len(h.Log())>>10)
 			if peak > path.MemoryLimit {
 				t.Errorf("%s: %s helper had %d MiB: its container has a limit of %d MiB", what, h.name, peak>>20, path.MemoryLimit>>20)
 			}
@@ -152,7 +153,7 @@ func holdConnections(t *testing.T, ns netns.Namespace, n int) {
 	for i := range n {
 		var conn net.Conn
 		if err := ns.Do(func() (err error) {
-			conn, err = net.DialTimeout("tcp4", healthAddress, joining)
+			conn, err = net.DialTimeout("tcp4", process.HealthAddress, joining)
 			return err
 		}); err != nil {
 			t.Fatal(err)

@@ -12,8 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"liqonet.io/liqonet/bench/path"
+	"liqonet.io/liqonet/internal/helper"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/process"
 )
 
 // testGateway is the pod of a gateway.
@@ -26,7 +29,7 @@ type testGateway struct {
 	key     wgtypes.Key
 	keys    string // folder of the keys
 	epoch   string // folder of the pod's epoch
-	helper  process
+	helper  *process.Process
 }
 
 func (g *testGateway) id() records.GatewayID {
@@ -166,9 +169,12 @@ func (c *testCluster) balanceBy(g *testGateway, nodes ...netns.Namespace) {
 
 // start starts the helper of a gateway.
 func (c *testCluster) start(g *testGateway) {
-	g.helper = start(c.t, g.Namespace, fmt.Sprintf("gateway %d of %s", g.number, c.name), job{
-		Socket: cmp.Or(c.sockets[g.node], c.socket), Node: c.nodeName(g.node), Peering: g.id().Peering, Number: g.number, Pod: g.pod(), PodIP: g.address(), Keys: g.keys, Epoch: g.epoch,
-	})
+	g.helper = process.Start(c.t, g.Namespace, fmt.Sprintf("gateway %d of %s", g.number, c.name), job{Helper: path.Helper{
+		Socket: cmp.Or(c.sockets[g.node], c.socket),
+		Gateway: &helper.Gateway{
+			ID: g.id(), Pod: g.pod(), PodIP: g.address(), Node: c.nodeName(g.node), Keys: g.keys, Epoch: g.epoch,
+		},
+	}})
 }
 
 func (c *testCluster) startGateway() { c.start(c.gateways[0]) }

@@ -64,11 +64,11 @@ var losses = []struct {
 	name       string
 	begin, end func(c *testCluster, g *testGateway)
 }{
-	{"killed", func(_ *testCluster, g *testGateway) { g.helper.kill() }, (*testCluster).start},
+	{"killed", func(_ *testCluster, g *testGateway) { g.helper.Kill() }, (*testCluster).start},
 	{
 		"frozen",
-		func(_ *testCluster, g *testGateway) { g.helper.signal(syscall.SIGSTOP) },
-		func(_ *testCluster, g *testGateway) { g.helper.signal(syscall.SIGCONT) },
+		func(_ *testCluster, g *testGateway) { g.helper.Signal(syscall.SIGSTOP) },
+		func(_ *testCluster, g *testGateway) { g.helper.Signal(syscall.SIGCONT) },
 	},
 	{
 		"cut off from the peer",
@@ -151,7 +151,7 @@ func TestStandbyGateways(t *testing.T) {
 		c.awaitUnused(c.gateways[1], true, time.Time{})
 	}
 	f := startFlood(a, b)
-	a.gateways[0].helper.kill()
+	a.gateways[0].helper.Kill()
 	a.awaitUnused(a.gateways[1], false, time.Time{})
 	f.await(t)
 	again := time.Now()
@@ -190,7 +190,7 @@ func TestScaledGateways(t *testing.T) {
 	b.awaitPairs()
 	f.await(t)
 	for _, c := range []*testCluster{a, b} {
-		c.gateways[1].helper.kill()
+		c.gateways[1].helper.Kill()
 		c.gateways = c.gateways[:1]
 	}
 	f.await(t)

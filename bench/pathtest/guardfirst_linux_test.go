@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/kernel"
@@ -47,7 +48,7 @@ func TestGuardFirst(t *testing.T) {
 			forget()
 		}
 		c.setMarkAt(a.nodeName(1), "")
-		a.nodeHelpers[1].kill()
+		a.nodeHelpers[1].Kill()
 		a.resetNode(1)
 		for range 2 { // as the kubelet restarts it
 			a.startSpoiled(1, kind, false)
@@ -99,19 +100,21 @@ func (c *testCluster) writeLarge(n int) (remove func()) {
 
 // startSpoiled starts a node's helper beside objects of a kind that crash it, or whose list never arrives.
 func (c *testCluster) startSpoiled(i int, kind string, never bool) {
-	c.nodeHelpers[i] = start(c.t, c.nodes[i], "node "+c.nodeName(i)+", "+kind, job{Socket: c.socket, Node: c.nodeName(i), Spoiled: kind, Never: never})
+	j := c.nodeJob(i)
+	j.Spoiled, j.Never = kind, never
+	c.nodeHelpers[i] = process.Start(c.t, c.nodes[i], "node "+c.nodeName(i)+", "+kind, j)
 }
 
 // awaitFault waits until a node's helper has crashed by reading such an object.
 func (c *testCluster) awaitFault(i int) {
 	c.t.Helper()
 	wait.Succeeds(c.t, joining, func() error {
-		if c.nodeHelpers[i].logged("unexpected fault address") == 0 {
+		if c.nodeHelpers[i].Logged("unexpected fault address") == 0 {
 			return fmt.Errorf("the helper of %s has decoded nothing", c.nodeName(i))
 		}
 		return nil
 	})
-	c.nodeHelpers[i].kill()
+	c.nodeHelpers[i].Kill()
 }
 
 // TestLateLists restarts a node's helper while the list of one kind of objects does not arrive. The ranges of a new
@@ -132,7 +135,7 @@ func TestLateLists(t *testing.T) {
 	path := pathIn(a.nodes[1])
 	for i, kind := range append(kindsOfOthers, ofAPIServers) {
 		t.Log(kind)
-		a.nodeHelpers[1].kill()
+		a.nodeHelpers[1].Kill()
 		added := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 99, byte(i), 0}), 24)
 		a.reserveAlso(added)
 		a.startSpoiled(1, kind, true)
@@ -157,7 +160,7 @@ func TestLateLists(t *testing.T) {
 			t.Errorf("%s: %s is not refused by a route", kind, added)
 		}
 	}
-	a.nodeHelpers[1].kill()
+	a.nodeHelpers[1].Kill()
 	a.startNode(1)
 	expectAll(a, b)
 }
@@ -206,13 +209,13 @@ func TestBootGuardStays(t *testing.T) {
 			return good
 		},
 	} {
-		a.nodeHelpers[1].kill()
+		a.nodeHelpers[1].Kill()
 		a.resetNode(1)
 		n.Feed(guard, "nft", "-f", "-")
 		good := spoil()
 		a.startNode(1)
 		wait.Succeeds(t, joining, func() error {
-			if a.nodeHelpers[1].logged("the boot guard stays") == 0 {
+			if a.nodeHelpers[1].Logged("the boot guard stays") == 0 {
 				return fmt.Errorf("%s: the helper does not report that the boot guard stays", what)
 			}
 			return nil

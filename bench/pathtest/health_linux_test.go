@@ -93,25 +93,25 @@ var pathFaults = []pathFault{
 	},
 	{
 		name: "the helper of a node ends", a: health.Degraded, reason: "no echo between gateway and node a-2",
-		begin:   func(a, _ *testCluster) { a.nodeHelpers[1].kill() },
+		begin:   func(a, _ *testCluster) { a.nodeHelpers[1].Kill() },
 		recover: func(a, _ *testCluster) { a.startNode(1) },
 	},
 	{
 		name: "the gateway hangs", a: health.Down, b: health.Down, reason: "node a-2 reports: no answer from the gateway",
-		begin:   func(a, _ *testCluster) { a.gateways[0].helper.signal(syscall.SIGSTOP) },
-		recover: func(a, _ *testCluster) { a.gateways[0].helper.signal(syscall.SIGCONT) },
+		begin:   func(a, _ *testCluster) { a.gateways[0].helper.Signal(syscall.SIGSTOP) },
+		recover: func(a, _ *testCluster) { a.gateways[0].helper.Signal(syscall.SIGCONT) },
 	},
 	{
 		name: "the gateway ends", a: health.Down, b: health.Down, reason: "node a-2 reports: no answer from the gateway",
-		begin:   func(a, _ *testCluster) { a.gateways[0].helper.kill() },
+		begin:   func(a, _ *testCluster) { a.gateways[0].helper.Kill() },
 		recover: func(a, _ *testCluster) { a.startGateway() },
 	},
 	{
 		name: "the gateway's node loses power", a: health.Down, b: health.Down, reason: "node a-2 reports: no answer from the gateway",
 		begin: func(a, _ *testCluster) {
 			ip(a.nodes[0], "link set eth0 down")
-			a.gateways[0].helper.kill()
-			a.nodeHelpers[0].kill()
+			a.gateways[0].helper.Kill()
+			a.nodeHelpers[0].Kill()
 		},
 		recover: func(a, _ *testCluster) {
 			ip(a.nodes[0], "link set eth0 up", fmt.Sprintf("route add default via %s", outside), fmt.Sprintf("route add %s via %s", a.podsOf(1), a.node(1)))

@@ -60,11 +60,11 @@ func TestLossIsNotDeath(t *testing.T) {
 				late := lateness()
 				a.awaitState(health.Healthy, "")
 				b.awaitState(health.Healthy, "")
-				before := [2]int{a.gateways[0].helper.logged(renewedLog), b.gateways[0].helper.logged(renewedLog)}
+				before := [2]int{a.gateways[0].helper.Logged(renewedLog), b.gateways[0].helper.Logged(renewedLog)}
 				end := weather.begin()
 				timer := time.NewTimer(badWeather)
 				<-timer.C
-				renewed := [2]int{a.gateways[0].helper.logged(renewedLog) - before[0], b.gateways[0].helper.logged(renewedLog) - before[1]}
+				renewed := [2]int{a.gateways[0].helper.Logged(renewedLog) - before[0], b.gateways[0].helper.Logged(renewedLog) - before[1]}
 				state, why = b.judge()
 				end()
 				if lateFactor*late() < renewalSilence {
@@ -85,13 +85,13 @@ func TestLossIsNotDeath(t *testing.T) {
 			late := lateness()
 			a.awaitState(health.Healthy, "")
 			b.awaitState(health.Healthy, "")
-			renewed, begin := b.gateways[0].helper.logged(renewedLog), time.Now()
+			renewed, begin := b.gateways[0].helper.Logged(renewedLog), time.Now()
 			l.loseMapping()
 			wait.Succeeds(t, joining, func() error {
 				return b.pods[0].Command(t.Context(), "ping", "-c", "1", "-W", "1", a.remappedPod(0).String()).Run()
 			})
 			took, allowed := time.Since(begin), shownWithin+lateFactor*late()
-			if b.gateways[0].helper.logged(renewedLog) == renewed {
+			if b.gateways[0].helper.Logged(renewedLog) == renewed {
 				t.Fatal("packets cross without a renewal: the mapping was not lost")
 			}
 			t.Logf("packets cross again after %.1f s", took.Seconds())

@@ -75,8 +75,8 @@ func TestPartitions(t *testing.T) {
 	t.Parallel()
 	a, b := severalGateways(t, records.ActiveActive)
 	// The second node, and the gateway on it, use a socket of the API server of their own.
-	a.gateways[1].helper.kill()
-	a.nodeHelpers[1].kill()
+	a.gateways[1].helper.Kill()
+	a.nodeHelpers[1].Kill()
 	var cutAPI func()
 	a.sockets[1], cutAPI = a.serveAPI()
 	noAPI := partition{

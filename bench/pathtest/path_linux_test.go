@@ -181,10 +181,10 @@ func surviveHelpers(k kinds, a, b *testCluster) {
 	flow := newOpenFlow(a, b)
 	for _, c := range []*testCluster{a, b} {
 		for _, p := range c.nodeHelpers {
-			p.kill()
+			p.Kill()
 		}
 		if k.wireGuard == records.Kernel {
-			c.gateways[0].helper.kill()
+			c.gateways[0].helper.Kill()
 		}
 	}
 	expectAll(a, b)

@@ -15,7 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/bench/load"
+	"liqonet.io/liqonet/bench/path"
+	"liqonet.io/liqonet/internal/helper"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 )
@@ -39,7 +42,7 @@ func TestManyPeers(t *testing.T) {
 		Overlay: records.Overlay{Kind: k.overlay, Port: overlayPorts[a.number-1]}, MTU: linkMTU,
 	})
 	awaitReady(t, a.nodes[0])
-	before, errBefore := load.ProcessorTime(a.nodeHelpers[0].pid)
+	before, errBefore := process.Time(a.nodeHelpers[0].PID)
 	begin := time.Now()
 	var gateways []*testGateway
 	for i := range *peers {
@@ -61,8 +64,8 @@ func TestManyPeers(t *testing.T) {
 		a.awaitEchoes(g)
 	}
 	t.Logf("%d gateways on one node are answered by both nodes after %v", *gatewaysOfOne, time.Since(begin).Round(time.Millisecond))
-	after, errAfter := load.ProcessorTime(a.nodeHelpers[0].pid)
-	resident, errResident := load.Resident(a.nodeHelpers[0].pid)
+	after, errAfter := process.Time(a.nodeHelpers[0].PID)
+	resident, errResident := load.Resident(a.nodeHelpers[0].PID)
 	if errBefore != nil || errAfter != nil || errResident != nil {
 		t.Fatal(errBefore, errAfter, errResident)
 	}
@@ -70,7 +73,7 @@ func TestManyPeers(t *testing.T) {
 	count := func(text, of string) int { return strings.Count(n.Run("sh", "-c", text), of) }
 	t.Logf("node helper: %d MiB, %.1f s of a core so far; %d links, %d rules of nftables, %d routing rules", resident>>20, (after - before).Seconds(),
 		count("ip -o link show", " lqn-gw"), count("nft -a list ruleset", "# handle"), count("ip rule", "lookup"))
-	metrics, err := ask(n, "/metrics")
+	metrics, err := process.Ask(n.Handle, "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,14 +83,14 @@ func TestManyPeers(t *testing.T) {
 		}
 	}
 	const rest = 5 * time.Second
-	all := []process{a.nodeHelpers[0]}
+	all := []*process.Process{a.nodeHelpers[0]}
 	for _, g := range gateways[:*gatewaysOfOne] {
 		all = append(all, g.helper)
 	}
 	taken := make([]time.Duration, len(all))
 	for _, end := range []bool{false, true} {
 		for i, p := range all {
-			now, err := load.ProcessorTime(p.pid)
+			now, err := process.Time(p.PID)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +103,7 @@ func TestManyPeers(t *testing.T) {
 	var most int
 	var sum time.Duration
 	for i, p := range all[1:] {
-		resident, err := load.Resident(p.pid)
+		resident, err := load.Resident(p.PID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,9 +168,9 @@ func (c *testCluster) peerWithMany(k kinds, peer *testCluster, i int, runs bool)
 			c.t.Fatal(err)
 		}
 	}
-	g.helper = start(c.t, g.Namespace, "gateway of "+p.Name, job{
-		Socket: c.socket, Node: c.nodeName(0), Peering: p.Name, Number: 1, Pod: pod.Name, PodIP: address, Keys: g.keys,
-	})
+	g.helper = process.Start(c.t, g.Namespace, "gateway of "+p.Name, job{Helper: path.Helper{
+		Socket: c.socket, Gateway: &helper.Gateway{ID: id, Pod: pod.Name, PodIP: address, Node: c.nodeName(0), Keys: g.keys},
+	}})
 	g.peering = p.Name
 	return g
 }

@@ -38,7 +38,7 @@ func TestEveryNodeReplaced(t *testing.T) {
 		}
 		begin = time.Now()
 		last := b.gateways[0]
-		last.helper.kill()
+		last.helper.Kill()
 		if i == 3 { // another pod; otherwise another process in the same pod
 			last = b.replaceGatewayPod(last)
 		}
@@ -46,7 +46,7 @@ func TestEveryNodeReplaced(t *testing.T) {
 		a.awaitAllProven(begin)
 		b.awaitAllProven(begin)
 		t.Logf("gateway of the client started again: all packets cross after %.1f s", time.Since(begin).Seconds())
-		if g.helper.logged("panic") > 0 {
+		if g.helper.Logged("panic") > 0 {
 			t.Error("the server's gateway has ended")
 		}
 	}
@@ -65,8 +65,8 @@ func (c *testCluster) replaceNode(underlay netns.Namespace, i int) *testGateway 
 	c.t.Helper()
 	name, old := c.nodeName(i), c.gateways[0]
 	c.nodes[i].IP("link set eth0 down")
-	c.nodeHelpers[i].kill()
-	old.helper.kill()
+	c.nodeHelpers[i].Kill()
+	old.helper.Kill()
 	client, leases := c.api, c.api.CoordinationV1().Leases(records.DefaultNamespace)
 	all, err := leases.List(c.t.Context(), metav1.ListOptions{})
 	if err != nil {

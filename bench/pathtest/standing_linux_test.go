@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"net/netip"
 	"testing"
 	"time"
 
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -80,26 +80,5 @@ func (s *openFlow) exchange() {
 // awaitReady waits until the helper in a namespace has completed a pass.
 func awaitReady(t *testing.T, ns netns.Namespace) {
 	t.Helper()
-	wait.Succeeds(t, joining, func() error { _, err := ask(ns, "/readyz"); return err })
-}
-
-// ask queries the helper in a namespace.
-func ask(ns netns.Namespace, path string) (string, error) {
-	client := http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, network, address string) (c net.Conn, err error) {
-			err = ns.Do(func() (err error) { c, err = new(net.Dialer).DialContext(ctx, network, address); return err })
-			return c, err
-		},
-	}}
-	answer, err := client.Get("http://" + healthAddress + path)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("the helper answers %s: %s", path, answer.Status)
-	}
-	return string(text), err
+	wait.Succeeds(t, joining, func() error { _, err := process.Ask(ns.Handle, "/readyz"); return err })
 }

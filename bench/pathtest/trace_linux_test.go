@@ -23,6 +23,7 @@ import (
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/templates"
 )
@@ -77,16 +78,11 @@ func TestTrace(t *testing.T) {
 			if err := json.Unmarshal([]byte(command[len(command)-1]), &j.Question); err != nil {
 				return nil, err
 			}
-			text, err := json.Marshal(j)
+			cmd, err := process.Command(ctx, pods[c.Context+pod].Handle, j)
 			if err != nil {
 				return nil, err
 			}
-			self, err := os.Executable()
-			if err != nil {
-				return nil, err
-			}
-			cmd := pods[c.Context+pod].Command(ctx, self)
-			cmd.Env, cmd.Stderr = append(os.Environ(), jobVariable+"="+string(text)), os.Stderr
+			cmd.Stderr = os.Stderr
 			in, err := cmd.StdinPipe()
 			if err != nil {
 				return nil, err

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -97,7 +98,7 @@ func (c *testCluster) awaitPod(g *testGateway, since time.Time) {
 func (c *testCluster) awaitSteppedDown(g *testGateway) {
 	c.t.Helper()
 	wait.Succeeds(c.t, joining, func() error {
-		if g.helper.logged("stepsDown=true") == 0 {
+		if g.helper.Logged("stepsDown=true") == 0 {
 			return errors.New("the first pod has not stepped down")
 		}
 		return nil
@@ -131,12 +132,12 @@ func (c *testCluster) expectUndisturbed(k *traffic) {
 // expectRestarted restarts the container of an earlier pod, whose API server is away. The later pod keeps the tunnel.
 func (c *testCluster) expectRestarted(old *testGateway, k *traffic) {
 	c.t.Helper()
-	old.helper.kill()
+	old.helper.Kill()
 	c.start(old)
-	wait.Succeeds(c.t, joining, func() error { _, err := ask(old.Namespace, "/livez"); return err })
+	wait.Succeeds(c.t, joining, func() error { _, err := process.Ask(old.Handle, "/livez"); return err })
 	c.expectUndisturbed(k)
 	c.awaitPod(c.gateways[0], time.Now())
-	if _, err := ask(old.Namespace, "/livez"); err != nil {
+	if _, err := process.Ask(old.Handle, "/livez"); err != nil {
 		c.t.Errorf("the kubelet restarts the first pod: %v", err)
 	}
 }

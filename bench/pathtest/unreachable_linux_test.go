@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 )
@@ -31,11 +32,11 @@ func TestNodeWithoutAPIServer(t *testing.T) {
 		serve(t, b.pods[i])
 	}
 	cut()
-	a.nodeHelpers[1].kill()
+	a.nodeHelpers[1].Kill()
 	before := kernelOf(a.nodes[1])
 	a.startNode(1)
 	wait.Succeeds(t, joining, func() error {
-		if n := a.nodeHelpers[1].logged("it is tried again"); n < retriesSeen {
+		if n := a.nodeHelpers[1].Logged("it is tried again"); n < retriesSeen {
 			return fmt.Errorf("the helper has looked for its API server %d times", n)
 		}
 		return nil
@@ -43,10 +44,10 @@ func TestNodeWithoutAPIServer(t *testing.T) {
 	if after := kernelOf(a.nodes[1]); after != before {
 		t.Errorf("the kernel has\n%s\nand had\n%s", after, before)
 	}
-	if _, err := ask(a.nodes[1], "/livez"); err != nil {
+	if _, err := process.Ask(a.nodes[1].Handle, "/livez"); err != nil {
 		t.Errorf("the kubelet restarts it: %v", err)
 	}
-	if _, err := ask(a.nodes[1], "/readyz"); err == nil {
+	if _, err := process.Ask(a.nodes[1].Handle, "/readyz"); err == nil {
 		t.Error("it is ready")
 	}
 	for i := range nodesPerCluster {

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
-	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
@@ -24,13 +23,12 @@ import (
 
 // testCluster is one of two clusters with the same ranges: a node with a pod, and the gateway's pod on that node.
 type testCluster struct {
-	t                         *testing.T
 	role                      records.Role
 	number                    byte // 1: the server, 2: the client
 	node, pod, gateway        netns.Namespace
 	key                       wgtypes.Key
-	nodeHelper, gatewayHelper *process
-	written                   latest
+	nodeHelper, gatewayHelper *helperProcess
+	testAPI
 }
 
 // Addresses in each cluster. The peer's pods are seen as 10.11.0.0/16, its nodes as 10.71.0.0/16.
@@ -50,8 +48,8 @@ func twoClusters(t *testing.T) (server, client *testCluster) {
 	underlay := netns.New(t)
 	underlay.IP("link add br0 type bridge")
 	underlay.IP("link set br0 up")
-	server = &testCluster{t: t, role: records.Server, number: 1}
-	client = &testCluster{t: t, role: records.Client, number: 2}
+	server = &testCluster{testAPI: newTestAPI(t), role: records.Server, number: 1}
+	client = &testCluster{testAPI: newTestAPI(t), role: records.Client, number: 2}
 	preshared, err := wgtypes.GenerateKey()
 	if err != nil {
 		t.Fatal(err)
@@ -64,12 +62,12 @@ func twoClusters(t *testing.T) (server, client *testCluster) {
 	}
 	server.node.Run("nft", fmt.Sprintf("add table ip services; add chain ip services nodeports { type nat hook prerouting priority -100; };"+
 		"add rule ip services nodeports udp dport %d dnat to %s:51840", nodePort, gatewayAddress))
-	server.start(client.key.PublicKey(), preshared)
-	client.start(server.key.PublicKey(), preshared)
+	server.run(client.key.PublicKey(), preshared)
+	client.run(server.key.PublicKey(), preshared)
 	for _, c := range []*testCluster{server, client} {
 		wait.Until(t, string(c.role)+" proves its path", patience, func() bool {
-			s, _ := c.written.get()
-			return c.written.stated() == string(health.Healthy) && !s.LastHandshake.IsZero() && !s.LastEcho.IsZero() && len(s.Nodes) == 1 && !s.Nodes[0].LastProof.IsZero()
+			s, state := c.status()
+			return state == string(health.Healthy) && !s.LastHandshake.IsZero() && !s.LastEcho.IsZero() && len(s.Nodes) == 1 && !s.Nodes[0].LastProof.IsZero()
 		})
 	}
 	return server, client
@@ -104,11 +102,11 @@ func (c *testCluster) attach(port string, a netip.Addr) netns.Namespace {
 	return pod
 }
 
-// start begins the helpers and gives them the records that connect would write.
-func (c *testCluster) start(peer, preshared wgtypes.Key) {
+// run writes the records that connect would write, and starts the helpers.
+func (c *testCluster) run(peer, preshared wgtypes.Key) {
 	c.t.Cleanup(func() { // when both have ended
-		for _, p := range []*process{c.nodeHelper, c.gatewayHelper} {
-			checkLog(c.t, p.log.String(), c.key, preshared)
+		for _, p := range []*helperProcess{c.nodeHelper, c.gatewayHelper} {
+			checkLog(c.t, p.Log(), c.key, preshared)
 		}
 	})
 	keys := c.t.TempDir()
@@ -127,27 +125,16 @@ func (c *testCluster) start(peer, preshared wgtypes.Key) {
 		t.Endpoints = nil
 		t.Address, t.PeerAddress = netip.MustParsePrefix("169.254.18.1/30"), netip.MustParseAddr("169.254.18.2")
 	}
-	c.nodeHelper = start(c.t, c.node, childConfig{Node: &Node{Name: "n1"}})
-	c.gatewayHelper = start(c.t, c.gateway, childConfig{Gateway: &Gateway{
-		ID: firstGateway("b"), Pod: "gateway-b-x", PodIP: gatewayAddress, Node: "n1", Keys: keys,
-	}})
-	c.nodeHelper.listen(c.fromNode)
-	c.gatewayHelper.listen(c.fromGateway)
 	node := testNode("n1")
 	node.Spec.PodCIDRs = []string{"10.244.1.0/24"}
-	c.nodeHelper.send(order{NodeMade: node})
-	c.nodeHelper.send(order{PodMade: gatewayPod("b", testGateway())})
 	empty := configMap(c.t, firstGateway("b").StatusName(), records.ComponentStatus, "b", testStatus())
-	empty.Data = nil
 	location := gatewayMap(c.t, "b", testGateway())
-	location.Data = nil
-	for _, cm := range []*corev1.ConfigMap{empty, location} {
-		c.gatewayHelper.send(order{ConfigMap: cm})
-	}
-	for _, p := range []*process{c.gatewayHelper, c.nodeHelper} {
-		p.send(order{ConfigMap: fabricMap(c.t, fabric)})
-		p.send(order{ConfigMap: peeringMap(c.t, peering)})
-	}
+	empty.Data, location.Data = nil, nil
+	c.add(node, gatewayPod("b", testGateway()), empty, location, fabricMap(c.t, fabric), peeringMap(c.t, peering))
+	c.nodeHelper = c.start(c.node, job{Node: &Node{Name: "n1"}})
+	c.gatewayHelper = c.start(c.gateway, job{Gateway: &Gateway{
+		ID: firstGateway("b"), Pod: "gateway-b-x", PodIP: gatewayAddress, Node: "n1", Keys: keys,
+	}})
 }
 
 // checkLog: each line is an object that tells which helper it is of, and none has a key in it.
@@ -172,28 +159,6 @@ func checkLog(t *testing.T, text string, secrets ...wgtypes.Key) {
 func firstOf(name, otherwise string) string {
 	word, _, _ := strings.Cut(os.Getenv(name), " ")
 	return cmp.Or(word, otherwise)
-}
-
-// fromNode hands the node's Lease to the gateway.
-func (c *testCluster) fromNode(n news) {
-	if n.Lease == nil {
-		return
-	}
-	c.written.keep(c.t, n.Lease, nil)
-	c.gatewayHelper.send(order{Lease: n.Lease})
-}
-
-// fromGateway hands the gateway's location to the node.
-func (c *testCluster) fromGateway(n news) {
-	if n.ConfigMap == nil || n.ConfigMap.Data == nil {
-		return
-	}
-	switch n.ConfigMap.Name {
-	case firstGateway("b").StatusName():
-		c.written.keep(c.t, nil, n.ConfigMap)
-	case firstGateway("b").Name():
-		c.nodeHelper.send(order{ConfigMap: n.ConfigMap})
-	}
 }
 
 // crosses sends packets between pods, both ways.

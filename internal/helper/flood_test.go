@@ -33,7 +33,7 @@ func TestFlood(t *testing.T) {
 	server, client := twoClusters(t)
 	messages := floodOf(t)
 	t.Run("node", func(t *testing.T) {
-		_, node := client.written.get()
+		node := client.nodeReport()
 		target := netip.AddrPortFrom(node.Internal, netops.EchoPort)
 		flood(t, client.gateway, target, 1, [][]byte{make([]byte, 60000)})
 		cheap(t, func() (share, base float64) {
@@ -94,7 +94,7 @@ func cheap(t *testing.T, measure func() (share, base float64)) {
 }
 
 // flooded floods a helper and returns its share of a core. The kernel must drop some of the packets.
-func flooded(t *testing.T, helper *process, chain string, from netns.Namespace, target netip.AddrPort, messages [][]byte) float64 {
+func flooded(t *testing.T, helper *helperProcess, chain string, from netns.Namespace, target netip.AddrPort, messages [][]byte) float64 {
 	t.Helper()
 	before, dropped, begin := helper.used(), helper.counter(chain), time.Now()
 	sent := flood(t, from, target, floodTime, messages)

@@ -39,7 +39,7 @@ func TestIdle(t *testing.T) {
 		passes := client.nodeHelper.counter(passesMetric) // outside of the measurement: the request has a cost, too
 		before := [2]time.Duration{client.nodeHelper.used(), client.gatewayHelper.used()}
 		<-time.After(measured)
-		share := func(i int, p *process) float64 { return float64(p.used()-before[i]) / float64(measured) }
+		share := func(i int, p *helperProcess) float64 { return float64(p.used()-before[i]) / float64(measured) }
 		node, gateway := share(0, client.nodeHelper), share(1, client.gatewayHelper)
 		passes = client.nodeHelper.counter(passesMetric) - passes
 		t.Logf("of a core: node %.3f %%, gateway %.3f %%; %v passes", 100*node, 100*gateway, passes)

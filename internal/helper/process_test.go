@@ -3,139 +3,128 @@
 package helper
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"io"
-	"net"
-	"net/http"
-	"os"
-	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/apiserver"
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/kernel"
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// process is a helper that runs in a namespace, with a cluster in its memory.
-type process struct {
-	t       *testing.T
-	netns   netns.Namespace
-	command *exec.Cmd
-	kernel  *kernel.Kernel
-	orders  io.WriteCloser
-	out     io.Reader
-	ended   chan struct{} // out is
-	cpu     chan time.Duration
-	metrics http.Client
-
-	mu  sync.Mutex // guards log
-	log bytes.Buffer
+// testAPI is the API server of a cluster whose helpers are processes.
+type testAPI struct {
+	t      *testing.T
+	socket string
+	*fake.Clientset
 }
 
-// Write keeps the helper's log.
-func (p *process) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.Write(b)
-}
-
-// start begins a helper in a namespace; listen must follow.
-func start(t *testing.T, ns netns.Namespace, c childConfig) *process {
-	t.Helper()
-	p := &process{t: t, netns: ns, ended: make(chan struct{}), cpu: make(chan time.Duration, 1)}
-	p.metrics.Transport = &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, network, address string) (c net.Conn, err error) {
-			err = ns.Do(func() (err error) { c, err = new(net.Dialer).DialContext(ctx, network, address); return err })
-			return c, err
-		},
-	}
-	var err error
-	if p.kernel, err = kernel.OpenAt(ns.FD()); err != nil {
-		t.Fatal(err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := ns.Command(context.WithoutCancel(t.Context()), self) // it ends with its input
-	p.command = cmd
-	cmd.Env = append(os.Environ(), childVariable+"=yes")
-	cmd.Stderr = p
-	if p.out, err = cmd.StdoutPipe(); err != nil {
-		t.Fatal(err)
-	}
-	if p.orders, err = cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+func newTestAPI(t *testing.T) testAPI {
+	a := testAPI{t, filepath.Join(t.TempDir(), "api"), fake.NewClientset()}
+	stop := apiserver.Start(a.Clientset, a.socket)
 	t.Cleanup(func() {
-		_ = p.orders.Close()
-		<-p.ended
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("helper: %v", err)
-		}
-		if err := p.kernel.Close(); err != nil {
+		if err := stop(); err != nil {
 			t.Error(err)
 		}
-		if t.Failed() {
-			t.Logf("log of helper %+v, its end:\n%s", c, lastLines(p.log.String()))
+	})
+	return a
+}
+
+// add creates objects.
+func (a testAPI) add(objects ...runtime.Object) {
+	a.t.Helper()
+	for _, o := range objects {
+		if err := a.Tracker().Add(o); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+}
+
+// status returns the report of the first gateway of peering b, and the state beside it; zero before there is one.
+func (a testAPI) status() (status records.Status, state string) {
+	a.t.Helper()
+	cm, err := a.CoreV1().ConfigMaps(testNamespace).Get(a.t.Context(), firstGateway("b").StatusName(), metav1.GetOptions{})
+	if err == nil && cm.Data[records.DataKey] != "" {
+		status, err = recordOf[records.Status](cm)
+	}
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return status, cm.Data[records.StateKey]
+}
+
+// nodeReport returns the report of the only node; zero before there is one.
+func (a testAPI) nodeReport() (node records.Node) {
+	a.t.Helper()
+	leases, err := a.CoordinationV1().Leases(testNamespace).List(a.t.Context(), metav1.ListOptions{})
+	for _, l := range leases.Items {
+		if text := l.Annotations[records.AnnotationNode]; err == nil && text != "" {
+			node, err = records.Decode[records.Node](text)
+		}
+	}
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return node
+}
+
+// helperProcess is a helper that runs in a namespace.
+type helperProcess struct {
+	*process.Process
+	t      *testing.T
+	netns  netns.Namespace
+	kernel *kernel.Kernel
+}
+
+// start starts a helper in a namespace. When the test ends, the helper must end without an error.
+func (a testAPI) start(ns netns.Namespace, j job) *helperProcess {
+	a.t.Helper()
+	k, err := kernel.OpenAt(ns.FD())
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	j.Socket = a.socket
+	name := "a gateway's helper"
+	if j.Node != nil {
+		name = "a node's helper"
+	}
+	p := &helperProcess{process.Start(a.t, ns, name, j), a.t, ns, k}
+	a.t.Cleanup(func() {
+		// The gateway of a peering that is not removed would wait for its next pod.
+		_ = a.CoreV1().ConfigMaps(testNamespace).Delete(context.Background(), records.PeeringName("b"), metav1.DeleteOptions{})
+		p.Stop()
+		if err := k.Close(); err != nil {
+			a.t.Error(err)
 		}
 	})
-	p.send(c)
 	return p
 }
 
-func (p *process) send(v any) {
+// used returns the processor time that the helper has used since it began.
+func (p *helperProcess) used() time.Duration {
 	p.t.Helper()
-	if err := json.NewEncoder(p.orders).Encode(v); err != nil {
-		p.t.Error(err)
+	used, err := process.Time(p.PID)
+	if err != nil {
+		p.t.Fatal(err)
 	}
-}
-
-// listen calls onNews, from one goroutine, with every object that changes in the helper's cluster.
-func (p *process) listen(onNews func(news)) {
-	lines := json.NewDecoder(p.out)
-	go func() {
-		defer close(p.ended)
-		for {
-			var n news
-			if lines.Decode(&n) != nil {
-				return
-			}
-			if n.CPU != 0 {
-				p.cpu <- n.CPU
-				continue
-			}
-			onNews(n)
-		}
-	}()
-}
-
-// used asks for the processor time that the helper has used since it began.
-func (p *process) used() time.Duration {
-	p.send(order{Usage: true})
-	return <-p.cpu
+	return used
 }
 
 // state is the text of liqonet's objects in the helper's kernel.
-func (p *process) state(t *testing.T) string {
+func (p *helperProcess) state(t *testing.T) string {
 	t.Helper()
 	have, err := p.kernel.Observe()
 	if err != nil {
@@ -149,19 +138,14 @@ func (p *process) state(t *testing.T) string {
 }
 
 // counter is the sum of a metric of the helper.
-func (p *process) counter(name string) float64 {
+func (p *helperProcess) counter(name string) float64 {
 	p.t.Helper()
-	answer, err := p.metrics.Get("http://127.0.0.1:6093/metrics")
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	text, err := process.Ask(p.netns.Handle, "/metrics")
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	sum := 0.0
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if last := strings.LastIndexByte(line, ' '); last >= 0 && strings.HasPrefix(line, name) {
 			v, err := strconv.ParseFloat(line[last+1:], 64)
@@ -174,18 +158,10 @@ func (p *process) counter(name string) float64 {
 	return sum
 }
 
-// ready is nil where the helper tells the kubelet that it is, else what it says.
-func (p *process) ready() error {
-	p.t.Helper()
-	answer, err := p.metrics.Get("http://127.0.0.1:6093/readyz")
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return errors.New(answer.Status)
-	}
-	return nil
+// ready is nil if the helper reports to the kubelet that it is ready.
+func (p *helperProcess) ready() error {
+	_, err := process.Ask(p.netns.Handle, "/readyz")
+	return err
 }
 
 // Metrics of helpers.
@@ -195,7 +171,7 @@ const (
 )
 
 // rest waits until the helper makes no passes any more.
-func (p *process) rest(t *testing.T) {
+func (p *helperProcess) rest(t *testing.T) {
 	t.Helper()
 	const quiet = 4 * passPause
 	passes, since := p.counter(passesMetric), time.Now()
@@ -207,60 +183,5 @@ func (p *process) rest(t *testing.T) {
 	})
 }
 
-// signal stops the helper, or lets it go on.
-func (p *process) signal(s os.Signal) {
-	p.t.Helper()
-	if err := p.command.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
 // patience is how long a test waits where how long is not the point.
 const patience = 2 * time.Minute
-
-// latest keeps records that helpers have written.
-type latest struct {
-	mu     sync.Mutex
-	status records.Status
-	state  string // that stands beside it
-	node   records.Node
-}
-
-func (l *latest) get() (records.Status, records.Node) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.status, l.node
-}
-
-func (l *latest) stated() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.state
-}
-
-// keep decodes what a helper reports, of which one may be nil.
-func (l *latest) keep(t *testing.T, lease *coordinationv1.Lease, status *corev1.ConfigMap) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var err error
-	switch {
-	case status != nil:
-		l.status, err = recordOf[records.Status](status)
-		l.state = status.Data[records.StateKey]
-	case lease != nil && lease.Annotations[records.AnnotationNode] != "":
-		l.node, err = records.Decode[records.Node](lease.Annotations[records.AnnotationNode])
-	}
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-// lastLines is the end of a helper's log, or with -v all of it: CI shows little of a test that fails.
-func lastLines(log string) string {
-	const most = 30
-	lines := strings.SplitAfter(log, "\n")
-	if testing.Verbose() {
-		return log
-	}
-	return strings.Join(lines[max(0, len(lines)-most):], "")
-}

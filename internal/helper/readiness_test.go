@@ -3,6 +3,7 @@
 package helper
 
 import (
+	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -10,9 +11,11 @@ import (
 	"testing"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -36,22 +39,14 @@ func TestReadinessOfAGateway(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var written latest
-	p := start(t, ns, childConfig{Gateway: &Gateway{ID: firstGateway("b"), Pod: "gateway-b-x", PodIP: gatewayAddress, Node: "n1", Keys: keys}})
-	p.listen(func(n news) {
-		if n.ConfigMap != nil && n.ConfigMap.Name == firstGateway("b").StatusName() && n.ConfigMap.Data != nil {
-			written.keep(t, nil, n.ConfigMap)
-		}
-	})
+	api := newTestAPI(t)
 	own := configMap(t, firstGateway("b").StatusName(), records.ComponentStatus, "b", testStatus())
 	own.Data = nil
-	p.send(order{ConfigMap: own})
-	p.send(order{ConfigMap: gatewayMap(t, "b", testGateway())})
-	p.send(order{ConfigMap: fabricMap(t, testFabric())})
-	const unavailable = "503 Service Unavailable"
-	wait.Until(t, "an answer", patience, func() bool { err := p.ready(); return err == nil || err.Error() == unavailable })
+	api.add(own, gatewayMap(t, "b", testGateway()), fabricMap(t, testFabric()))
+	p := api.start(ns, job{Gateway: &Gateway{ID: firstGateway("b"), Pod: "gateway-b-x", PodIP: gatewayAddress, Node: "n1", Keys: keys}})
+	wait.Until(t, "an answer", patience, func() bool { err := p.ready(); return err == nil || errors.Is(err, process.ErrUnavailable) })
 	wait.Until(t, "a pass without the peering's record", patience, func() bool { return p.counter("liqonet_records_refused") == 1 })
-	if err := p.ready(); err == nil || err.Error() != unavailable {
+	if err := p.ready(); !errors.Is(err, process.ErrUnavailable) {
 		t.Errorf("before there is a record of its peering: %v", err)
 	}
 	server := testPeering()
@@ -59,13 +54,15 @@ func TestReadinessOfAGateway(t *testing.T) {
 	tunnel := &server.Gateways[0].Tunnels[0]
 	tunnel.PublicKey = peer.PublicKey().String()
 	tunnel.Endpoints, tunnel.Address, tunnel.PeerAddress = nil, netip.MustParsePrefix("169.254.18.1/30"), netip.MustParseAddr("169.254.18.2")
-	p.send(order{ConfigMap: peeringMap(t, server)})
+	api.add(peeringMap(t, server))
 	wait.Succeeds(t, patience, p.ready)
 	damaged := peeringMap(t, server)
 	damaged.Data[records.DataKey] = "x"
-	p.send(order{ConfigMap: damaged})
+	if _, err := api.CoreV1().ConfigMaps(testNamespace).Update(t.Context(), damaged, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	wait.Until(t, "the fault in the status", patience, func() bool {
-		s, _ := written.get()
+		s, _ := api.status()
 		return len(s.Failed) == 1 && !strings.Contains(s.Failed[0], errWaiting.Error()) // of the first passes
 	})
 	if err := p.ready(); err != nil {

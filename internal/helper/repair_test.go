@@ -104,7 +104,7 @@ func TestRepair(t *testing.T) {
 	for _, place := range []struct {
 		name        string
 		alterations []alteration
-		helper      *process
+		helper      *helperProcess
 		told        func(records.Status) int64
 	}{
 		{"node", onNodes, client.nodeHelper, func(s records.Status) int64 { return s.Nodes[0].Drift.Times }},
@@ -114,19 +114,19 @@ func TestRepair(t *testing.T) {
 			times := int64(0)
 			for _, a := range place.alterations {
 				t.Run(a.name, func(t *testing.T) {
-					repaired(t, place.helper, func(p *process) { p.netns.For(t).Run("sh", "-ec", a.script) })
+					repaired(t, place.helper, func(p *helperProcess) { p.netns.For(t).Run("sh", "-ec", a.script) })
 					times++
 				})
 			}
 			wait.Until(t, "status that tells", patience, func() bool {
-				s, _ := client.written.get()
+				s, _ := client.status()
 				return place.told(s) >= times
 			})
 		})
 	}
 	if kernelWireGuard(client) {
 		t.Run("gateway/peer deleted", func(t *testing.T) {
-			repaired(t, client.gatewayHelper, func(*process) { deletePeer(t, client) })
+			repaired(t, client.gatewayHelper, func(*helperProcess) { deletePeer(t, client) })
 		})
 	}
 	crosses(t, server, client)
@@ -138,7 +138,7 @@ func TestRepair(t *testing.T) {
 // repaired calls a function that alters objects while the helper is stopped. It fails unless they are restored and
 // counted, in time in some attempt, and with few passes in some attempt. In a guest, where every system call takes
 // longer, the time is not tested.
-func repaired(t *testing.T, p *process, change func(*process)) {
+func repaired(t *testing.T, p *helperProcess, change func(*helperProcess)) {
 	t.Helper()
 	// A pass that restores, a second one if the tunnel is recreated, and one that these changes trigger; twice that if
 	// notifications arrive one by one.
@@ -156,13 +156,13 @@ func repaired(t *testing.T, p *process, change func(*process)) {
 }
 
 // repair does this once, and returns its duration and the number of passes.
-func repair(t *testing.T, p *process, change func(*process)) (took time.Duration, passes float64) {
+func repair(t *testing.T, p *helperProcess, change func(*helperProcess)) (took time.Duration, passes float64) {
 	t.Helper()
 	p.rest(t)
 	want, drift, before := p.state(t), p.counter(driftMetric), p.counter(passesMetric)
-	p.signal(unix.SIGSTOP)
+	p.Signal(unix.SIGSTOP)
 	func() {
-		defer p.signal(unix.SIGCONT) // even if the change fails
+		defer p.Signal(unix.SIGCONT) // even if the change fails
 		change(p)
 	}()
 	defer func() {
@@ -194,7 +194,7 @@ func foreigners(t *testing.T, c *testCluster) string {
 
 // kernelWireGuard reports whether a gateway's tunnel is in the kernel: only then can its peer be changed externally.
 func kernelWireGuard(c *testCluster) bool {
-	s, _ := c.written.get()
+	s, _ := c.status()
 	return s.Implementation == records.Kernel
 }
 

@@ -28,17 +28,10 @@ func TestUnreachableGateway(t *testing.T) {
 	lost.Peer.PodCIDRs, lost.Peer.ExternalCIDR = []records.Mapping{mapping("10.244.0.0/16", "10.12.0.0/16")}, mapping("10.70.0.0/16", "10.72.0.0/16")
 	lostGateway.Pod, lostGateway.PodIP = "gateway-a-x", netip.MustParseAddr("198.51.100.9")
 
-	var written latest
-	p := start(t, ns, childConfig{Node: &Node{Name: "n1"}})
-	p.listen(func(n news) { written.keep(t, n.Lease, nil) })
-	p.send(order{NodeMade: testNode("n1")})
-	p.send(order{PodMade: gatewayPod(lost.Name, lostGateway)})
-	p.send(order{PodMade: gatewayPod("b", testGateway())})
-	p.send(order{ConfigMap: fabricMap(t, testFabric())})
-	p.send(order{ConfigMap: peeringMap(t, lost)})
-	p.send(order{ConfigMap: gatewayMap(t, lost.Name, lostGateway)})
-	p.send(order{ConfigMap: peeringMap(t, testPeering())})
-	p.send(order{ConfigMap: gatewayMap(t, "b", testGateway())})
+	api := newTestAPI(t)
+	api.add(testNode("n1"), gatewayPod(lost.Name, lostGateway), gatewayPod("b", testGateway()), fabricMap(t, testFabric()),
+		peeringMap(t, lost), gatewayMap(t, lost.Name, lostGateway), peeringMap(t, testPeering()), gatewayMap(t, "b", testGateway()))
+	p := api.start(ns, job{Node: &Node{Name: "n1"}})
 	var got records.Node
 	defer func() {
 		if t.Failed() {
@@ -46,7 +39,7 @@ func TestUnreachableGateway(t *testing.T) {
 		}
 	}()
 	wait.Until(t, "report of both peerings, and of the way to the gateway of one", patience, func() bool {
-		_, got = written.get()
+		got = api.nodeReport()
 		_, lostToo := got.OverlaySources[firstGateway(lost.Name)]
 		return slices.Equal(got.Peerings, []string{lost.Name, "b"}) && got.OverlaySources[firstGateway("b")].IsValid() && !lostToo
 	})

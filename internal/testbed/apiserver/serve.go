@@ -50,6 +50,17 @@ func Serve(ctx context.Context, api *fake.Clientset, socket string) error {
 	return nil
 }
 
+// Start is Serve until stop is called. After stop has returned, the socket can be used again.
+func Start(api *fake.Clientset, socket string) (stop func() error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, api, socket) }()
+	return sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})
+}
+
 // ClientConfig returns the client configuration for the socket of Serve.
 func ClientConfig(socket string) *rest.Config {
 	return &rest.Config{
