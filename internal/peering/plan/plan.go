@@ -42,7 +42,7 @@ func (p ClusterPlan) String() string {
 }
 
 // ClusterPlan lists the changes in one cluster. Fields of a record that are known only during the operation have
-// cluster.ErrLater's text.
+// kube.ErrLater's text.
 type ClusterPlan struct {
 	Context   string        `json:"context"`
 	Namespace string        `json:"namespace"`
