@@ -23,10 +23,10 @@ const podPayload = "BETWEEN-THE-PODS;"
 type stage int
 
 const (
-	apart   stage = iota // there is no liqonet state: allowed
-	joined               // not allowed
-	asked                // allowed only between nodes and hosts outside: these ask for NodePorts, or b exposes one
-	leaving              // allowed only from nodes without liqonet state
+	disconnected  stage = iota // there is no liqonet state: allowed
+	connected                  // not allowed
+	nodePorts                  // allowed only between nodes and hosts outside: these ask for NodePorts, or b exposes one
+	disconnecting              // allowed only from nodes without liqonet state
 )
 
 // crossing captures packets at the lab's router, which all packets between clusters, or to the outside, pass. Each must
@@ -40,7 +40,7 @@ type crossing struct {
 
 	mu    sync.Mutex // of what follows
 	stage stage
-	ruled map[string]int // packets, by the rule that they obey
+	ruled map[string]int // packets, by the rule that they match
 	clear []string       // packets that should not have been seen
 	free  map[string]int // by link: packets with podPayload from nodes without liqonet
 }
@@ -59,7 +59,7 @@ func startCrossing(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.
 	for _, c := range declared.Clusters {
 		links, x.nodes = append(links, linkOf(c)), append(x.nodes, c.NodeNetwork)
 	}
-	x.capture, err = capture.Start(status.Places["router"].Net, links, func(p capture.Packet) { x.look(ctx, p) })
+	x.capture, err = capture.Start(status.Places["router"].Net, links, func(p capture.Packet) { x.check(ctx, p) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,9 +72,9 @@ func startCrossing(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.
 	return x
 }
 
-// look checks one packet against the rules.
-func (x *crossing) look(ctx context.Context, p capture.Packet) {
-	if rule := obeyed(x.rules, p); rule != "" {
+// check checks one packet against the rules.
+func (x *crossing) check(ctx context.Context, p capture.Packet) {
+	if rule := matching(x.rules, p); rule != "" {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.ruled[rule]++
@@ -85,10 +85,10 @@ func (x *crossing) look(ctx context.Context, p capture.Packet) {
 	x.mu.Unlock()
 	why := ""
 	switch {
-	case stage == joined, stage == asked && !x.withOutside(p):
+	case stage == connected, stage == nodePorts && !x.withOutside(p):
 		why = "while the clusters are connected"
-	case stage == leaving && !x.bare[p.Sender]:
-		why = x.standingAt(ctx, p.Sender)
+	case stage == disconnecting && !x.bare[p.Sender]:
+		why = x.stateAt(ctx, p.Sender)
 		x.bare[p.Sender] = why == ""
 	}
 	x.mu.Lock()
@@ -110,8 +110,8 @@ func (x *crossing) ofNode(a netip.Addr) bool {
 	return slices.ContainsFunc(x.nodes, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
-// standingAt returns the liqonet state of a node that prevents unencrypted packets; "": none.
-func (x *crossing) standingAt(ctx context.Context, card [6]byte) string {
+// stateAt returns the liqonet state of a node that prevents unencrypted packets; "": none.
+func (x *crossing) stateAt(ctx context.Context, card [6]byte) string {
 	ports, err := x.lab.NodeExec(ctx, "router", "bridge", "fdb", "show")
 	if err != nil {
 		return err.Error()

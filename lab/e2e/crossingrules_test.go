@@ -47,7 +47,7 @@ func crossingRules(declared spec.Spec) []crossingRule {
 	size := func(p capture.Packet) bool { return p.Protocol == capture.UDP && !p.Fragment && isSizeProbe(p.Payload) }
 	return []crossingRule{
 		{ruleTunnel, func(p capture.Packet) bool { return between(p) && !talk(p) && tunnel(p) }},
-		{"sizes of packets, asked by gateways", func(p capture.Packet) bool { return between(p) && !talk(p) && size(p) }},
+		{"sizes of packets, probed by gateways", func(p capture.Packet) bool { return between(p) && !talk(p) && size(p) }},
 		{"errors about these", func(p capture.Packet) bool {
 			return between(p) && !talk(p) && p.Quoted != nil && p.Quoted.Source == p.Target && (tunnel(*p.Quoted) || size(*p.Quoted))
 		}},
@@ -71,8 +71,8 @@ func crossingRules(declared spec.Spec) []crossingRule {
 	}
 }
 
-// obeyed is the name of a rule that a packet matches; "": none.
-func obeyed(rules []crossingRule, p capture.Packet) string {
+// matching returns the name of a rule that a packet matches; "": none.
+func matching(rules []crossingRule, p capture.Packet) string {
 	for _, r := range rules {
 		if r.obeys(p) {
 			return r.name
@@ -182,7 +182,7 @@ func TestCrossingRules(t *testing.T) {
 		"a frame of which nothing is known":  {capture.Packet{Link: "br-a"}, false},
 		"another kind of packet with no UDP": {ofType(capture.IPv4, 47, a.String(), b.String()), false},
 	} {
-		if rule := obeyed(crossingRules(spec.Default()), c.packet); (rule != "") != c.want {
+		if rule := matching(crossingRules(spec.Default()), c.packet); (rule != "") != c.want {
 			t.Errorf("%s obeys %q, want one: %v", name, rule, c.want)
 		}
 	}

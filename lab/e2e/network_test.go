@@ -44,7 +44,7 @@ func TestNetwork(t *testing.T) {
 	u := admin.users(ctx, t, "a", "b", "c")
 	u.installer.atOnce(ctx, t, "init", "a", "b", "c")
 	c := u.connector
-	crossing.enter(joined)
+	crossing.enter(connected)
 	conn := c.connect(ctx, t)
 	// Before pods have others to answer: they may send few ICMP errors a second.
 	t.Run("a closed port", func(t *testing.T) { testClosedPort(ctx, t, l, conn) })
@@ -79,12 +79,12 @@ func TestNetwork(t *testing.T) {
 		serveOutside(ctx, t, l, host)
 	}
 	t.Run("hosts outside are reached when exposed", func(t *testing.T) { before.outside = testExposed(ctx, t, u) })
-	crossing.enter(asked)
+	crossing.enter(nodePorts)
 	for _, s := range sides(conn) {
 		t.Run("a Service in "+s.cluster, func(t *testing.T) { testFarService(ctx, t, l, s, askers{outside: true, podByNode: true}) })
 	}
 	t.Run("a host outside exposed by b", func(t *testing.T) { testExposedHost(ctx, t, c, sides(conn)[1], declared.Clusters[1].NodeNetwork) })
-	crossing.enter(joined)
+	crossing.enter(connected)
 	t.Run("nodes keep their MTUs", func(t *testing.T) { before.testMTUs(ctx, t, l) })
 	t.Run("plugins are restarted", func(t *testing.T) {
 		restartPlugins(ctx, t, l, declared)
@@ -112,7 +112,7 @@ func TestNetwork(t *testing.T) {
 	long(t, "a node that takes no part is named", func(t *testing.T) { testUnverified(ctx, t, c, u.looker) })
 	t.Run("two gateways on each side", func(t *testing.T) { testGateways(ctx, t, l, u, conn) })
 	t.Run("three clusters", func(t *testing.T) { testReflection(ctx, t, u) })
-	crossing.enter(leaving)
+	crossing.enter(disconnecting)
 	t.Run("disconnect and reset leave nothing", func(t *testing.T) { testRemoval(ctx, t, u, before) })
 	crossing.awaitFree(ctx, t, pair)
 	t.Run("nothing crossed in the clear", crossing.judge)
