@@ -26,15 +26,8 @@ func TestDamagedRecords(t *testing.T) {
 	k := combinations()[0]
 	a, b, _ := twoClusters(t)
 	a.reserve(b)
-	a.connect(k, b)
-	b.connect(k, a)
-	for _, c := range []*testCluster{a, b} {
-		c.awaitProof(k)
-	}
-	for i := range nodesPerCluster {
-		serve(t, a.pods[i])
-		serve(t, b.pods[i])
-	}
+	connectBoth(k, a, b)
+	servePods(t, a, b)
 
 	good := a.damage(records.PeeringName("peer"))
 	a.nodes[0].Run("nft", "delete", "table", "ip", netops.Table)

@@ -167,11 +167,7 @@ func TestScaledGateways(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]
 	a, b, _ := twoClusters(t)
-	a.connect(k, b)
-	b.connect(k, a)
-	for _, c := range []*testCluster{a, b} {
-		c.awaitProof(k)
-	}
+	connectBoth(k, a, b)
 	f := startFlood(a, b)
 	for _, c := range []*testCluster{a, b} {
 		g := c.addGateway()

@@ -124,14 +124,8 @@ func TestLateLists(t *testing.T) {
 	k := combinations()[0]
 	a, b, _ := twoClusters(t)
 	a.reserve(b)
-	a.connect(k, b)
-	b.connect(k, a)
-	for _, c := range []*testCluster{a, b} {
-		c.awaitProof(k)
-	}
-	for i := range nodesPerCluster {
-		serve(t, b.pods[i])
-	}
+	connectBoth(k, a, b)
+	servePods(t, b)
 	path := pathIn(a.nodes[1])
 	for i, kind := range append(kindsOfOthers, ofAPIServers) {
 		t.Log(kind)
@@ -184,15 +178,8 @@ func TestBootGuardStays(t *testing.T) {
 	k := combinations()[0]
 	a, b, _ := twoClusters(t)
 	a.reserve(b)
-	a.connect(k, b)
-	b.connect(k, a)
-	for _, c := range []*testCluster{a, b} {
-		c.awaitProof(k)
-	}
-	for i := range nodesPerCluster {
-		serve(t, a.pods[i])
-		serve(t, b.pods[i])
-	}
+	connectBoth(k, a, b)
+	servePods(t, a, b)
 	guard := bootGuard(t, overlayPorts[0], b.remapped, peerExternal, netip.MustParsePrefix("10.99.0.0/16"))
 	n, maps := a.nodes[1], a.api.CoreV1().ConfigMaps(records.DefaultNamespace)
 	for what, spoil := range map[string]func() *corev1.ConfigMap{

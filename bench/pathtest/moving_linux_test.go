@@ -42,11 +42,7 @@ func TestPodsThatMove(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]
 	a, b, _ := twoClusters(t)
-	a.connect(k, b)
-	b.connect(k, a)
-	for _, c := range []*testCluster{a, b} {
-		c.awaitProof(k)
-	}
+	connectBoth(k, a, b)
 	for i := range a.nodes {
 		a.addMover(i)
 	}

@@ -33,15 +33,8 @@ func TestTwoClusters(t *testing.T) {
 	for _, k := range combinations() {
 		t.Run(fmt.Sprintf("%s/%s", k.overlay, k.wireGuard), func(t *testing.T) {
 			a, b, _ := twoClusters(t)
-			a.connect(k, b)
-			b.connect(k, a)
-			for _, c := range []*testCluster{a, b} {
-				c.awaitProof(k)
-			}
-			for i := range nodesPerCluster {
-				serve(t, a.pods[i])
-				serve(t, b.pods[i])
-			}
+			connectBoth(k, a, b)
+			servePods(t, a, b)
 			expectAll(a, b)
 			expectAll(b, a)
 			surviveHelpers(k, a, b)
@@ -76,6 +69,24 @@ func twoClusters(t *testing.T) (a, b *testCluster, underlay netns.Namespace) {
 	underlay = netns.New(t)
 	ip(underlay, "link add br0 type bridge", "link set br0 up", fmt.Sprintf("addr add %s/16 dev br0", outside))
 	return newCluster(t, underlay, 1, "10.11.0.0/16"), newCluster(t, underlay, 2, "10.12.0.0/16"), underlay
+}
+
+// connectBoth connects two clusters, and waits until their nodes have verified their paths.
+func connectBoth(k kinds, a, b *testCluster) {
+	a.t.Helper()
+	a.connect(k, b)
+	b.connect(k, a)
+	a.awaitProof(k)
+	b.awaitProof(k)
+}
+
+// servePods is serve for the first pods of clusters.
+func servePods(t *testing.T, clusters ...*testCluster) {
+	for _, c := range clusters {
+		for i := range nodesPerCluster {
+			serve(t, c.pods[i])
+		}
+	}
 }
 
 // awaitProof waits until every node has received packets of full size back from a node of the peer.

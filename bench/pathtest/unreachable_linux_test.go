@@ -23,14 +23,8 @@ func TestNodeWithoutAPIServer(t *testing.T) {
 	a, b, _ := twoClusters(t)
 	socket, cut := a.serveAPI()
 	a.sockets[1] = socket
-	a.connect(k, b)
-	b.connect(k, a)
-	for _, c := range []*testCluster{a, b} {
-		c.awaitProof(k)
-	}
-	for i := range nodesPerCluster {
-		serve(t, b.pods[i])
-	}
+	connectBoth(k, a, b)
+	servePods(t, b)
 	cut()
 	a.nodeHelpers[1].Kill()
 	before := kernelOf(a.nodes[1])
