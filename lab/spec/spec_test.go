@@ -32,21 +32,6 @@ func TestParseFillsDefaults(t *testing.T) {
 	}
 }
 
-func TestEncodedSpecIsReadBack(t *testing.T) {
-	want := Default()
-	text, err := want.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(want, got, compareAddresses); d != "" {
-		t.Error(d)
-	}
-}
-
 func TestPluginsAreReadBack(t *testing.T) {
 	want, err := Parse([]byte(`clusters:
 - {name: a, networkPlugin: cilium, kubeProxy: none, ciliumValues: {bpf: {masquerade: true}}}

@@ -19,21 +19,7 @@ const patience = 2 * time.Minute
 // newMembers makes the underlay of two clusters with one node each. It needs root.
 func newMembers(t *testing.T) (a, b Member) {
 	t.Helper()
-	s := spec.Spec{Clusters: []spec.Cluster{{Name: "a", Nodes: 1}, {Name: "b", Nodes: 1, MTU: 1400}}}.Complete()
-	u, err := New(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { u.Router.Close(); u.Outside.Close() })
-	var members []Member
-	for _, c := range s.Clusters {
-		m, err := u.Attach(c, c.NodeName(1), c.NodeAddress(1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { m.Namespace.Close() })
-		members = append(members, m)
-	}
+	_, members := newStyled(t, spec.Spec{Clusters: []spec.Cluster{{Name: "a", Nodes: 1}, {Name: "b", Nodes: 1, MTU: 1400}}}.Complete())
 	return members[0], members[1]
 }
 
@@ -94,41 +80,20 @@ func TestPodNetworksAreNotRouted(t *testing.T) {
 
 func TestAttachReplacesAnOldPort(t *testing.T) {
 	s := spec.Default()
-	u, err := New(s)
+	u, _ := newStyled(t, s)
+	c := s.Clusters[0]
+	m, err := u.Attach(c, c.NodeName(1), c.NodeAddress(1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer u.Router.Close()
-	defer u.Outside.Close()
-	c := s.Clusters[0]
-	for range 2 {
-		m, err := u.Attach(c, c.NodeName(1), c.NodeAddress(1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer m.Namespace.Close()
-	}
+	m.Namespace.Close()
 }
 
 // TestIPv6: members of a cluster with IPv6 reach each other over it, and have a route for all else.
 func TestIPv6(t *testing.T) {
 	s := spec.Spec{Clusters: []spec.Cluster{{Name: "a", IPFamilies: []spec.Family{spec.IPv6, spec.IPv4}}}}.Complete()
-	u, err := New(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer u.Router.Close()
-	defer u.Outside.Close()
+	_, members := newStyled(t, s)
 	c := s.Clusters[0]
-	var members []Member
-	for n := range 2 {
-		m, err := u.Attach(c, c.NodeName(n+1), c.NodeAddress(n+1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer m.Namespace.Close()
-		members = append(members, m)
-	}
 	target := spec.NodeNetwork6(members[1].Address).Addr()
 	for name, to := range map[string]struct {
 		address netip.Addr
@@ -157,19 +122,8 @@ func TestIPv6(t *testing.T) {
 
 // TestOutside: nodes reach the machine beyond the router by each of its addresses.
 func TestOutside(t *testing.T) {
-	s := spec.Default()
-	u, err := New(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer u.Router.Close()
-	defer u.Outside.Close()
-	c := s.Clusters[0]
-	node, err := u.Attach(c, c.NodeName(1), c.NodeAddress(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer node.Namespace.Close()
+	u, members := newStyled(t, spec.Default())
+	node := members[0]
 	for _, host := range spec.OutsideHosts() {
 		address, from := listen(t, Member{Address: host, Namespace: u.Outside})
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
