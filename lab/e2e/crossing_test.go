@@ -25,7 +25,7 @@ type stage int
 const (
 	disconnected  stage = iota // there is no liqonet state: allowed
 	connected                  // not allowed
-	nodePorts                  // allowed only between nodes and hosts outside, which ask for NodePorts, or are exposed by b
+	nodePorts                  // allowed only between nodes and hosts outside: for NodePorts, or exposed by b
 	disconnecting              // allowed only from nodes without liqonet state
 )
 
