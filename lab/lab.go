@@ -29,7 +29,7 @@ import (
 	"liqonet.io/liqonet/lab/supervisor"
 )
 
-// DefaultName is the lab that commands mean when they name none.
+// DefaultName is the lab of commands without a name.
 const DefaultName = "demo"
 
 // WorkloadImage is an image that every node has: program "workload", see lab/cmd/workload.
@@ -41,7 +41,7 @@ var (
 	ErrOtherSpec  = errors.New("the lab runs with another spec")
 )
 
-// Options say which lab is started.
+// Options of a lab.
 type Options struct {
 	Name string    // "" is DefaultName
 	Spec spec.Spec // the zero value is spec.Default
@@ -99,7 +99,7 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 	return Open(ctx, o.Name)
 }
 
-// complete fills defaults in and validates.
+// complete sets defaults and validates.
 func (o *Options) complete() (state.Paths, *progress.Reporter, error) {
 	if o.Name == "" {
 		o.Name = DefaultName
@@ -175,7 +175,7 @@ func Open(ctx context.Context, name string) (*Lab, error) {
 	return l, nil
 }
 
-// Remove ends a lab, whatever state it is in, and removes all that it has on this machine.
+// Remove stops a lab in any state, and removes everything of it from this machine.
 func Remove(ctx context.Context, name string) error {
 	if err := spec.ValidateName(name); err != nil {
 		return err
@@ -183,7 +183,7 @@ func Remove(ctx context.Context, name string) error {
 	return state.Paths{Name: name}.Remove(ctx)
 }
 
-// Down ends the lab and returns when nothing of it is left.
+// Down stops the lab and returns when everything of it is removed.
 func (l *Lab) Down(ctx context.Context) error { return l.paths.Remove(ctx) }
 
 // Status returns the current state of the lab.
@@ -193,8 +193,8 @@ func (l *Lab) Status(ctx context.Context) (control.Status, error) { return l.cli
 // machine. Its user may do everything.
 func (l *Lab) Kubeconfig() string { return l.status.Kubeconfig }
 
-// AuditLog is the path of the file in which the API server of a cluster notes what users and the pods' accounts
-// ask: see package audit. It goes with the lab.
+// AuditLog is the path of the file in which the API server of a cluster logs requests of users and service accounts:
+// see package audit. It is removed with the lab.
 func (l *Lab) AuditLog(name string) string { return cluster.AuditLog(l.paths.ControlPlane(name)) }
 
 // KubectlCommand returns the command kubectl for a cluster, not started.
@@ -209,7 +209,7 @@ func (l *Lab) KubectlCommand(ctx context.Context, cluster string, args ...string
 	return cmd, nil
 }
 
-// Kubectl runs kubectl for a cluster and returns what it prints.
+// Kubectl runs kubectl for a cluster and returns its output.
 func (l *Lab) Kubectl(ctx context.Context, cluster string, args ...string) ([]byte, error) {
 	cmd, err := l.KubectlCommand(ctx, cluster, args...)
 	if err != nil {
@@ -218,7 +218,7 @@ func (l *Lab) Kubectl(ctx context.Context, cluster string, args ...string) ([]by
 	return output(cmd)
 }
 
-// Load makes the images of a docker-style archive known to every node, also to those that are added later.
+// Load imports the images of a docker-style archive into every node, also into those that are added later.
 func (l *Lab) Load(ctx context.Context, archive io.Reader) error { return l.client.Load(ctx, archive) }
 
 // AddNode adds a node to a cluster and returns when it is Ready.
@@ -245,7 +245,7 @@ func (l *Lab) NodeCommand(ctx context.Context, node string, argv ...string) *exe
 	return exec.CommandContext(ctx, filepath.Join(l.status.Tools, "lab"), args...)
 }
 
-// NodeExec runs a program as NodeCommand does and returns what it prints.
+// NodeExec runs a program as NodeCommand does and returns its output.
 func (l *Lab) NodeExec(ctx context.Context, node string, argv ...string) ([]byte, error) {
 	return output(l.NodeCommand(ctx, node, argv...))
 }

@@ -1,8 +1,8 @@
 // Package audit reads API servers' audit logs: which requests a user was allowed to make, and which rights he
 // has. The difference is the rights that are not needed.
 //
-// In scope are logs of policy lab/cluster/config/audit.yaml. How a user came to a right (an aggregated role, a
-// group) is not: only bindings to the user himself count.
+// In scope are logs of the policy lab/cluster/config/audit.yaml. Groups and aggregated roles are not: only bindings
+// to the user count.
 package audit
 
 import (
@@ -13,7 +13,7 @@ import (
 	"os"
 )
 
-// Log is what one or several clusters' API servers have noted.
+// Log is the content of one or more API servers' audit logs.
 type Log struct {
 	uses     map[string]map[Right]int // by user
 	roles    map[place][]rule
@@ -49,7 +49,7 @@ const decision = "authorization.k8s.io/decision"
 // longestLine bounds a line of the log, in bytes: objects have at most 1.5 MiB (etcd's limit).
 const longestLine = 4 << 20
 
-// Read adds what a log file holds.
+// Read adds the events of a log file.
 func (l *Log) Read(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -77,14 +77,14 @@ func (l *Log) Read(path string) error {
 	return nil
 }
 
-// use notes a request of a user.
+// use records a request of a user.
 func (l *Log) use(e event) {
 	r := Right{
 		Verb: e.Verb, Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource,
 		Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
 	}
 	if r.Group == "" && r.Resource == "namespaces" {
-		r.Namespace = "" // an API server notes the Namespace's own name, as if it were inside itself
+		r.Namespace = "" // the audit event of a Namespace has its own name as its namespace
 	}
 	if e.ObjectRef.Subresource != "" {
 		r.Resource += "/" + e.ObjectRef.Subresource
@@ -98,7 +98,7 @@ func (l *Log) use(e event) {
 		l.uses[e.User.Username] = all
 	}
 	all[r]++
-	// Server-side apply of what is not there needs both rights; the log has the one verb.
+	// Server-side apply of an absent object needs both rights; the log has only one verb.
 	if e.Verb == "patch" && e.ResponseStatus.Code == http.StatusCreated {
 		r.Verb = "create"
 		all[r]++

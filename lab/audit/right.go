@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Right is something that a user may do, or has done.
+// Right is a verb on resources that a user may use, or has used.
 type Right struct {
 	Verb      string
 	Group     string // "" is the core group
@@ -40,13 +40,13 @@ func (r Right) neededFor(done Right, homes map[string]bool) bool {
 		(r.Namespace == done.Namespace || r.Namespace == "" && !homes[done.Namespace])
 }
 
-// Writes reports whether the right is one to change something. A review, such as a TokenReview, is a question that
-// is asked by creating it; nothing is stored.
+// Writes reports whether the right permits a change. Creating a review, such as a TokenReview, is a query: nothing is
+// stored.
 func (r Right) Writes() bool {
 	return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) && !strings.HasSuffix(r.Resource, "reviews")
 }
 
-// Wild reports whether the right has no bounds: a wildcard in any place.
+// Wild reports whether the right has a wildcard in any field.
 func (r Right) Wild() bool {
 	return r.Verb == "*" || r.Group == "*" || strings.Contains(r.Resource, "*") || r.Name == "*"
 }
@@ -59,7 +59,7 @@ type rule struct {
 	ResourceNames []string `json:"resourceNames"`
 }
 
-// rights are those that the rule gives in a namespace, "" for all of them.
+// rights returns the rights that the rule grants in a namespace; "" means all namespaces.
 func (r rule) rights(namespace string) []Right {
 	names := r.ResourceNames
 	if len(names) == 0 {
@@ -78,7 +78,7 @@ func (r rule) rights(namespace string) []Right {
 	return all
 }
 
-// binding gives a role to a user.
+// binding grants a role to a user.
 type binding struct {
 	role place
 	user string
@@ -86,7 +86,7 @@ type binding struct {
 	namespace string
 }
 
-// rbacObject is what matters of roles and bindings.
+// rbacObject has the fields of roles and bindings that matter.
 type rbacObject struct {
 	Kind     string `json:"kind"`
 	Rules    []rule `json:"rules"`
@@ -104,7 +104,7 @@ type rbacObject struct {
 	} `json:"subjects"`
 }
 
-// learn notes which rights a request gives. Whole objects count alone: those that are created, and applied.
+// learn records the rights that a request grants. Only requests with whole objects count: create and apply.
 func (l *Log) learn(log string, e event) error {
 	if e.ObjectRef.APIGroup != "rbac.authorization.k8s.io" || len(e.RequestObject) == 0 {
 		return nil
@@ -136,7 +136,7 @@ func (l *Log) learn(log string, e event) error {
 	return nil
 }
 
-// Users are the users with rights, sorted.
+// Users returns the users with rights, sorted.
 func (l *Log) Users() []string {
 	users := make(map[string]bool)
 	for _, b := range l.bindings {
@@ -145,7 +145,7 @@ func (l *Log) Users() []string {
 	return slices.Sorted(maps.Keys(users))
 }
 
-// Rights are those that a user was given, sorted, each once.
+// Rights returns the rights of a user, sorted, without duplicates.
 func (l *Log) Rights(user string) []Right {
 	all := make(map[Right]bool)
 	for _, b := range l.bindings {

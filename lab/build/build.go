@@ -1,5 +1,5 @@
-// Package build makes the programs of a lab from Go modules, once, and keeps them in a cache outside the
-// source tree. Kubernetes takes minutes to compile; everything after that takes none.
+// Package build builds the programs of a lab from Go modules, once, and keeps them in a cache outside the source
+// tree: Kubernetes takes minutes to compile.
 package build
 
 import (
@@ -24,7 +24,7 @@ const cacheVariable = "LIQONET_LAB_CACHE"
 // unfinished is the prefix of folders that a build fills; a complete one is renamed.
 const unfinished = ".unfinished-"
 
-// Ensure returns the folder of the lab's programs, which it builds where the cache does not have them:
+// Ensure returns the folder of the lab's programs, and builds those that the cache lacks:
 //
 //	kube                                  every program of Kubernetes, etcd and kubectl
 //	containerd ctr containerd-shim-…      the container runtime
@@ -76,7 +76,7 @@ func CacheDir() (string, error) {
 	return filepath.Join(dir, "liqonet-lab"), nil
 }
 
-// Lock waits until no other process holds the lock of that file, which it makes with its folder if missing.
+// Lock takes the lock of a file and waits while another process holds it. It creates the file and its folder.
 func Lock(file string) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func Lock(file string) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil // which releases the lock
 }
 
-// removeUnfinished removes what killed builds left.
+// removeUnfinished removes the folders that killed builds left.
 func removeUnfinished(cache string) error {
 	left, err := filepath.Glob(filepath.Join(cache, unfinished+"*"))
 	if err != nil {
@@ -112,7 +112,7 @@ type builder struct {
 	report *progress.Reporter
 }
 
-// fill makes the folder name of the cache, by means of f, unless it is there.
+// fill creates the folder name of the cache by calling f, unless it exists.
 func (b builder) fill(name string, f func(dir string) error) (string, error) {
 	dir := filepath.Join(b.cache, name)
 	if _, err := os.Stat(dir); err == nil {

@@ -17,7 +17,7 @@ var (
 	earlierCilium string
 )
 
-// of returns the set with modules in the release of these lines of go.sum.
+// of returns the set with its modules in the release that these lines of go.sum have.
 func (s programSet) of(release string) programSet {
 	s.release = release
 	return s
@@ -42,8 +42,8 @@ func (s programSet) copyModules(source, target string) error {
 	return nil
 }
 
-// requireRelease changes a module so that it requires what lines of go.sum name. The module in the first line is one
-// that it requires already; if not, nothing is changed.
+// requireRelease makes a module require the versions in these lines of go.sum. If it does not require the module in
+// the first line yet, nothing changes.
 func requireRelease(folder, sums string) error {
 	file := filepath.Join(folder, "go.mod")
 	text, err := os.ReadFile(file)

@@ -13,14 +13,14 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
-// hostPrograms are what a lab takes from the distribution, each with its Debian package.
+// hostPrograms are the distribution's programs that a lab uses, each with its Debian package.
 var hostPrograms = map[string]string{
 	"runc":     "runc",
 	"nft":      "nftables",
 	"iptables": "iptables",
 }
 
-// systemFolders are where programs for root are, also when PATH does not say so.
+// systemFolders have the programs for root, also if PATH lacks them.
 var systemFolders = []string{"/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin"}
 
 // FindProgram returns the path of a program of the host.
@@ -37,7 +37,7 @@ func FindProgram(name string) (string, error) {
 	return "", fmt.Errorf("program %s: not found on this machine", name)
 }
 
-// EnsureHost installs what the host lacks for a lab with these network plugins, by apt-get.
+// EnsureHost installs, by apt-get, the programs that the host lacks for a lab with these network plugins.
 func EnsureHost(ctx context.Context, report *progress.Reporter, plugins ...spec.NetworkPlugin) error {
 	needed := maps.Clone(hostPrograms)
 	for _, p := range plugins {
@@ -52,7 +52,7 @@ func EnsureHost(ctx context.Context, report *progress.Reporter, plugins ...spec.
 	return InstallPackages(ctx, report, missing)
 }
 
-// InstallPackages installs packages of the distribution, without those that they only recommend.
+// InstallPackages installs packages of the distribution without recommended ones.
 func InstallPackages(ctx context.Context, report *progress.Reporter, names []string) error {
 	if len(names) == 0 {
 		return nil

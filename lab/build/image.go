@@ -19,7 +19,7 @@ import (
 	"liqonet.io/liqonet/lab/cluster"
 )
 
-// image is what an image of one layer is made of.
+// image is the content of an image of one layer.
 type image struct {
 	name       string
 	files      []imageFile
@@ -27,8 +27,8 @@ type image struct {
 	search     string // its PATH
 }
 
-// imageFile is a folder of an image, a symbolic link, or what a path of this machine has: a file, or a folder with all
-// that is below it.
+// imageFile is a folder of an image, a symbolic link, or a copy of a path of this machine: a file, or a folder with its
+// content.
 type imageFile struct {
 	path   string // in the image
 	mode   fs.FileMode
@@ -39,7 +39,7 @@ type imageFile struct {
 // workloadPath is the program in its image.
 const workloadPath = "bin/workload"
 
-// writeWorkloadImage makes the image of the program workload in dir, of that program alone.
+// writeWorkloadImage writes the image of the program workload in dir. It contains only that program.
 func writeWorkloadImage(dir string) error {
 	return image{
 		name: cluster.WorkloadImage,

@@ -19,10 +19,10 @@ const (
 	ciliumModule  = "github.com/cilium/cilium"
 )
 
-// pluginPrograms are what network plugins take from the distribution, in builds and in pods, each with its Debian
+// pluginPrograms are the distribution's programs that network plugins use, in builds and in pods, each with its Debian
 // package.
 var pluginPrograms = map[spec.NetworkPlugin]map[string]string{
-	spec.PluginFlannel: {"gcc": "build-essential"}, // which has the C library's headers, too
+	spec.PluginFlannel: {"gcc": "build-essential"}, // it has the C library's headers, too
 	spec.PluginCilium:  {ciliumCompiler: ciliumCompiler, "ipset": "ipset"},
 }
 
@@ -70,7 +70,7 @@ func ciliumSet(p spec.NetworkPlugin) programSet {
 	}
 }
 
-// built is a folder of programs that are kept in an image alone.
+// built is a folder of programs that are kept only in an image.
 func built(name string) string { return filepath.Join("built", name) }
 
 // versionIn puts the version of a module, less a prefix, into a variable of its programs.
@@ -156,7 +156,7 @@ func ciliumSources(folder string) ([]imageFile, error) {
 	return files, nil
 }
 
-// finishPlugin writes the image of a plugin's pods and removes the programs that went into it.
+// finishPlugin writes the image of a plugin's pods and removes its programs from the folder.
 func finishPlugin(p spec.NetworkPlugin, dir string, files []imageFile) error {
 	passwd := filepath.Join(dir, built("passwd"))
 	if err := os.WriteFile(passwd, []byte("root:x:0:0:root:/root:/bin/sh\n"), 0o644); err != nil {
@@ -172,8 +172,8 @@ func finishPlugin(p spec.NetworkPlugin, dir string, files []imageFile) error {
 	return os.RemoveAll(filepath.Join(dir, built("")))
 }
 
-// distribution is what an image has in place of a distribution: links into the node's /usr, which pods mount, as Debian
-// lays it out. Debian's alternatives are in /etc, which pods do not mount.
+// distribution replaces a distribution in an image: links into the node's /usr, which pods mount, in Debian's layout.
+// Debian's alternatives are in /etc, which pods do not mount.
 func distribution() []imageFile {
 	var files []imageFile
 	for _, folder := range []string{"usr", "tmp", "run", "var", "etc", "etc/alternatives", "opt", "opt/bin", "proc", "sys", "dev"} {
@@ -193,7 +193,7 @@ func distribution() []imageFile {
 	return files
 }
 
-// moduleFolder returns where the source of a module is that another one, in that folder, depends on.
+// moduleFolder returns the source folder of a dependency of the module in a folder.
 func moduleFolder(ctx context.Context, folder, module string) (string, error) {
 	dir, err := runGo(ctx, folder, "list", "-m", "-f", "{{.Dir}}", module)
 	if err == nil && dir == "" {

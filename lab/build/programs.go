@@ -16,17 +16,17 @@ import (
 	"liqonet.io/liqonet/lab/progress"
 )
 
-// programSet is what is built, and kept, as a whole.
+// programSet is built and cached as a unit.
 type programSet struct {
 	name    string
 	outputs []output
 	// release, if not "", is the release that replaces the one in go.mod: see earlier.go.
 	release string
-	// finish adds what is made from the programs in dir. source is the folder of the lab's module.
+	// finish adds files made from the programs in dir. source is the folder of the lab's module.
 	finish func(ctx context.Context, source, dir string) error
 }
 
-// output is packages of one module whose programs go to one folder.
+// output is a list of packages of one module whose programs go to one folder.
 type output struct {
 	module   string // folder below the lab's
 	folder   string // below the set's; "" is the set's own
@@ -42,7 +42,7 @@ const (
 	pluginPackages     = "github.com/containernetworking/plugins/plugins/"
 )
 
-// programSets are what every lab needs. The slowest is first.
+// programSets are needed by every lab. The slowest is first.
 var programSets = []programSet{
 	{
 		name:    "kube",
@@ -85,7 +85,7 @@ func (b builder) ensure(ctx context.Context, s programSet) (string, error) {
 	})
 }
 
-// key names the version of all that the set is made of.
+// key identifies the versions of all inputs of the set.
 func (b builder) key(ctx context.Context, s programSet) (string, error) {
 	var modules, hashes []string
 	for _, o := range s.outputs {
@@ -182,7 +182,7 @@ func compile(cmd *exec.Cmd, each func()) error {
 		last = last[max(0, len(last)-errorLines):]
 	}
 	if err := lines.Err(); err != nil {
-		_, _ = io.Copy(io.Discard, output) // or go would block on it
+		_, _ = io.Copy(io.Discard, output) // otherwise go blocks on it
 	}
 	if err := cmd.Wait(); err != nil {
 		return fmt.Errorf("go build in %s: %w\n%s", cmd.Dir, err, strings.Join(last, "\n"))
@@ -190,12 +190,12 @@ func compile(cmd *exec.Cmd, each func()) error {
 	return nil
 }
 
-// moduleVersion returns the version of a module that another one, in that folder, depends on.
+// moduleVersion returns the version of a dependency of the module in a folder.
 func moduleVersion(ctx context.Context, folder, module string) (string, error) {
 	return runGo(ctx, folder, "list", "-m", "-f", "{{.Version}}", module)
 }
 
-// kubernetesVersion makes the programs report the release they are: without, a node calls itself v0.0.0.
+// kubernetesVersion makes the programs report their release. Without it a node reports v0.0.0.
 func kubernetesVersion(ctx context.Context, module string) ([]string, error) {
 	version, err := moduleVersion(ctx, module, "k8s.io/kubernetes")
 	if err != nil {
@@ -216,7 +216,7 @@ func kubernetesVersion(ctx context.Context, module string) ([]string, error) {
 	return flags, nil
 }
 
-// runGo returns what a go command prints, without the last newline.
+// runGo returns the output of a go command, without the last newline.
 func runGo(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := goCommand(ctx, dir, args...)
 	var said bytes.Buffer

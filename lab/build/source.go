@@ -37,8 +37,8 @@ func findSource() (string, error) {
 	}
 }
 
-// sourceHash hashes the files of a module that its programs are made of, and extra, which is whatever else
-// decides about the result. Nested modules are not part of it, but for those that stand in for absent ones.
+// sourceHash hashes the source files of a module, and extra, which is any other input of the build. Of nested
+// modules, only the substitutes of absent ones are part of it.
 func sourceHash(module string, extra ...string) (string, error) {
 	var files []string
 	err := filepath.WalkDir(module, func(path string, d fs.DirEntry, err error) error {

@@ -1,5 +1,5 @@
 // Package capture captures the frames that arrive on links of a network namespace. It decodes their addresses and
-// protocols, and judges nothing. It needs root.
+// protocols. It needs root.
 package capture
 
 import (
@@ -15,32 +15,32 @@ import (
 )
 
 const (
-	buffer   = 256 << 20 // bytes a link: nothing is missed while this process waits for a core
+	buffer   = 256 << 20 // bytes a link, so that no frame is lost while this process waits for a core
 	maxFrame = 1 << 16   // bytes; segments that a network card would split arrive whole
 	allTypes = 0x0300    // ETH_P_ALL in network byte order
 )
 
-// Capture is under way from Start to Close.
+// Capture runs from Start to Close.
 type Capture struct {
 	sockets []*os.File
 	running sync.WaitGroup
 
-	mu   sync.Mutex // of look
-	look func(Packet)
+	mu     sync.Mutex // of handle
+	handle func(Packet)
 }
 
 // Counts are how many frames there were on all links of a capture.
 type Counts struct{ Seen, Missed int }
 
-// Start calls look for each frame that comes in on a link, one at a time. What the namespace itself sends is left out:
-// if it forwards, that came in before. namespace is the path of a network namespace.
-func Start(namespace string, links []string, look func(Packet)) (*Capture, error) {
+// Start calls handle for each frame that arrives on a link, one at a time. Frames that the namespace sends are left
+// out: those that it forwards have arrived before. namespace is the path of a network namespace.
+func Start(namespace string, links []string, handle func(Packet)) (*Capture, error) {
 	ns, err := netns.Open(namespace)
 	if err != nil {
 		return nil, err
 	}
 	defer ns.Close()
-	c := &Capture{look: look}
+	c := &Capture{handle: handle}
 	for _, link := range links {
 		var socket *os.File
 		err := ns.Do(func() (err error) {
@@ -57,13 +57,13 @@ func Start(namespace string, links []string, look func(Packet)) (*Capture, error
 	return c, nil
 }
 
-// listen opens a socket that is given all that comes in on a link of the thread's namespace.
+// listen opens a socket that receives all frames that arrive on a link of the thread's namespace.
 func listen(link string) (*os.File, error) {
 	device, err := net.InterfaceByName(link)
 	if err != nil {
 		return nil, err
 	}
-	// Without a protocol it is given nothing before it is bound.
+	// Without a protocol it receives nothing before it is bound.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func listen(link string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), link), nil
 }
 
-// read looks at the frames of one link until its socket is closed or the link is gone.
+// read handles the frames of one link until its socket is closed or the link is removed.
 func (c *Capture) read(link string, socket *os.File) {
 	for buf := make([]byte, maxFrame); ; {
 		n, err := socket.Read(buf)
@@ -86,7 +86,7 @@ func (c *Capture) read(link string, socket *os.File) {
 			return
 		}
 		c.mu.Lock()
-		c.look(Decode(link, buf[:n]))
+		c.handle(Decode(link, buf[:n]))
 		c.mu.Unlock()
 	}
 }

@@ -16,14 +16,14 @@ const (
 
 // Protocols of IP.
 const (
-	HopByHop = 0 // of IPv6: options, and behind them what counts
+	HopByHop = 0 // of IPv6: options, followed by the real protocol
 	ICMP     = 1
 	TCP      = 6
 	UDP      = 17
 	ICMPv6   = 58
 )
 
-// Packet is a frame, decoded as far as it could be: what it is too short for, or a fragment lacks, is zero.
+// Packet is a decoded frame. Fields that a short frame or a fragment lacks are zero.
 type Packet struct {
 	Link   string
 	Sender [6]byte // hardware address
@@ -32,13 +32,13 @@ type Packet struct {
 	// Source and Target are the outermost addresses of an IPv4, IPv6 or ARP packet.
 	Source, Target netip.Addr
 	Protocol       byte // of an IPv4 or IPv6 packet
-	Fragment       bool // not the first: Payload is all that is behind the header of IP
+	Fragment       bool // not the first: Payload is all that follows the IP header
 
 	SourcePort, TargetPort uint16  // of TCP and UDP
-	Payload                []byte  // behind the headers of IP, UDP and TCP; valid until look returns
-	Quoted                 *Packet // in an error of ICMP: the beginning of the packet that made it
+	Payload                []byte  // after the headers of IP, UDP and TCP; valid until handle returns
+	Quoted                 *Packet // in an ICMP error: the beginning of the packet that caused it
 
-	Frame []byte // all of it; valid until look returns
+	Frame []byte // all of it; valid until handle returns
 }
 
 // Sizes of headers, in bytes.

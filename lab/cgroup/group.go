@@ -54,7 +54,7 @@ func (g Group) create() error {
 	return nil
 }
 
-// inheritCPUSet fills what a new v1 cpuset group leaves empty; no process can join before.
+// inheritCPUSet fills the empty fields of a new v1 cpuset group; no process can join before.
 func inheritCPUSet(dir string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		text, err := os.ReadFile(filepath.Join(filepath.Dir(dir), file))
@@ -104,7 +104,7 @@ func joinDir(dir string) error {
 }
 
 // JoinLeaf moves the calling process into a new child of the group whose folder is dir, and delegates dir's
-// controllers to its children: what a v2 group with processes in it refuses.
+// controllers to its children. A v2 group with processes in it refuses that.
 func (h Hierarchy) JoinLeaf(dir, name string) error {
 	leaf := filepath.Join(dir, name)
 	if err := os.MkdirAll(leaf, 0o755); err != nil {

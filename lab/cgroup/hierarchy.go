@@ -59,7 +59,7 @@ type mounted struct {
 	options     []string
 }
 
-// parse joins what the two files say of each hierarchy: where it is mounted and which group is the process's.
+// parse combines the two files: each hierarchy's mount, and the process's group in it.
 func parse(mountinfo, groups string) []Hierarchy {
 	var mounts []mounted
 	for line := range strings.Lines(mountinfo) {
@@ -106,7 +106,7 @@ func (m mounted) carries(controllers string) bool {
 func (m mounted) folder(group string) string {
 	rel, err := filepath.Rel(m.root, group)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
-		return m.mount // the group is outside what is mounted
+		return m.mount // the group is outside the mounted part
 	}
 	return filepath.Join(m.mount, rel)
 }
@@ -119,7 +119,7 @@ func (h Hierarchy) Type() string {
 	return "cgroup"
 }
 
-// Options are what mounts the hierarchy once more.
+// Options are mount options that mount the hierarchy once more.
 func (h Hierarchy) Options() string {
 	if strings.HasPrefix(h.Controllers, "name=") {
 		return "none," + h.Controllers
@@ -127,8 +127,7 @@ func (h Hierarchy) Options() string {
 	return h.Controllers
 }
 
-// Delegate lets children of a v2 group be limited by every controller that the group has. In v1 there is
-// nothing to do.
+// Delegate enables every controller of a v2 group for its children. In v1 it does nothing.
 func (h Hierarchy) Delegate(dir string) error {
 	if !h.Unified() {
 		return nil

@@ -87,7 +87,7 @@ func empty(ctx context.Context, dir string) error {
 }
 
 // killBelow kills the processes at and below dir and removes the groups that are empty, deepest first. It
-// returns how many processes and groups it saw that are still to go; dir itself is kept if top is set.
+// returns how many processes and groups remained; dir itself is kept if top is set.
 func killBelow(dir string, top bool) (left int, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

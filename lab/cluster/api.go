@@ -18,7 +18,7 @@ import (
 // requestTimeout bounds one request to an API server that may be starting or stuck.
 const requestTimeout = 30 * time.Second
 
-// API is the little that the lab itself asks of an API server.
+// API is a client for the few requests that the lab itself sends to an API server.
 type API struct {
 	http *http.Client
 }
@@ -79,8 +79,8 @@ type nodeTaint struct {
 	Key string `json:"key"`
 }
 
-// lifecycleTaints are on nodes that were not ready and, for a moment, on nodes that have become so: until then
-// no pod is placed there.
+// lifecycleTaints are on nodes that are not ready and, for a moment, on nodes that have become ready. They keep pods
+// away.
 var lifecycleTaints = []string{
 	"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable",
 	"node.cilium.io/agent-not-ready", // of Cilium's operator, until its agent runs
@@ -101,8 +101,8 @@ type nodeCondition struct {
 	Reported time.Time `json:"lastHeartbeatTime"`
 }
 
-// CreateNode creates the Node object ahead of its kubelet: the controller manager keeps the pod CIDR that it
-// has, so routes and CNI configuration can be made before the node runs.
+// CreateNode creates the Node object before its kubelet runs: the controller manager keeps its pod CIDR, so routes and
+// CNI configuration can be made before the node runs.
 func (a *API) CreateNode(ctx context.Context, n Node) error {
 	object := nodeObject{
 		APIVersion: "v1", Kind: "Node", Metadata: nodeMetadata{n.Name()},
@@ -173,13 +173,12 @@ func (a *API) do(ctx context.Context, method, path string, in, out any) error {
 	return json.Unmarshal(text, out)
 }
 
-// ProxyHealthy reports, as an error, why Services are not translated yet on the node that dial leads to.
+// ProxyHealthy reports, as an error, why the node that dial reaches does not translate Services yet.
 func ProxyHealthy(ctx context.Context, dial Dialer) error {
 	return Healthy(ctx, dial, KubeProxyHealth)
 }
 
-// Healthy reports, as an error, what is wrong with what answers health checks at an address: no answer, or another one
-// than OK.
+// Healthy reports, as an error, that the health check at an address has no answer, or another one than OK.
 func Healthy(ctx context.Context, dial Dialer, address netip.AddrPort) error {
 	client := http.Client{Timeout: requestTimeout, Transport: &http.Transport{
 		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },

@@ -10,8 +10,8 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
-// How nodes are watched, sooner than usual (50s and 5s): a silent node is NotReady after monitorGrace, and what
-// nodes report counts after monitorPeriod.
+// Monitoring of nodes, faster than the defaults of 50s and 5s: a silent node is NotReady after monitorGrace, and a
+// node's report takes effect after monitorPeriod.
 const (
 	monitorGrace  = "20s"
 	monitorPeriod = "1s"
@@ -103,10 +103,10 @@ func (p controlPlane) writeKeys() error {
 	return f.write(filepath.Join(p.disk, "pki"))
 }
 
-// AuditLog is the file, on a control plane's disk, in which its API server notes requests, one a line (JSON).
+// AuditLog is the file, on a control plane's disk, in which its API server logs requests, one a line (JSON).
 func AuditLog(disk string) string { return filepath.Join(disk, "log", "audit.log") }
 
-// Files of the API server: which requests are noted, and what limits critical pods.
+// Files of the API server: its audit policy, and the limits of critical pods.
 const (
 	auditPolicy = "audit.yaml"
 	admission   = "admission.yaml"
@@ -134,7 +134,7 @@ func (p controlPlane) etcd() []string {
 		"--listen-peer-urls=" + peer,
 		"--initial-advertise-peer-urls=" + peer,
 		"--initial-cluster=lab=" + peer,
-		"--unsafe-no-fsync", // nothing here outlives the machine
+		"--unsafe-no-fsync", // the data does not outlive the machine
 		"--log-level=warn",
 	}
 }
@@ -187,7 +187,7 @@ func (p controlPlane) apiServer() []string {
 func (p controlPlane) controllerManager() []string {
 	c, grace := p.id.Cluster, monitorGrace
 	if c.ControlPlaneOnly {
-		grace = "24h" // its nodes are simulated, and not all of them give signs of life
+		grace = "24h" // its nodes are simulated, and not all of them renew their leases
 	}
 	return append(p.client("kube-controller-manager"),
 		"--use-service-account-credentials=true",

@@ -1,5 +1,5 @@
-// Package cluster knows how the programs of a Kubernetes cluster are configured: certificates, files, command
-// lines. It starts none of them.
+// Package cluster makes the configuration of a Kubernetes cluster's programs: certificates, files, command lines. It
+// starts none of them.
 package cluster
 
 import (
@@ -14,7 +14,7 @@ import (
 
 var localhost = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// Where programs listen, for clients in the same network namespace.
+// Addresses at which programs listen for clients in the same network namespace.
 var (
 	APIServer       = netip.AddrPortFrom(localhost, spec.APIPort)
 	KubeProxyHealth = netip.AddrPortFrom(localhost, 10256)
@@ -61,7 +61,7 @@ func (f files) addPair(name string, p pki.Pair) {
 	f[name+".crt"], f[name+".key"] = p.Certificate, p.Key
 }
 
-// write writes the files below dir, for root's eyes.
+// write writes the files below dir, readable only by root.
 func (f files) write(dir string) error {
 	for name, content := range f {
 		path := filepath.Join(dir, name)

@@ -78,7 +78,7 @@ func (n Node) Configure(disk, runc string, images []string) ([]process.Service, 
 	return n.services(images), nil
 }
 
-// keys are the certificates and kubeconfigs of kubelet and kube-proxy.
+// keys returns the certificates and kubeconfigs of kubelet and kube-proxy.
 func (n Node) keys() (files, error) {
 	kubelet, err := n.authority.Issue(pki.Subject{
 		User: "system:node:" + n.Name(), Group: "system:nodes",
@@ -114,7 +114,7 @@ func (n Node) render(name, runc string) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// services are the node's programs, in the order of their start.
+// services returns the node's programs, in the order of their start.
 func (n Node) services(images []string) []process.Service {
 	const socket = "/run/containerd/containerd.sock"
 	kube := filepath.Join(node.ToolsDir, "kube")
@@ -145,7 +145,7 @@ func (n Node) services(images []string) []process.Service {
 		return vs
 	}
 	proxy := service("kube-proxy", kube, "kube-proxy", "--config="+conf("kube-proxy.yaml"))
-	proxy.After = []string{conf(admitted)} // it would meet an API server without roles, and wait longer
+	proxy.After = []string{conf(admitted)} // an API server without roles would delay it longer
 	return append(vs, proxy)
 }
 
@@ -158,7 +158,7 @@ func (n Node) Admit(disk string) error {
 	return files{admitted: nil}.write(filepath.Join(disk, "conf"))
 }
 
-// ImportCommand makes the images of an archive, a path in the node, known to kubelet.
+// ImportCommand is the command that imports the images of an archive, a path in the node, for kubelet.
 func ImportCommand(archive string) []string {
 	return []string{filepath.Join(node.ToolsDir, "ctr"), "--namespace=k8s.io", "images", "import", archive}
 }

@@ -19,14 +19,14 @@ type BalancedService struct {
 	HealthCheck uint16
 }
 
-// BalancedPort is a port of the load balancer and the NodePort to which it leads.
+// BalancedPort is a port of the load balancer and its NodePort.
 type BalancedPort struct {
 	Protocol string // "tcp" or "udp"
 	Port     uint16
 	NodePort uint16
 }
 
-// serviceObject is the part of a Service that matters to a load balancer.
+// serviceObject has the fields of a Service that matter to a load balancer.
 type serviceObject struct {
 	Metadata struct{ Namespace, Name string }
 	Spec     struct {
@@ -82,7 +82,7 @@ func (a *API) BalancedServices(ctx context.Context) ([]BalancedService, error) {
 	return all, nil
 }
 
-// SetBalancer writes where a Service's load balancer is into its status: its address, or its name if that is not empty.
+// SetBalancer writes a load balancer's name into a Service's status, or its address if the name is empty.
 func (a *API) SetBalancer(ctx context.Context, s BalancedService, address netip.Addr, hostname string) error {
 	var patch struct {
 		Status serviceStatus `json:"status"`

@@ -1,4 +1,4 @@
-// Package control is how other processes talk to a lab's supervisor: JSON over HTTP on a Unix socket.
+// Package control is the interface of a lab's supervisor for other processes: JSON over HTTP on a Unix socket.
 package control
 
 import (
@@ -21,10 +21,10 @@ type Event struct {
 	At    time.Duration `json:"at"` // since the supervisor started
 	Text  string        `json:"text"`
 	Last  bool          `json:"last,omitempty"`  // the start is over
-	Error string        `json:"error,omitempty"` // of a last event: why it did not succeed
+	Error string        `json:"error,omitempty"` // of a last event: why the start failed
 }
 
-// Status is what a lab consists of.
+// Status describes a lab's clusters and files.
 type Status struct {
 	Name       string                `json:"name"`
 	Tools      string                `json:"tools"`      // folder of the lab's programs
@@ -49,7 +49,7 @@ type Node struct {
 	State   State  `json:"state"`
 }
 
-// State is how a node is.
+// State is the state of a node.
 type State string
 
 // The states of a node.
@@ -84,7 +84,7 @@ func NewClient(socket string) *Client {
 	return &Client{http: &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
 }
 
-// Status asks what the lab consists of.
+// Status requests the lab's status.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var s Status
 	err := c.do(ctx, http.MethodGet, StatusPath, nil, &s)
@@ -113,7 +113,7 @@ func (c *Client) Events(ctx context.Context, f func(Event)) error {
 	}
 }
 
-// Load gives an image archive to every node, also to those that are added later.
+// Load imports an image archive into every node, also into those that are added later.
 func (c *Client) Load(ctx context.Context, archive io.Reader) error {
 	return c.do(ctx, http.MethodPost, ImagesPath, archive, nil)
 }
@@ -156,7 +156,7 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader, ou
 	return nil
 }
 
-// send returns the answer if it is a good one; the caller closes its body.
+// send returns the answer if its status is OK; the caller closes its body.
 func (c *Client) send(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://lab"+path, body)
 	if err != nil {

@@ -66,7 +66,7 @@ Both pages travelled encrypted, from pod to pod, between clusters that use the s
   make demo-down
 `
 
-// load gives liqoctl's own image to the nodes, as there is no registry, and returns its name.
+// load imports liqoctl's own image into the nodes, as there is no registry, and returns its name.
 func (d Demo) load(ctx context.Context) (name string, err error) {
 	dir, err := os.MkdirTemp("", "liqonet-demo-")
 	if err != nil {
@@ -77,11 +77,11 @@ func (d Demo) load(ctx context.Context) (name string, err error) {
 	var printed bytes.Buffer
 	save := d.command(ctx, "image", "save", "-o", archive)
 	save.Stdout = io.MultiWriter(&printed, d.Out)
-	d.say(save.Args...)
+	d.printCommand(save.Args...)
 	if err := d.run(save); err != nil {
 		return "", err
 	}
-	d.say(d.Command, "load", archive)
+	d.printCommand(d.Command, "load", archive)
 	image, err := os.Open(archive)
 	if err != nil {
 		return "", err
@@ -93,7 +93,7 @@ func (d Demo) load(ctx context.Context) (name string, err error) {
 
 // deploy starts a web server in a cluster.
 func (d Demo) deploy(ctx context.Context, cluster string) error {
-	d.say(d.Command, "kubectl", cluster, "apply", "-f", "lab/demo/web.yaml")
+	d.printCommand(d.Command, "kubectl", cluster, "apply", "-f", "lab/demo/web.yaml")
 	apply, err := d.Lab.KubectlCommand(ctx, cluster, "apply", "-f", "-")
 	if err != nil {
 		return err
@@ -120,12 +120,12 @@ func (d Demo) fetch(ctx context.Context, from, to string) error {
 	var seen bytes.Buffer
 	translate := d.command(ctx, "ipam", "translate", "--context", from, "--peer", to, "--import", string(real))
 	translate.Stdout = io.MultiWriter(&seen, d.Out)
-	d.say(translate.Args...)
+	d.printCommand(translate.Args...)
 	if err := d.run(translate); err != nil {
 		return err
 	}
 	args := []string{"exec", "web", "--", "/bin/workload", "get", "http://" + strings.TrimSpace(seen.String()) + ":8080/"}
-	d.say(append([]string{d.Command, "kubectl", from}, args...)...)
+	d.printCommand(append([]string{d.Command, "kubectl", from}, args...)...)
 	get, err := d.Lab.KubectlCommand(ctx, from, args...)
 	if err != nil {
 		return err
@@ -140,12 +140,14 @@ func (d Demo) command(ctx context.Context, args ...string) *exec.Cmd {
 }
 
 func (d Demo) liqoctl(ctx context.Context, args ...string) error {
-	d.say(append([]string{d.Liqoctl}, args...)...)
+	d.printCommand(append([]string{d.Liqoctl}, args...)...)
 	return d.run(d.command(ctx, args...))
 }
 
-// say prints a command as a user would type it.
-func (d Demo) say(args ...string) { _, _ = fmt.Fprintf(d.Out, "\n$ %s\n", strings.Join(args, " ")) }
+// printCommand prints a command as a user would type it.
+func (d Demo) printCommand(args ...string) {
+	_, _ = fmt.Fprintf(d.Out, "\n$ %s\n", strings.Join(args, " "))
+}
 
 // run runs a command whose output belongs to the demonstration.
 func (d Demo) run(cmd *exec.Cmd) error {

@@ -1,4 +1,4 @@
-// Package dns is the name server of a lab: it answers for the names that it is given, by IPv4, and for no others.
+// Package dns is the name server of a lab: it answers for a set of names, over IPv4, and for no others.
 package dns
 
 import (
@@ -16,16 +16,16 @@ const Port = 53
 // maxMessage is the longest message over UDP without extensions (RFC 1035, 2.3.4), in bytes.
 const maxMessage = 512
 
-// ttl is how long an answer counts, in seconds: names change while tests run.
+// ttl is the lifetime of an answer in seconds. It is short, because names change while tests run.
 const ttl = 1
 
-// Server answers questions about names. The zero value knows none.
+// Server answers DNS queries. The zero value has no names.
 type Server struct {
 	mu    sync.Mutex
-	names map[string]map[string]netip.Addr // by who keeps them
+	names map[string]map[string]netip.Addr // by owner
 }
 
-// Set replaces the names, without a dot at the end, of one keeper.
+// Set replaces the names of one owner. They have no trailing dot.
 func (s *Server) Set(keeper string, names map[string]netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *Server) Serve(conn net.PacketConn) error {
 		if err != nil {
 			return err
 		}
-		if answer, err := s.answer(buffer[:n]); err == nil { // what is no question gets no answer
+		if answer, err := s.answer(buffer[:n]); err == nil { // other messages get no answer
 			_, _ = conn.WriteTo(answer, from) // a client that is gone
 		}
 	}

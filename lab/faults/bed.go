@@ -1,5 +1,5 @@
-// Package faults measures what faults do to a peering: on real clusters, with packets and connections between pods all
-// the while. Package flows is what the pods do.
+// Package faults measures the effects of faults on a peering, on real clusters, while pods exchange packets and open
+// connections. Package flows runs in the pods.
 package faults
 
 import (
@@ -36,7 +36,7 @@ const (
 // nodes is the number of nodes of each cluster: two for gateways, and one without faults, whose pods measure.
 const nodes = 3
 
-// images are those of the helpers. Both are the same binary: an upgrade goes from one to the other.
+// images are the helpers' images. Both have the same binary: an upgrade goes from one to the other.
 var images = [2]string{"liqonet.invalid/liqonet:one", "liqonet.invalid/liqonet:two"}
 
 // Bed is two connected clusters with pods that measure.
@@ -49,7 +49,7 @@ type Bed struct {
 	gone     []string // nodes that were replaced; objects of their pods remain for a minute
 	// Nodes of the server.
 	Nodes int
-	// Away is how long an API server does not answer, and Lasts how long other faults last that somebody ends.
+	// Away is how long an API server does not answer, and Lasts how long faults last that do not end alone.
 	Away, Lasts time.Duration
 }
 
@@ -175,8 +175,8 @@ type prober struct {
 	targets  []string // as seen from it
 }
 
-// probers are the pods of cluster a that are not on the nodes to be spared; they measure the way to those of b. The
-// second cluster's pods answer.
+// probers returns the pods of cluster a that are not on spared nodes; they measure the paths to those of b, which
+// answer.
 func (b *Bed) probers(ctx context.Context, spare ...string) ([]prober, error) {
 	spare = append(spare, b.gone...)
 	usable := func(cluster string) ([]pod, error) {
@@ -208,13 +208,13 @@ func (b *Bed) probers(ctx context.Context, spare ...string) ([]prober, error) {
 
 // begin starts a measurement in the pod.
 func (p prober) begin(ctx context.Context, l *lab.Lab) error {
-	_, err := p.ask(ctx, l, "/begin?"+url.Values{"to": p.targets}.Encode())
+	_, err := p.request(ctx, l, "/begin?"+url.Values{"to": p.targets}.Encode())
 	return err
 }
 
 // end ends the measurement.
 func (p prober) end(ctx context.Context, l *lab.Lab) ([]flows.Result, error) {
-	out, err := p.ask(ctx, l, "/end")
+	out, err := p.request(ctx, l, "/end")
 	if err != nil {
 		return nil, err
 	}
@@ -223,12 +223,12 @@ func (p prober) end(ctx context.Context, l *lab.Lab) ([]flows.Result, error) {
 	return results, err
 }
 
-// ask sends a request to the pod from its own node, which needs neither API server nor peering.
-func (p prober) ask(ctx context.Context, l *lab.Lab, path string) ([]byte, error) {
+// request sends a request to the pod from its own node, which needs neither API server nor peering.
+func (p prober) request(ctx context.Context, l *lab.Lab, path string) ([]byte, error) {
 	return l.NodeExec(ctx, p.node, "workload", "get", "http://"+p.ip+":8090"+path)
 }
 
-// watch follows the state of the peering as a user sees it: `network status --watch` of one cluster.
+// watch reads the state of the peering as a user sees it: `network status --watch` of one cluster.
 func (b *Bed) watch(ctx context.Context, cluster string, tell func(state string, at time.Time)) error {
 	cmd := b.command(ctx, "network", "status", "--context", cluster, "--watch", "-o", "json")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// introduction is how a document of measurements begins.
+// introduction is the beginning of a document of measurements.
 const introduction = `# Availability
 
 What faults cost a peering. ` + "`make faults`" + ` measures it and writes this page ([how](testing.md#faults)); do not edit it. Each row has the

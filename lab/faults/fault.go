@@ -20,13 +20,13 @@ type Fault struct {
 	Aim  Aim
 	// Spared are the nodes whose pods do not measure, because the fault ends them.
 	Spared func(ctx context.Context, b *Bed) ([]string, error)
-	// EachNode has the fault begin as often as the server has nodes, each time in a healthy state.
+	// EachNode repeats the fault for each node of the server, each time from a healthy state.
 	EachNode bool
-	// Begin causes the fault. What it returns undoes it where it does not end by itself; nil: nothing to undo.
+	// Begin causes the fault. It returns a function that undoes it, or nil if the fault ends by itself.
 	Begin func(ctx context.Context, b *Bed) (undo func(context.Context) error, err error)
 }
 
-// Aim is what a fault may cost at most. The zero value: there is no aim, but that no stream breaks.
+// Aim bounds the effects of a fault. The zero value has no bounds, except that no stream breaks.
 type Aim struct {
 	Lossless      bool          // no packet is lost
 	Median, Worst time.Duration // without packets
@@ -120,7 +120,7 @@ func All() []Fault {
 	}
 }
 
-// calm is how long nothing happens.
+// calm is the duration without a fault.
 const calm = 10 * time.Second
 
 // onGateway is a fault of a cluster's gateway.
@@ -143,7 +143,7 @@ func gatewayNode(cluster string) func(context.Context, *Bed) ([]string, error) {
 	}
 }
 
-// power ends a node as a power failure would, and starts it again in the end.
+// power kills a node as a power failure would, and starts it again in the end.
 func power(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
 	node := p.Spec.NodeName
 	return func(ctx context.Context) error { return b.Lab.StartNode(ctx, node) }, b.Lab.KillNode(ctx, node)
@@ -157,15 +157,15 @@ func drain(cluster string) func(ctx context.Context, b *Bed, p pod) (func(contex
 	}
 }
 
-// oldest is the node of the server that replace ends.
+// oldest is the node of the server that replace removes.
 func oldest(ctx context.Context, b *Bed) ([]string, error) {
 	name, err := b.Lab.Kubectl(ctx, server, "get", "nodes", "--sort-by=.metadata.creationTimestamp", "-o", "jsonpath={.items[0].metadata.name}")
 	return []string{string(name)}, err
 }
 
-// replace drains the server's oldest node, ends it, deletes its Node object and adds a node with another name, address
-// and disk. The peering learns of it from the nodes alone: only after the last one its record is written anew, for the
-// faults that follow.
+// replace drains the server's oldest node, kills it, deletes its Node object and adds a node with another name, address
+// and disk. The peering observes only the nodes: its record is written anew only after the last one, for the faults
+// that follow.
 func replace(ctx context.Context, b *Bed) (func(context.Context) error, error) {
 	names, err := oldest(ctx, b)
 	if err != nil {
@@ -185,7 +185,7 @@ func replace(ctx context.Context, b *Bed) (func(context.Context) error, error) {
 	return func(ctx context.Context) error { return b.connect(ctx, "--update") }, nil
 }
 
-// cutOff is a table that drops whatever enters or leaves by the network card, before and after all else.
+// cutOff is a table that drops all packets on the network card, before all other ingress and after all other egress.
 const cutOff = `add table inet cutoff
 add chain inet cutoff in { type filter hook prerouting priority -1000; }
 add rule inet cutoff in iifname "eth0" drop
@@ -193,7 +193,7 @@ add chain inet cutoff out { type filter hook postrouting priority 1000; }
 add rule inet cutoff out oifname "eth0" drop
 `
 
-// cut cuts a machine of the lab off for a time, and does something meanwhile.
+// cut isolates a machine of the lab for a time, and calls a function meanwhile.
 func cut(ctx context.Context, b *Bed, machine string, during time.Duration, meanwhile func() error) error {
 	if _, err := b.Lab.NodeExec(ctx, machine, "nft", cutOff); err != nil {
 		return err
@@ -217,11 +217,11 @@ func apiServer(ctx context.Context, b *Bed, p pod) (func(context.Context) error,
 	return nil, cut(ctx, b, client+"-cp", b.Away, func() error { return signal(p, syscall.SIGKILL) })
 }
 
-// restarted ends the node's oldest process with an option, and waits until there is another one. No process of the
-// script matches.
+// restarted kills the node's oldest process with an option, and waits for another one. No process of the script
+// matches.
 const restarted = `old=$(pgrep -o -f "$0") && kill "$old" && until new=$(pgrep -o -f "$0") && [ "$new" != "$old" ]; do sleep 0.1; done`
 
-// restart ends a program of a gateway's node, which the node starts again after a second.
+// restart kills a program of a gateway's node, which the node starts again after a second.
 func restart(program string) func(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
 	command := fmt.Sprintf("[%s]%s --config=", program[:1], program[1:])
 	return func(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
@@ -254,7 +254,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// signal sends a signal to the helper of a pod. The machine of the lab sees the pods' processes.
+// signal sends a signal to the helper of a pod. The lab's machine has the pods' processes in its PID namespace.
 func signal(p pod, s syscall.Signal) error {
 	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Report is a file of samples, one JSON document a line. Runs in it are not repeated, so that an interrupted command
+// Report is a file of samples, one JSON document a line. Its runs are not repeated, so that an interrupted command
 // continues.
 type Report struct {
 	file    string

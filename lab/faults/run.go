@@ -20,7 +20,7 @@ const (
 	patience = 10 * time.Minute
 )
 
-// Sample is what one run of a fault showed: of all paths the worst.
+// Sample is the result of one run of a fault: the worst of all paths.
 type Sample struct {
 	Fault string    `json:"fault"`
 	At    time.Time `json:"at"`
@@ -31,7 +31,7 @@ type Sample struct {
 	Healed time.Duration `json:"healedNanoseconds"`
 }
 
-// Run causes the fault once, or on each node, and undoes it. Of each node's, the sample has the worst.
+// Run causes the fault once, or on each node, and undoes it. The sample has the worst values of all nodes.
 func (b *Bed) Run(ctx context.Context, f Fault) (Sample, error) {
 	s := Sample{Fault: f.Name, At: time.Now().UTC().Truncate(time.Second)}
 	steps := 1
@@ -46,7 +46,7 @@ func (b *Bed) Run(ctx context.Context, f Fault) (Sample, error) {
 	return s, nil
 }
 
-// measure causes the fault, and adds what it shows to the sample.
+// measure causes the fault, and adds the result to the sample.
 func (b *Bed) measure(ctx context.Context, f Fault, s *Sample) (err error) {
 	var spared []string
 	if f.Spared != nil {
@@ -58,7 +58,7 @@ func (b *Bed) measure(ctx context.Context, f Fault, s *Sample) (err error) {
 	if err != nil {
 		return err
 	}
-	states, stop := b.follow(ctx)
+	states, stop := b.recordStates(ctx)
 	defer func() { err = errors.Join(err, stop()) }()
 	if _, err := states.healthySince(ctx, time.Time{}, 0); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (b *Bed) measure(ctx context.Context, f Fault, s *Sample) (err error) {
 	return b.await(ctx)
 }
 
-// end ends all measurements at once: each waits two seconds for answers.
+// end ends all measurements in parallel: each waits two seconds for answers.
 func (b *Bed) end(ctx context.Context, probers []prober, s *Sample) error {
 	results := make([][]flows.Result, len(probers))
 	var all errgroup.Group
@@ -134,7 +134,7 @@ func (b *Bed) await(ctx context.Context) error {
 	return nil
 }
 
-// states are those that status showed of each cluster, with their times.
+// states are the states of each cluster, with their times.
 type states struct {
 	mu      sync.Mutex
 	history map[string][]state
@@ -145,8 +145,8 @@ type state struct {
 	at      time.Time
 }
 
-// follow records the states that status shows, until stop is called.
-func (b *Bed) follow(ctx context.Context) (*states, func() error) {
+// recordStates records the states that status reports, until stop is called.
+func (b *Bed) recordStates(ctx context.Context) (*states, func() error) {
 	s := &states{history: map[string][]state{}}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, len(b.peers))
@@ -175,7 +175,7 @@ func (s *states) note(cluster string, now state) {
 	s.history[cluster] = append(history, now)
 }
 
-// turned is how long after a time a cluster was not healthy; 0: all were.
+// turned is the time from a start until a cluster was not healthy; 0: all stayed healthy.
 func (s *states) turned(from time.Time) (after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +189,7 @@ func (s *states) turned(from time.Time) (after time.Duration) {
 	return after
 }
 
-// healthySince waits until both clusters have been healthy for a time after from, and returns since when.
+// healthySince waits until both clusters have been healthy for a time after from, and returns the beginning.
 func (s *states) healthySince(ctx context.Context, from time.Time, during time.Duration) (time.Time, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not healthy again within %s", patience))
 	defer cancel()
@@ -212,7 +212,7 @@ func (s *states) healthySince(ctx context.Context, from time.Time, during time.D
 	}
 }
 
-// healthy reports whether all clusters are, and since when.
+// healthy reports whether all clusters are healthy, and since when.
 func (s *states) healthy() (since time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,14 +19,14 @@ func startGroup(cmd *exec.Cmd) (group, error) {
 	g := group{cmd}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = g.kill
-	cmd.WaitDelay = 5 * time.Second // for output that something outside the group holds open
+	cmd.WaitDelay = 5 * time.Second // for output that a process outside the group holds open
 	if err := process.NewSpawner().Start(cmd, nil); err != nil {
 		return group{}, fmt.Errorf("start %s: %w", filepath.Base(cmd.Path), err)
 	}
 	return g, nil
 }
 
-// wait waits until the program ends, and ends what it left behind.
+// wait waits until the program ends, and kills the processes that it left.
 func (g group) wait() error {
 	return errors.Join(g.cmd.Wait(), g.kill())
 }

@@ -1,10 +1,9 @@
-// Package guest runs programs on a real Linux kernel that has WireGuard, Geneve and nftables, whatever the
-// machine's own kernel has: user-mode Linux, an ordinary process, built from Debian's kernel source. It boots in
-// half a second.
+// Package guest runs programs on a real Linux kernel that has WireGuard, Geneve and nftables, also if the machine's
+// own kernel lacks them: user-mode Linux, an ordinary process, built from Debian's kernel source. It boots in half a
+// second.
 //
-// The machine's files are the guest's, read-only, so its programs and test binaries run as they are. /run and
-// what TMPDIR names are the guest's own and forgotten. Its network is its own and leads nowhere. It has one
-// processor.
+// The guest has the machine's files, read-only, so programs and test binaries run unchanged. /run and TMPDIR are
+// the guest's own and are lost when it ends. Its network is not connected. It has one processor.
 package guest
 
 import (
@@ -20,13 +19,13 @@ import (
 	"strings"
 )
 
-// Options say what runs in a guest.
+// Options of a guest.
 type Options struct {
 	// Kernel is the program that EnsureKernel returned.
 	Kernel string
 	// Init is the program that becomes the guest's PID 1, called with InitCommand and a file: it calls Init.
 	Init string
-	// Argv is what runs, as root. Its first word is looked for in the PATH of Env.
+	// Argv is the command to run, as root. Its first word is resolved by the PATH of Env.
 	Argv []string
 	Dir  string   // where it runs; "" is "/"
 	Env  []string // "NAME=value"; TMPDIR is the guest's own
@@ -36,7 +35,7 @@ type Options struct {
 	Stdout, Stderr io.Writer // nil: discarded
 }
 
-// memory is the most that a guest can use; it takes from the machine what it does use.
+// memory is a guest's limit; the machine only provides what the guest uses.
 const memory = "2G"
 
 // Guest's consoles beyond the first, each one end of a pipe.
@@ -47,7 +46,7 @@ const (
 	firstPipe     = 3 // file descriptor of the first, in the kernel's process
 )
 
-// jobFile is what Init reads.
+// jobFile is the file that Init reads.
 type jobFile struct {
 	Argv []string
 	Dir  string
@@ -108,7 +107,7 @@ func (o Options) kernelArguments(dir, file string) []string {
 	return append(args, "init="+o.Init, "--", InitCommand, file)
 }
 
-// memoryDir is where the file is that holds the guest's memory: in the machine's memory if possible.
+// memoryDir returns the folder for the file with the guest's memory: in the machine's memory if possible.
 func memoryDir() string {
 	const shared = "/dev/shm"
 	if st, err := os.Stat(shared); err == nil && st.IsDir() {
@@ -157,7 +156,7 @@ func runAll(cmd *exec.Cmd, writers []io.Writer) error {
 	return err
 }
 
-// searchPath is the PATH of an environment, and then the folders of root's programs.
+// searchPath returns the PATH of an environment, followed by the folders of root's programs.
 func searchPath(env []string) string {
 	path := "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	for _, e := range env {

@@ -17,11 +17,10 @@ import (
 // InitCommand is the first argument of the program that becomes a guest's PID 1; the second is the file for Init.
 const InitCommand = "guest-init"
 
-// temporary is the guest's folder for temporary files. /tmp stays the machine's, where programs may be.
+// temporary is the guest's folder for temporary files. /tmp remains the machine's, as it may have programs.
 const temporary = "/run/tmp"
 
-// Init is all that PID 1 of a guest does. It returns only with an error, when the guest could not be switched
-// off.
+// Init is the main function of a guest's PID 1. It returns, with an error, only if the guest could not be shut down.
 func Init(file string) error {
 	var r result
 	var err error
@@ -69,7 +68,7 @@ func runJob(file string) (code int, err error) {
 	return code, errors.Join(err, drain(stdout), drain(stderr))
 }
 
-// prepare makes of the machine's files and an empty kernel a system in which tests can work.
+// prepare mounts file systems and configures the kernel so that tests can run.
 func prepare() error {
 	for _, m := range []struct{ kind, target, data string }{
 		{"proc", "/proc", ""},
@@ -110,7 +109,7 @@ func prepare() error {
 	return nil
 }
 
-// openConsole opens a console that passes on bytes as they are.
+// openConsole opens a console in raw mode.
 func openConsole(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -127,7 +126,7 @@ func openConsole(name string) (*os.File, error) {
 	return f, nil
 }
 
-// drain waits until the machine has read what was written to a console.
+// drain waits until the machine has read all output of a console.
 func drain(console *os.File) error {
 	const wait = 1 // any value but 0, which would send a break
 	if err := unix.IoctlSetInt(int(console.Fd()), unix.TCSBRK, wait); err != nil {
@@ -139,7 +138,7 @@ func drain(console *os.File) error {
 // runProgram runs the job and, as PID 1 must, collects orphans meanwhile.
 func runProgram(job jobFile, stdout, stderr *os.File) (code int, err error) {
 	path := searchPath(job.Env)
-	if err := os.Setenv("PATH", path); err != nil { // where Command looks
+	if err := os.Setenv("PATH", path); err != nil { // exec.Command reads it
 		return 0, err
 	}
 	cmd := exec.CommandContext(context.Background(), job.Argv[0], job.Argv[1:]...)

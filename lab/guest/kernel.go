@@ -24,9 +24,8 @@ const kernelProgram = "linux"
 // buildPrefix is that of folders in which a kernel is built.
 const buildPrefix = "building-"
 
-// EnsureKernel returns the guest's kernel, which it builds where the build cache does not have it: 20 minutes of
-// processor time, once for each version of Debian's source and of the configuration. A build that was
-// interrupted goes on where it was.
+// EnsureKernel returns the guest's kernel, and builds it if the build cache lacks it: 20 minutes of processor time,
+// once for each version of Debian's source and of the configuration. An interrupted build is continued.
 func EnsureKernel(ctx context.Context, report *progress.Reporter) (string, error) {
 	cache, err := build.CacheDir()
 	if err != nil {
@@ -42,7 +41,7 @@ func EnsureKernel(ctx context.Context, report *progress.Reporter) (string, error
 		return "", err
 	}
 	if version == "" {
-		// Without the source there is nothing newer to build than what is there.
+		// Without the source, no newer kernel can be built.
 		if built, err := builtKernels(cache); err != nil || len(built) > 0 {
 			return lastOf(built), err
 		}
@@ -64,7 +63,7 @@ func EnsureKernel(ctx context.Context, report *progress.Reporter) (string, error
 	return kernel, nil
 }
 
-// kernelFolder is where in the cache the kernel of a version of the source is.
+// kernelFolder is the folder of the cache with the kernel of a version of the source.
 func kernelFolder(version string) string {
 	return fmt.Sprintf("guest-%s-%.6x", version, sha256.Sum256([]byte(kernelConfig+registersAll)))
 }
@@ -81,8 +80,8 @@ func lastOf(paths []string) string {
 	return paths[len(paths)-1]
 }
 
-// missingOptions are the lines of a wanted configuration that the kernel's configuration did not take over:
-// misspelt, or without what they depend on.
+// missingOptions returns the lines of a desired configuration that the kernel's configuration lacks: misspelt, or
+// without their dependencies.
 func missingOptions(wanted, taken string) []string {
 	has := map[string]bool{}
 	for line := range strings.Lines(taken) {

@@ -29,7 +29,7 @@ const (
 	registersAll  = "DEFINE_LONGS(HOST_FP_SIZE, 12288)"
 )
 
-// buildPackages are what the build needs, but for the source.
+// buildPackages are the packages that the build needs, besides the source.
 var buildPackages = []string{"bc", "bison", "flex", "gcc", "libc6-dev", "make", "xz-utils"}
 
 // sourceVersion is the version of the source that is installed, or "".
@@ -59,7 +59,7 @@ func installed(ctx context.Context, names ...string) (map[string]string, error) 
 	return versions, nil
 }
 
-// installSource installs the source and what builds it, where they are missing.
+// installSource installs the source and the packages that build it, if missing.
 func installSource(ctx context.Context, report *progress.Reporter) error {
 	want := append([]string{sourcePackage}, buildPackages...)
 	have, err := installed(ctx, want...)
@@ -75,7 +75,7 @@ func installSource(ctx context.Context, report *progress.Reporter) error {
 	return build.InstallPackages(ctx, report, missing)
 }
 
-// kernelBuild is a build of the kernel in a folder that stays until it is done.
+// kernelBuild is a build of the kernel in a folder that is kept until the build is complete.
 type kernelBuild struct {
 	dir    string
 	report *progress.Reporter
@@ -159,7 +159,7 @@ func (b kernelBuild) unpack(ctx context.Context) error {
 	})
 }
 
-// widenRegisters changes the source so that the registers of every processor have room.
+// widenRegisters changes the source so that every processor's registers fit.
 func widenRegisters(file string) error {
 	source, err := os.ReadFile(file)
 	if err != nil {

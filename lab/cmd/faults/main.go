@@ -19,7 +19,7 @@ import (
 	"liqonet.io/liqonet/lab/faults"
 )
 
-// labName is the lab's, unless the user names it: one called demo may run beside it.
+// labName is the default name of the lab. A lab called demo may run beside it.
 const labName = "faults"
 
 func main() {
@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// options are what a user asks for.
+// options are the command's flags.
 type options struct {
 	lab      string
 	runs     int
@@ -69,7 +69,7 @@ func run(ctx context.Context) error {
 	return errors.Join(err, report.Table(os.Stdout, all), o.write())
 }
 
-// write writes the page, if one is asked for.
+// write writes the page, if requested.
 func (o options) write() error {
 	if o.page == "" {
 		return nil
@@ -85,7 +85,7 @@ func (o options) write() error {
 	return os.WriteFile(o.page, page.Bytes(), 0o644)
 }
 
-// faults are those asked for.
+// faults returns the requested faults.
 func (o options) faults() ([]faults.Fault, error) {
 	all := faults.All()
 	if o.only == "" {
@@ -102,14 +102,14 @@ func (o options) faults() ([]faults.Fault, error) {
 	return some, nil
 }
 
-// measure runs what is missing in the report, the faults in turn. The lab ends with it.
+// measure runs the faults that the report lacks, in turn, and then removes the lab.
 func (o options) measure(ctx context.Context, all []faults.Fault, report *faults.Report) (err error) {
 	if !slices.ContainsFunc(all, func(f faults.Fault) bool { return report.Runs(f.Name) < o.runs }) {
 		return nil
 	}
 	l, err := lab.Start(ctx, lab.Options{Name: o.lab, Spec: faults.Spec(), Log: os.Stderr})
 	if errors.Is(err, lab.ErrOtherSpec) {
-		return err // it is not of this command
+		return err // another process owns the lab
 	}
 	defer func() { err = errors.Join(err, lab.Remove(context.WithoutCancel(ctx), o.lab)) }()
 	if err != nil {

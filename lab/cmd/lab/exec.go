@@ -43,7 +43,7 @@ namespace of the router, of the machine beyond it or of a control plane. Its exi
 
 // run runs a program at a place; its exit code becomes this program's.
 func run(cmd *cobra.Command, place node.Place, argv []string) error {
-	// An interrupt is for the program to heed, and for this one to wait.
+	// On an interrupt the program ends by itself, and this command waits for it.
 	code, err := node.Run(context.WithoutCancel(cmd.Context()), place, argv)
 	if err != nil {
 		return err

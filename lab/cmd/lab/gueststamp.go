@@ -17,13 +17,13 @@ import (
 	"liqonet.io/liqonet/lab/build"
 )
 
-// stamp is a file that is there if tests have passed. Its name is the hash of all that decides that: the command, the
-// variables that select drivers, the test binaries, files in testdata, and what makes a guest. go test itself keeps no
-// results of tests that another program runs.
+// stamp is a file that exists if tests have passed. Its name is the hash of their inputs: the command, the variables
+// that select drivers, the test binaries, files in testdata, and the files of a guest. go test itself caches no results
+// of tests that another program runs.
 type stamp string
 
 // newStamp returns the stamp of a "go test" of packages, which are the arguments before the first flag. made are the
-// files of which guests are made, this program first.
+// files from which guests are made, this program first.
 func newStamp(ctx context.Context, goTest *exec.Cmd, args []string, made ...string) (stamp, error) {
 	packages := args
 	if i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") }); i >= 0 {
@@ -62,13 +62,13 @@ func newStamp(ctx context.Context, goTest *exec.Cmd, args []string, made ...stri
 	return stampOf(sum.Sum(nil))
 }
 
-// stampOf is the stamp with a hash, in the cache of what the lab builds.
+// stampOf returns the stamp with a hash, in the lab's build cache.
 func stampOf(hash []byte) (stamp, error) {
 	cache, err := build.CacheDir()
 	return stamp(filepath.Join(cache, "passed", fmt.Sprintf("%x", hash[:16]))), err
 }
 
-// addFiles writes the names and contents of all files below a place; none, if there is none.
+// addFiles writes the names and contents of all files below a path, which may be absent.
 func addFiles(to io.Writer, place string) error {
 	err := filepath.WalkDir(place, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

@@ -93,7 +93,7 @@ func (o guestTest) test(cmd *cobra.Command, args []string) error {
 	return stamp.set()
 }
 
-// stamp is that of a "go test" with these arguments.
+// stamp returns the stamp of a "go test" with these arguments.
 func (o guestTest) stamp(ctx context.Context, goTest *exec.Cmd, args []string) (stamp, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -106,7 +106,7 @@ func (o guestTest) stamp(ctx context.Context, goTest *exec.Cmd, args []string) (
 	return newStamp(ctx, goTest, args, self, kernel)
 }
 
-// arguments are those of go; by -exec it runs test binaries by "lab guest run".
+// arguments returns the arguments of go. With -exec it runs test binaries by "lab guest run".
 func (o guestTest) arguments(cmd *cobra.Command, args []string) ([]string, error) {
 	out := []string{"test", "-count=1"}
 	inGuest := o.where == kernelGuest || o.virtualTime
@@ -118,7 +118,7 @@ func (o guestTest) arguments(cmd *cobra.Command, args []string) ([]string, error
 		inGuest = !enough
 	}
 	if inGuest {
-		// Built before go test runs two of them, and where its progress can be seen.
+		// The kernel is built before go test runs two guests, and here its progress is visible.
 		if _, err := guest.EnsureKernel(cmd.Context(), progress.New(cmd.ErrOrStderr())); err != nil {
 			return nil, err
 		}
@@ -143,7 +143,7 @@ func (o guestTest) arguments(cmd *cobra.Command, args []string) ([]string, error
 	return append(out, args...), nil
 }
 
-// quoted writes words as go's flags take them: any of them may hold spaces, none may hold quotes.
+// quoted quotes words for go's flags. Words may contain spaces, but no quotes.
 func quoted(words []string) string {
 	out := make([]string, 0, len(words))
 	for _, w := range words {

@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is the default time limit of an exchange. It is long, because a busy machine is not a broken path.
-const patience = 5 * time.Minute
+// defaultTimeout is the default time limit of an exchange. It is long, because a busy machine is not a broken path.
+const defaultTimeout = 5 * time.Minute
 
-// options of the verbs that ask.
+// options of the client verbs.
 type options struct {
 	timeout time.Duration
 	size    int  // bytes of payload
@@ -28,11 +28,11 @@ type options struct {
 	target  string
 }
 
-// parseOptions reads flags and the one argument, which what names in errors.
+// parseOptions parses flags and the one argument, whose name in errors is what.
 func parseOptions(verb, what string, args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet(verb, flag.ContinueOnError)
-	flags.DurationVar(&o.timeout, "timeout", patience, "for the whole exchange, or of each ping")
+	flags.DurationVar(&o.timeout, "timeout", defaultTimeout, "for the whole exchange, or of each ping")
 	flags.IntVar(&o.size, "size", 64, "bytes of payload; get: not used")
 	flags.BoolVar(&o.df, "df", false, "set the don't-fragment bit, and ignore what is known of the path MTU")
 	flags.IntVar(&o.count, "count", 1, "number of pings")
@@ -117,7 +117,7 @@ func exchange(ctx context.Context, conn net.Conn, network string, payload []byte
 	}
 	i := bytes.IndexByte(all, '\n') + 1
 	line, rest, want := all[:i], all[i:], payload
-	if network == "udp" { // the line took the place of the payload's first bytes
+	if network == "udp" { // the line replaces the payload's first bytes
 		want = payload[min(len(line), len(payload)):]
 	}
 	if i == 0 || !bytes.Equal(rest, want) {

@@ -16,7 +16,7 @@ func answers(t *testing.T, network, address string, size int) string {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), defaultTimeout)
 	defer cancel()
 	line, err := exchange(ctx, conn, network, pattern(size))
 	if err != nil {

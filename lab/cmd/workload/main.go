@@ -1,5 +1,5 @@
-// Command workload is what runs in a lab's test pods. Without arguments it waits to be ended: it is also the
-// pause program of pod sandboxes.
+// Command workload is the program of a lab's test pods. Without arguments it waits for a signal: it is also the pause
+// program of pod sandboxes.
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// verbs by their name. Each is given the arguments after it.
+// verbs by their name. Each receives the arguments after it.
 var verbs = map[string]func(ctx context.Context, args []string) error{
 	"serve": serve,
 	"get":   get,

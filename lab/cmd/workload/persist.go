@@ -9,19 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// again is after how long a question that got no answer is asked once more. A connection that is not established in
-// connectTime is begun anew, from another port: conntrack keeps the first path of a connection to a Service, and leads
-// it nowhere if kube-proxy had not programmed the Service then.
+// retryAfter is the time after which a request without an answer is repeated. A connection that is not established in
+// connectTime is retried from another port: conntrack keeps the first path of a connection to a Service, which leads
+// nowhere if kube-proxy had not programmed the Service then.
 const (
-	again       = time.Second
+	retryAfter  = time.Second
 	connectTime = 5 * time.Second
 )
 
-// persist asks until there is an answer, once each second, as long as the context lasts, and returns the last error.
-// Packets get lost, and a gateway that renews its tunnel sends ICMP errors for a moment. Errors that a repetition does
-// not repair are returned at once: a wrong answer, and a packet that exceeds the path MTU.
+// persist retries ask each second until it succeeds or the context ends, and returns the last error. Packets get lost,
+// and a gateway that renews its tunnel sends ICMP errors for a moment. Errors that a retry does not repair are returned
+// immediately: a wrong answer, and a packet that exceeds the path MTU.
 func persist(ctx context.Context, ask func() error) error {
-	tick := time.NewTicker(again)
+	tick := time.NewTicker(retryAfter)
 	defer tick.Stop()
 	for {
 		err := ask()
@@ -37,7 +37,7 @@ func persist(ctx context.Context, ask func() error) error {
 	}
 }
 
-// dial opens a connection as net.Dialer does, persistently.
+// dial opens a connection like net.Dialer, with retries.
 func dial(ctx context.Context, dialer *net.Dialer, network, address string) (conn net.Conn, err error) {
 	err = persist(ctx, func() (err error) {
 		ctx, cancel := context.WithTimeout(ctx, connectTime)
@@ -48,9 +48,9 @@ func dial(ctx context.Context, dialer *net.Dialer, network, address string) (con
 	return conn, err
 }
 
-// setDeadline ends waiting for an answer when it is time to ask again, or with the context.
+// setDeadline bounds the wait for an answer by the next retry, or by the context.
 func setDeadline(ctx context.Context, conn net.Conn) error {
-	deadline := time.Now().Add(again)
+	deadline := time.Now().Add(retryAfter)
 	if end, ok := ctx.Deadline(); ok && end.Before(deadline) {
 		deadline = end
 	}

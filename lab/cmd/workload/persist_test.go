@@ -15,14 +15,14 @@ import (
 
 // TestDatagramIsSentAgain has an echo that is deaf to the first datagrams.
 func TestDatagramIsSentAgain(t *testing.T) {
-	const limit = 10 * again
+	const limit = 10 * retryAfter
 	for name, c := range map[string]struct {
 		lost   int
 		answer bool
 		took   time.Duration
 	}{
 		"none is lost": {0, true, 0},
-		"two are lost": {2, true, 2 * again},
+		"two are lost": {2, true, 2 * retryAfter},
 		"all are lost": {100, false, limit},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestDialAgain(t *testing.T) {
 		}
 		return err
 	}}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), defaultTimeout)
 	defer cancel()
 	conn, err := dial(ctx, &dialer, "tcp", address)
 	if err != nil {

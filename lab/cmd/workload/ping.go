@@ -50,7 +50,7 @@ func ping(ctx context.Context, args []string) error {
 	return nil
 }
 
-// pingUntil sends a request until it is answered or its time is over.
+// pingUntil repeats a request until it is answered or its time is over.
 func pingUntil(ctx context.Context, conn *net.IPConn, sequence uint16, o options) error {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()

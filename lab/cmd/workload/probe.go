@@ -66,5 +66,5 @@ func (p *prober) end(w http.ResponseWriter, _ *http.Request) {
 	}
 	results := p.now.End()
 	p.now = nil
-	_ = json.NewEncoder(w).Encode(results) // who asks sees what is missing
+	_ = json.NewEncoder(w).Encode(results) // the client notices a short answer
 }

@@ -50,7 +50,7 @@ func send(ctx context.Context, args []string) error {
 	return nil
 }
 
-// repeated fills a datagram with a text, so that what quotes a part of it is known, too.
+// repeated fills a datagram with a text, so that a packet that quotes a part of it is recognised, too.
 func repeated(text string) []byte {
 	const size = 400 // bytes at least
 	var payload []byte

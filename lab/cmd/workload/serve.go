@@ -38,7 +38,7 @@ func serve(ctx context.Context, args []string) error {
 	server := &http.Server{
 		Addr: portAddress(*on, *page),
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.WriteString(w, identity(r.RemoteAddr)) // the client sees what is missing
+			_, _ = io.WriteString(w, identity(r.RemoteAddr)) // the client notices a short answer
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
 	}
@@ -76,7 +76,7 @@ func serveTCP(l net.Listener) error {
 		go func() {
 			defer conn.Close()
 			if _, err := io.WriteString(conn, identity(conn.RemoteAddr().String())); err == nil {
-				_, _ = io.Copy(conn, conn) // the client sees what is missing
+				_, _ = io.Copy(conn, conn) // the client notices a short answer
 			}
 		}()
 	}
@@ -101,7 +101,7 @@ func serveUDP(conn net.PacketConn) error {
 	}
 }
 
-// podIP is the IPv4 address among those of a pod, or the first one.
+// podIP returns the IPv4 address among those of a pod, or the first one.
 func podIP(all string) string {
 	addresses := strings.Split(all, ",")
 	for _, a := range addresses {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// size is that of a datagram. The echo writes its identity over the beginning, and leaves the last eight bytes: the
-// number of the datagram.
+// size of a datagram. The echo overwrites its beginning with its identity, and keeps the last eight bytes: the number
+// of the datagram.
 const size = 256
 
 // datagrams are sent to one host, one every ten milliseconds, whether or not earlier ones were answered.
@@ -23,7 +23,7 @@ type datagrams struct {
 	outcomes []outcome
 }
 
-// outcome is what became of a datagram. The zero value: no answer has come.
+// outcome of a datagram. The zero value: not answered.
 type outcome int
 
 const (
@@ -38,7 +38,7 @@ func openDatagrams(ctx context.Context, host string) (*datagrams, error) {
 	return &datagrams{conn: conn}, err
 }
 
-// run sends until ctx ends, and reads for as long as answers are waited for after that.
+// run sends until ctx ends, and then reads late answers.
 func (d *datagrams) run(ctx context.Context) {
 	var reading sync.WaitGroup
 	reading.Go(d.read)
@@ -60,7 +60,7 @@ func (d *datagrams) run(ctx context.Context) {
 	reading.Wait()
 }
 
-// read notes answers until the deadline that run sets.
+// read records answers until the deadline that run sets.
 func (d *datagrams) read() {
 	buf := make([]byte, size)
 	for {
@@ -84,7 +84,7 @@ func (d *datagrams) read() {
 	}
 }
 
-// result counts, and finds the times without an answered datagram, by when they were sent.
+// result counts datagrams, and finds the times in which none of those sent was answered.
 func (d *datagrams) result(r *Result) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

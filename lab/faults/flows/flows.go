@@ -1,5 +1,5 @@
-// Package flows measures what a fault does to packets and connections between two pods: a datagram every ten
-// milliseconds, TCP streams that last, and new connections. The far end is the program workload, verb serve.
+// Package flows measures the effects of a fault on packets and connections between two pods: a datagram every ten
+// milliseconds, lasting TCP streams, and new connections. The server is the program workload, verb serve.
 package flows
 
 import (
@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// How a measurement asks, and when it takes an answer for lost. The kernel repeats a lost SYN after a second, and again
-// after two more: a connection that fails has lost three.
+// Intervals of a measurement, and the times after which an answer counts as lost. The kernel repeats a lost SYN after a
+// second, and again after two more: a connection that fails has lost three.
 const (
 	every        = 10 * time.Millisecond
 	connectEvery = 100 * time.Millisecond
 	answerWithin = 2 * time.Second
 	dialWithin   = 5 * time.Second
-	openWithin   = time.Minute // of the streams, before anything is measured
+	openWithin   = time.Minute // of the streams, before the measurement begins
 	streams      = 4
 	echoPort     = "7"
 	lossesMost   = 100
@@ -33,14 +33,14 @@ type Result struct {
 	Failed int    `json:"failed"` // of them, not established within five seconds
 	// Without is the longest time in which all datagrams were lost, Pause the longest one without a byte of a stream.
 	Without time.Duration `json:"withoutNanoseconds"`
-	// Stalled is the longest time in which no datagram was sent: what the machine alone costs.
+	// Stalled is the longest time in which no datagram was sent: the delay of the machine itself.
 	Stalled time.Duration `json:"stalledNanoseconds"`
 	// Losses are the first times of loss.
 	Losses []Loss        `json:"losses"`
 	Pause  time.Duration `json:"pauseNanoseconds"`
 }
 
-// Loss is datagrams that were lost one after the other.
+// Loss is a run of consecutive lost datagrams.
 type Loss struct {
 	From time.Time `json:"from"` // when the first of them was sent
 	Lost int       `json:"lost"`
@@ -78,7 +78,7 @@ func Begin(ctx context.Context, hosts []string) (*Measurement, error) {
 	return m, nil
 }
 
-// End ends the measurement, waits for answers that may still come, and returns what each path showed.
+// End ends the measurement, waits for late answers, and returns the result of each path.
 func (m *Measurement) End() []Result {
 	m.stop()
 	m.all.Wait()
@@ -89,7 +89,7 @@ func (m *Measurement) End() []Result {
 	return results
 }
 
-// path is what is measured of the way to one host.
+// path is the measurement of the path to one host.
 type path struct {
 	host        string
 	datagrams   *datagrams

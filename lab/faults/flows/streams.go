@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// stream is a TCP connection that lasts, whose bytes come back.
+// stream is a lasting TCP connection to an echo.
 type stream struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -32,7 +32,7 @@ func openStream(ctx context.Context, host string) (*stream, error) {
 	return s, conn.SetReadDeadline(time.Time{})
 }
 
-// run writes a few bytes every ten milliseconds, and reads what comes back, until ctx ends or the stream breaks.
+// run writes a few bytes every ten milliseconds, and reads the echo, until ctx ends or the stream breaks.
 func (s *stream) run(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {
@@ -59,7 +59,7 @@ func (s *stream) write(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if _, err := s.conn.Write([]byte("some bytes that come back")); err != nil {
-			return // the reader sees why
+			return // the reader returns the reason
 		}
 		select {
 		case <-ctx.Done():
