@@ -29,7 +29,7 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// inOther are commands that speak of namespace "other" of cluster a, where liqonet is not.
+// inOther returns commands for namespace "other" of cluster a, in which liqonet is not installed.
 var inOther = map[string]func(t *testing.T, a, b *fakecluster.Cluster) error{
 	"init": func(t *testing.T, a, _ *fakecluster.Cluster) error {
 		_, err := connected.Init(t, a, func(o *peering.InitOptions) { o.Side.Cluster = a.In("other") })
@@ -76,8 +76,8 @@ var inOther = map[string]func(t *testing.T, a, b *fakecluster.Cluster) error{
 	},
 }
 
-// TestSecondInstallationIsRefused before anything is written, whoever asks: node helpers of two installations would
-// fight for the same port and the same kernel.
+// TestSecondInstallationIsRefused: every command rejects a second installation before the first write: node helpers of
+// two installations would compete for the same port and the same kernel.
 func TestSecondInstallationIsRefused(t *testing.T) {
 	t.Parallel()
 	users := map[string]func(a *fakecluster.Cluster){
@@ -113,8 +113,8 @@ func TestSecondInstallationIsRefused(t *testing.T) {
 	}
 }
 
-// TestStrayReservations: reservations that an earlier release made in another namespace are no installation; those of
-// an interrupted one are.
+// TestStrayReservations: reservations of an earlier release in another namespace are not an installation; those of an
+// interrupted installation are.
 func TestStrayReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected.New(t)
@@ -136,7 +136,7 @@ func TestStrayReservations(t *testing.T) {
 	})
 }
 
-// awaitPods waits until the helpers' pods are there.
+// awaitPods waits until the helpers' pods exist.
 func awaitPods(t *testing.T, w *fakecluster.Cluster) {
 	t.Helper()
 	err := kube.Wait(t.Context(), w.Cluster, kube.Labelled(inventory.Selector(records.ComponentFabric)), "pods", func(pods []*corev1.Pod) (string, error) {
@@ -150,7 +150,7 @@ func awaitPods(t *testing.T, w *fakecluster.Cluster) {
 	}
 }
 
-// allOf are the objects of an installation in both namespaces, but for what helpers write.
+// allOf returns the objects of an installation in both namespaces, without those that helpers write.
 func allOf(t *testing.T, w *fakecluster.Cluster) map[string]string {
 	t.Helper()
 	all := fakecluster.Contents(t, w.Cluster)
@@ -160,8 +160,8 @@ func allOf(t *testing.T, w *fakecluster.Cluster) map[string]string {
 	return all
 }
 
-// TestRemainsOfAnotherInstallation: what is left of an installation that was removed by hand is no installation, nor is
-// what only bears its label.
+// TestRemainsOfAnotherInstallation: remains of an installation that was removed by hand are not an installation, nor
+// are objects that only have its label.
 func TestRemainsOfAnotherInstallation(t *testing.T) {
 	labels := map[string]string{records.LabelComponent: records.ComponentFabric}
 	meta := metav1.ObjectMeta{Namespace: "other", Name: records.NodeName, Labels: labels}
@@ -191,7 +191,7 @@ func TestRemainsOfAnotherInstallation(t *testing.T) {
 	}
 }
 
-// TestSecondInstallationCanBeRemoved, if there is one, and the first one stays.
+// TestSecondInstallationCanBeRemoved: a second installation can be removed; the first one is kept.
 func TestSecondInstallationCanBeRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected.New(t)
@@ -207,14 +207,15 @@ func TestSecondInstallationCanBeRemoved(t *testing.T) {
 		if diff := cmp.Diff(before, fakecluster.Contents(t, a.Cluster)); diff != "" {
 			t.Errorf("the first one is another now:\n%s", diff)
 		}
-		if said := strings.Join(r.Lines(), "\n"); !strings.Contains(said, "installed in namespace liqonet") {
-			t.Errorf("nothing is said of the first one:\n%s", said)
+		if output := strings.Join(r.Lines(), "\n"); !strings.Contains(output, "installed in namespace liqonet") {
+			t.Errorf("the output does not contain the first installation:\n%s", output)
 		}
 	})
 }
 
-// TestYoungerInstallationIsTold: of two installations, which an earlier liqoctl made, the first one goes on.
-func TestYoungerInstallationIsTold(t *testing.T) {
+// TestYoungerInstallationIsReported: of two installations, which an earlier liqoctl created, the first one remains
+// usable.
+func TestYoungerInstallationIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected.New(t)
 		connected.Second(t, a, time.Now().Add(time.Hour))
@@ -222,8 +223,8 @@ func TestYoungerInstallationIsTold(t *testing.T) {
 		if _, err := peering.Connect(t.Context(), connected.Options(a, b), r); err != nil {
 			t.Errorf("in the older one's namespace: %v", err)
 		}
-		if said := strings.Join(r.Lines(), "\n"); !strings.Contains(said, "warn ") || !strings.Contains(said, "liqoctl network reset -n other") {
-			t.Errorf("nothing is said of the younger one:\n%s", said)
+		if output := strings.Join(r.Lines(), "\n"); !strings.Contains(output, "warn ") || !strings.Contains(output, "liqoctl network reset -n other") {
+			t.Errorf("the output does not contain the younger installation:\n%s", output)
 		}
 		if err := inOther["connect"](t, a, b); err == nil || !strings.Contains(err.Error(), "installed in namespace liqonet") {
 			t.Errorf("in the younger one's namespace: %v", err)
@@ -233,8 +234,8 @@ func TestYoungerInstallationIsTold(t *testing.T) {
 		if got, err := removal.Reset(t.Context(), o, r); err != nil || got.Remains != nil {
 			t.Errorf("kernels are verified under a helper that runs: %+v, %v", got.Remains, err)
 		}
-		if said := strings.Join(r.Lines(), "\n"); !strings.Contains(said, "its nodes are not verified") {
-			t.Errorf("nothing is said of the nodes:\n%s", said)
+		if output := strings.Join(r.Lines(), "\n"); !strings.Contains(output, "its nodes are not verified") {
+			t.Errorf("the output does not mention the nodes:\n%s", output)
 		}
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// TestLostReservations: what peerings use is given to no other, though the reservations are older than the peerings, as
-// of a manifest that is applied again, or gone.
+// TestLostReservations: ranges in use by peerings are not reserved again, even if the reservations are older than the
+// peerings, as after applying an old manifest, or missing.
 func TestLostReservations(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, a *fakecluster.Cluster, old *corev1.ConfigMap){
 		"older": func(t *testing.T, a *fakecluster.Cluster, old *corev1.ConfigMap) {

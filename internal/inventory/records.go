@@ -38,7 +38,7 @@ func DecodeRecord[T records.Document](c *kube.Cluster, object *corev1.ConfigMap)
 	return &record, nil
 }
 
-// damaged is the error for a ConfigMap whose record does not decode.
+// damaged returns the error for a ConfigMap whose record does not decode.
 func damaged(c *kube.Cluster, object *corev1.ConfigMap, err error) error {
 	return hint.With(fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", object.Namespace, object.Name, c.Context, err), records.DamageHint)
 }
@@ -103,9 +103,9 @@ func Same[T records.Document](a, b T) bool {
 	return err == nil && one == other
 }
 
-// Swap brings a record into the state that want computes from the one in the cluster (nil: there is none), provided
-// that nobody changes it in between: else want is called again. Fields of a later release are never deleted: see
-// records.Replace. name is its ConfigMap's.
+// Swap writes the record that want computes from the current one (nil: it does not exist). If another writer changes it
+// in between, want is called again. Fields of a later release are never deleted: see records.Replace. name is that of
+// the record's ConfigMap.
 func Swap[T records.Document](ctx context.Context, c *kube.Cluster, name string, want func(live *T) (T, error)) (kube.Change, error) {
 	object := &corev1.ConfigMap{ObjectMeta: Meta(c.Namespace, name)}
 	return kube.Swap(ctx, c, object, func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
@@ -135,28 +135,28 @@ func Swap[T records.Document](ctx context.Context, c *kube.Cluster, name string,
 	})
 }
 
-// Write replaces a record, provided that the cluster still has the one that was read (nil: none). Else another writer
-// has changed it, and the error is an ErrConflict. name is its ConfigMap's.
+// Write replaces a record if it is unchanged since it was read (nil: it did not exist). Otherwise another writer has
+// changed it, and the error is an ErrConflict. name is that of the record's ConfigMap.
 func Write[T records.Document](ctx context.Context, c *kube.Cluster, name string, read *T, wanted T) (kube.Change, error) {
 	return Swap(ctx, c, name, func(live *T) (T, error) {
 		unread := (live == nil) != (read == nil) || live != nil && !Same(*live, *read)
-		if unread && (live == nil || !Same(*live, wanted)) { // wanted: it was written, and the response was lost
+		if unread && (live == nil || !Same(*live, wanted)) { // wanted: a write whose response was lost
 			return wanted, Conflict(c, "ConfigMap", name)
 		}
 		return wanted, nil
 	})
 }
 
-// ErrConflict ends a run that is about to write an object which another writer has changed since the run read it.
+// ErrConflict ends a run whose next write would overwrite a change of another writer.
 var ErrConflict = errors.New("changed by another writer during this run")
 
-// Conflict is the ErrConflict for an object in liqonet's namespace.
+// Conflict returns the ErrConflict for an object in liqonet's namespace.
 func Conflict(c *kube.Cluster, kind, name string) error {
 	return hint.With(fmt.Errorf("%s %s/%s of cluster %q: %w", kind, c.Namespace, name, c.Context, ErrConflict), "run this again")
 }
 
-// NewRun names a run of liqoctl: what it creates bears the name, as the answer to a request that was carried out can be
-// lost.
+// NewRun returns a new ID of a run of liqoctl. Objects are annotated with it, because the response to a create request
+// can be lost.
 func NewRun() string { return rand.Text() }
 
 // DeleteOwn deletes the object of that type and name if it is annotated with the ID of the run, together with the
@@ -174,7 +174,7 @@ func DeleteOwn[T interface {
 	return err
 }
 
-// Meta are name and labels of an object that holds a record, or what belongs to one.
+// Meta returns the name and the labels of an object that contains a record or belongs to one.
 func Meta(namespace, name string) metav1.ObjectMeta {
 	id, _ := records.IdentityOf(name)
 	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: id.Labels()}

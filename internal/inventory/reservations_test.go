@@ -114,7 +114,7 @@ func TestUpdateReservations(t *testing.T) {
 	}
 }
 
-func TestUpdateReservationsKeepsWhatOthersPutThere(t *testing.T) {
+func TestUpdateReservationsKeepsFieldsOfOthers(t *testing.T) {
 	c, client := fakecluster.NewAPIServer(fakecluster.Config{})
 	update(t, c, peer("b"))
 	cm := reservationsConfigMap(t, client)

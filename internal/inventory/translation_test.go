@@ -18,7 +18,7 @@ import (
 	"liqonet.io/liqonet/ipam/translate"
 )
 
-// TestTranslationAgrees asks both clusters of a connection: what one exports is what the other imports.
+// TestTranslationAgrees: the addresses that one cluster of a peering exports are those that the other one imports.
 func TestTranslationAgrees(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()
@@ -46,9 +46,9 @@ func TestTranslationAgrees(t *testing.T) {
 	})
 }
 
-// TestUntoldIsCompleted connects clusters whose records do not tell how the peer sees them: the hint of the error is
-// what helps.
-func TestUntoldIsCompleted(t *testing.T) {
+// TestMissingMappingsAreCompleted connects clusters whose records do not contain the mappings at the peer: the hint of
+// the error is the solution.
+func TestMissingMappingsAreCompleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()
 		fakecluster.Run(t, a, b)
@@ -80,8 +80,8 @@ func TestUntoldIsCompleted(t *testing.T) {
 	})
 }
 
-// TestDamagedRecordsAreApart spoils one of two peerings' records: the other peer's answers stay.
-func TestDamagedRecordsAreApart(t *testing.T) {
+// TestDamagedRecordsAreIsolated: a damaged record of one peering does not affect translations for the other peer.
+func TestDamagedRecordsAreIsolated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()
 		fakecluster.Run(t, a, b)
