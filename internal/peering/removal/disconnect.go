@@ -18,8 +18,9 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// Disconnect removes a peering from both clusters, or from the local one alone, and returns when the kernels of
-// the nodes and the API servers have nothing of it left. What is not there is no error: the result says what was.
+// Disconnect removes a peering from both clusters, or only from the local one, and returns when neither the kernels of
+// the nodes nor the API servers have state of it. A peering that does not exist is no error; the result contains what
+// was removed.
 func Disconnect(ctx context.Context, o DisconnectOptions, r progress.Reporter) (Disconnection, error) {
 	if err := o.validate(); err != nil {
 		return Disconnection{}, err
@@ -32,9 +33,9 @@ func Disconnect(ctx context.Context, o DisconnectOptions, r progress.Reporter) (
 }
 
 func disconnect(ctx context.Context, o DisconnectOptions, r progress.Reporter) (Disconnection, error) {
-	d := &disconnector{DisconnectOptions: o, local: newLeaving(o.Local, r), remote: newLeaving(o.Remote, r)}
+	d := &disconnector{DisconnectOptions: o, local: newRemover(o.Local, r), remote: newRemover(o.Remote, r)}
 	run := &progress.Stages{Reporter: r}
-	err := sized(ctx, run, o.Timeout, d.sides(), progress.Step{Stage: progress.StageReach, Do: d.reach}, progress.Step{Stage: progress.StageWithdraw, Do: d.each((*leaving).end)}, progress.Step{Stage: progress.StageClean, Do: d.each((*leaving).clean)})
+	err := runSized(ctx, run, o.Timeout, d.removers(), progress.Step{Stage: progress.StageReach, Do: d.reach}, progress.Step{Stage: progress.StageWithdraw, Do: d.each((*remover).stopTraffic)}, progress.Step{Stage: progress.StageClean, Do: d.each((*remover).clean)})
 	result := Disconnection{Local: &d.local.removed, Stages: run.Times, Changed: d.local.removed.altered()}
 	if !o.OneSide {
 		result.Remote, result.Changed = &d.remote.removed, result.Changed || d.remote.removed.altered()
@@ -42,7 +43,7 @@ func disconnect(ctx context.Context, o DisconnectOptions, r progress.Reporter) (
 	return result, err
 }
 
-// PlanDisconnect returns what Disconnect would change, and changes nothing.
+// PlanDisconnect returns the changes that Disconnect would make. It changes nothing.
 func PlanDisconnect(ctx context.Context, o DisconnectOptions, r progress.Reporter) (plan.Plan, error) {
 	o.Local = o.Local.DryRun()
 	clusters := []*kube.Cluster{o.Local}
@@ -70,72 +71,72 @@ func (o DisconnectOptions) validate() error {
 	return nil
 }
 
-// disconnector is a disconnect on its way.
+// disconnector is a running disconnect.
 type disconnector struct {
 	DisconnectOptions
-	local, remote *leaving
+	local, remote *remover
 }
 
-// sides are those from which something is to be removed.
-func (d *disconnector) sides() []*leaving {
+// removers returns the removers of the clusters from which the peering is removed.
+func (d *disconnector) removers() []*remover {
 	if d.OneSide {
-		return []*leaving{d.local}
+		return []*remover{d.local}
 	}
-	return []*leaving{d.local, d.remote}
+	return []*remover{d.local, d.remote}
 }
 
-// reach finds out which clusters these are and what they call each other.
+// reach identifies the clusters and finds the peerings to remove.
 func (d *disconnector) reach(ctx context.Context) (string, error) {
-	known := []*leaving{d.local}
+	known := []*remover{d.local}
 	if d.Remote != nil {
 		known = append(known, d.remote)
 	}
-	if err := progress.EachOf(known, func(l *leaving) error { return l.identify(ctx) }); err != nil {
+	if err := progress.EachOf(known, func(r *remover) error { return r.identify(ctx) }); err != nil {
 		return "", err
 	}
-	lines := make([]string, 2)[:len(d.sides())]
-	for i, l := range d.sides() {
-		all, err := inventory.Traces(ctx, l.cluster)
+	lines := make([]string, 2)[:len(d.removers())]
+	for i, r := range d.removers() {
+		all, err := inventory.Traces(ctx, r.cluster)
 		if err != nil {
 			return "", err
 		}
-		if l == d.remote {
-			l.removed.Peerings = inventory.TracesOf(all, d.local.id, d.local.name)
-		} else if l.removed.Peerings, err = d.findLocal(all); err != nil {
+		if r == d.remote {
+			r.removed.Peerings = inventory.TracesOf(all, d.local.id, d.local.name)
+		} else if r.removed.Peerings, err = d.findLocal(all); err != nil {
 			return "", err
 		}
-		if len(l.removed.Peerings) == 0 {
-			// Nothing to remove is success, unless it is elsewhere.
-			if _, err := inventory.CheckElsewhere(ctx, l.cluster); err != nil {
+		if len(r.removed.Peerings) == 0 {
+			// A missing peering is success, unless liqonet is installed in another namespace.
+			if _, err := inventory.CheckElsewhere(ctx, r.cluster); err != nil {
 				return "", err
 			}
 		}
-		lines[i] = l.cluster.Context + ": " + cmp.Or(strings.Join(l.removed.Peerings, ", "), "no such peering")
+		lines[i] = r.cluster.Context + ": " + cmp.Or(strings.Join(r.removed.Peerings, ", "), "no such peering")
 	}
 	return strings.Join(lines, "; "), nil
 }
 
-// identify reads which cluster this is.
-func (l *leaving) identify(ctx context.Context) error {
-	if err := l.cluster.Reach(ctx); err != nil {
+// identify reads the cluster's ID and name.
+func (r *remover) identify(ctx context.Context) error {
+	if err := r.cluster.Reach(ctx); err != nil {
 		return err
 	}
-	// First: what is missing is told all at once.
-	if err := inventory.CheckPermissions(ctx, l.cluster, templates.Operate); err != nil {
+	// This is first, so that the error lists all missing permissions.
+	if err := inventory.CheckPermissions(ctx, r.cluster, templates.Operate); err != nil {
 		return err
 	}
-	fabric, err := inventory.Fabric(ctx, l.cluster)
+	fabric, err := inventory.Fabric(ctx, r.cluster)
 	if err != nil {
 		return err
 	}
-	if l.name, err = inventory.ChooseName(l.cluster, "", fabric); err != nil {
+	if r.name, err = inventory.ChooseName(r.cluster, "", fabric); err != nil {
 		return err
 	}
-	l.id, err = l.cluster.ID(ctx)
+	r.id, err = r.cluster.ID(ctx)
 	return err
 }
 
-// findLocal chooses what the local cluster has of the peering in question.
+// findLocal returns the names of the local cluster's peerings to remove.
 func (d *disconnector) findLocal(all []inventory.Trace) ([]string, error) {
 	if d.Peer == "" {
 		return inventory.TracesOf(all, d.remote.id, d.remote.name), nil
@@ -152,14 +153,14 @@ func (d *disconnector) findLocal(all []inventory.Trace) ([]string, error) {
 	return []string{d.Peer}, nil
 }
 
-// each makes a stage of a step for every peering on every side, all sides at once. A side that fails does not
-// stop the other.
-func (d *disconnector) each(remove func(*leaving, context.Context, string) error) func(context.Context) (string, error) {
+// each returns a stage that calls remove for every peering, for all clusters in parallel. An error in one cluster does
+// not stop the other.
+func (d *disconnector) each(remove func(*remover, context.Context, string) error) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
-		return "", progress.EachOf(d.sides(), func(l *leaving) error {
+		return "", progress.EachOf(d.removers(), func(r *remover) error {
 			var errs []error
-			for _, name := range l.removed.Peerings {
-				errs = append(errs, remove(l, ctx, name))
+			for _, name := range r.removed.Peerings {
+				errs = append(errs, remove(r, ctx, name))
 			}
 			return errors.Join(errs...)
 		})
@@ -169,10 +170,9 @@ func (d *disconnector) each(remove func(*leaving, context.Context, string) error
 // DisconnectOptions are the options of Disconnect.
 type DisconnectOptions struct {
 	Local *kube.Cluster
-	// Remote is the other cluster; nil: only the local side is removed: OneSide must say that
-	// this is wanted.
+	// Remote is the other cluster; nil: the peering is removed only from the local cluster, which OneSide must confirm.
 	Remote  *kube.Cluster
-	Peer    string // the peering's name in the local cluster; "": the one with Remote
+	Peer    string // name of the peering in the local cluster; "": the peering with Remote
 	OneSide bool
-	Timeout time.Duration // for all of it; 0: the default, which grows with the larger cluster
+	Timeout time.Duration // total; 0: progress.TimeLimit of the larger cluster
 }

@@ -61,8 +61,8 @@ func TestDisconnectRemovesBothSides(t *testing.T) {
 	})
 }
 
-// TestDisconnectWaitsForGuards: nodes hold the ranges of a peering back for as long as they are reserved. Who is told
-// that a peering is gone finds nothing of it in any kernel.
+// TestDisconnectWaitsForGuards: nodes guard the ranges of a peering while they are reserved. When disconnect returns,
+// no kernel has state of the peering.
 func TestDisconnectWaitsForGuards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected.New(t)
@@ -79,8 +79,9 @@ func TestDisconnectWaitsForGuards(t *testing.T) {
 	})
 }
 
-// The ranges of a peering must not be anybody else's while a node has routes for them.
-func TestRangesAreReleasedAfterTheNodesGaveUpTheRoutes(t *testing.T) {
+// TestRangesAreReleasedAfterRoutesAreRemoved: the ranges of a peering must not be reserved again while a node
+// has routes for them.
+func TestRangesAreReleasedAfterRoutesAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected.New(t)
 		a.Set(func() { a.RemovalDelay = 3 * time.Second })
@@ -108,10 +109,10 @@ func TestRangesAreReleasedAfterTheNodesGaveUpTheRoutes(t *testing.T) {
 	})
 }
 
-func TestDisconnectDoesNotWaitForNodesThatAreAway(t *testing.T) {
+func TestDisconnectDoesNotWaitForNodesThatAreNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected.New(t)
-		// The node's report stays as it was.
+		// The node's report did not change.
 		a.Set(func() { a.Nodes = a.Nodes[:1] })
 		away := fakecluster.Node{Name: "a2", PodCIDR: "10.244.2.0/24", Address: "172.31.1.12", NotReady: true}.Object()
 		if _, err := a.Fake.CoreV1().Nodes().Update(t.Context(), away, metav1.UpdateOptions{}); err != nil {
@@ -128,7 +129,7 @@ func TestDisconnectDoesNotWaitForNodesThatAreAway(t *testing.T) {
 	})
 }
 
-func TestDisconnectSaysWhoDoesNotConfirm(t *testing.T) {
+func TestDisconnectListsUnconfirmedNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected.New(t)
 		a.Set(func() { a.IgnoresRecords = true })
@@ -137,7 +138,7 @@ func TestDisconnectSaysWhoDoesNotConfirm(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "not yet: node a1, a2") {
 			t.Fatalf("error %v", err)
 		}
-		// The other side is done all the same, and the rest can be done later.
+		// The peering is removed from the other cluster all the same, and another run can complete the removal.
 		a.Set(func() { a.IgnoresRecords = false })
 		if _, err := removal.Disconnect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
@@ -259,8 +260,8 @@ func TestResetWaitsForEmptyKernels(t *testing.T) {
 	})
 }
 
-// TestDamagedReservations: connect, disconnect and reset refuse what they cannot read, and name the command that keeps
-// a copy. Reset by force removes it.
+// TestDamagedReservations: connect, disconnect and reset reject reservations that do not decode, and suggest the
+// command that saves a copy. Reset with force deletes them.
 func TestDamagedReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected.New(t)
@@ -286,8 +287,8 @@ func TestDamagedReservations(t *testing.T) {
 		if left := a.Left(t); len(left) > 0 {
 			t.Errorf("left %v", left)
 		}
-		if said := strings.Join(r.Lines(), "\n"); !strings.Contains(said, "read ConfigMap liqonet/ipam") {
-			t.Errorf("no warning: %s", said)
+		if output := strings.Join(r.Lines(), "\n"); !strings.Contains(output, "read ConfigMap liqonet/ipam") {
+			t.Errorf("no warning: %s", output)
 		}
 	})
 }
@@ -360,8 +361,8 @@ func TestInterruptedRemovalCanBeRunAgain(t *testing.T) {
 	}
 }
 
-// TestDisconnectFindsRemainsByContext has a connect that was killed while it undid itself: one side has nothing any
-// more, and the other has things that do not say with which cluster they were for.
+// TestDisconnectFindsRemainsByContext: a connect was killed during its rollback: one cluster has no remains, and the
+// remains in the other one do not identify the peer.
 func TestDisconnectFindsRemainsByContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected.New(t)

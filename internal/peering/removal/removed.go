@@ -7,7 +7,7 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 )
 
-// Disconnection is what Disconnect removed. A side that was not asked for is nil.
+// Disconnection is the result of Disconnect. A cluster that was not requested is nil.
 type Disconnection struct {
 	Local   *Removed             `json:"local,omitempty"`
 	Remote  *Removed             `json:"remote,omitempty"`
@@ -15,21 +15,22 @@ type Disconnection struct {
 	Changed bool                 `json:"changed"`
 }
 
-// Removed is what was removed from one cluster.
+// Removed lists what was removed from one cluster.
 type Removed struct {
 	Context  string          `json:"context"`
-	Peerings []string        `json:"peerings"`           // none: there was nothing
-	Released []ReleasedRange `json:"released,omitempty"` // ranges that are free again
-	Objects  []kube.Change   `json:"objects,omitempty"`  // those that were deleted
+	Peerings []string        `json:"peerings"`           // none: there was no peering
+	Released []ReleasedRange `json:"released,omitempty"` // ranges whose reservations were released
+	Objects  []kube.Change   `json:"objects,omitempty"`  // deleted objects
 }
 
-// ReleasedRange is a range that is free again.
+// ReleasedRange is a range whose reservation was released.
 type ReleasedRange struct {
 	Range netip.Prefix `json:"range"`
 	Use   string       `json:"use"`
 }
 
-// ResetResult is what Reset removed, and what remains; nil: not verified, as the nodes belong to another installation.
+// ResetResult is the result of Reset. Remains is nil if the nodes are not verified, because they belong to another
+// installation.
 type ResetResult struct {
 	Removed
 	Remains *Remains             `json:"remains,omitempty"`

@@ -27,7 +27,7 @@ func verifyOptions(w *fakecluster.Cluster) removal.ResetOptions {
 	return removal.ResetOptions{Cluster: w.Cluster, VerifyOnly: true, Image: "liqonet:1", Timeout: time.Minute}
 }
 
-// expectRemains runs a reset and compares what it finds.
+// expectRemains runs a reset and compares the remains in its result.
 func expectRemains(t *testing.T, o removal.ResetOptions, want removal.Remains) {
 	t.Helper()
 	got, err := removal.Reset(t.Context(), o, &fakecluster.Recorder{})
@@ -39,7 +39,7 @@ func expectRemains(t *testing.T, o removal.ResetOptions, want removal.Remains) {
 	}
 }
 
-func TestVerifyTellsWhatNodesHave(t *testing.T) {
+func TestVerifyReportsNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := fakecluster.Pair()
 		fakecluster.Run(t, a)
@@ -51,7 +51,7 @@ func TestVerifyTellsWhatNodesHave(t *testing.T) {
 	})
 }
 
-func TestVerifyTellsObjects(t *testing.T) {
+func TestVerifyReportsObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected.New(t)
 		got, err := removal.Reset(t.Context(), verifyOptions(a), &fakecluster.Recorder{})
@@ -69,7 +69,8 @@ func TestVerifyTellsObjects(t *testing.T) {
 	})
 }
 
-// TestResetVerifiesNodes: what helpers should have removed is reported. Without helpers, or with force, it is removed.
+// TestResetVerifiesNodes: state that helpers should have removed is reported. Without helpers, or with force, it is
+// removed.
 func TestResetVerifiesNodes(t *testing.T) {
 	left := removal.Remains{Nodes: []removal.NodeRemains{{Name: "a1"}, {Name: "a2", Left: []string{"rule 7600"}}}}
 	none := removal.Remains{Nodes: []removal.NodeRemains{{Name: "a1"}, {Name: "a2"}}}
@@ -89,7 +90,7 @@ func TestResetVerifiesNodes(t *testing.T) {
 					if _, err := connected.Init(t, a, nil); err != nil {
 						t.Fatal(err)
 					}
-					o.Image = "" // the installation's
+					o.Image = "" // the installation's image is used
 				}
 				a.Set(func() { a.KernelRemains = map[string]string{"a2": "rule 7600\n"} })
 				expectRemains(t, o, c.want)
@@ -101,7 +102,7 @@ func TestResetVerifiesNodes(t *testing.T) {
 	}
 }
 
-// TestResetRemovesWhatItCannotVerify: a pod that cannot start keeps no object.
+// TestResetRemovesWhatItCannotVerify: a verification pod that cannot start does not prevent the deletion of objects.
 func TestResetRemovesWhatItCannotVerify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected.New(t)
@@ -130,7 +131,7 @@ func TestResetRemovesWhatItCannotVerify(t *testing.T) {
 	})
 }
 
-func TestVerifyDoesNotWaitForNodesThatAreAway(t *testing.T) {
+func TestVerifyDoesNotWaitForNodesThatAreNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := fakecluster.New("a",
 			fakecluster.Node{Name: "a1", PodCIDR: "10.244.1.0/24", Address: "172.31.1.11"},
@@ -141,7 +142,7 @@ func TestVerifyDoesNotWaitForNodesThatAreAway(t *testing.T) {
 	})
 }
 
-// What a verification makes goes even if it fails.
+// TestFailedVerificationLeavesNothing: the objects of a verification are deleted even if it fails.
 func TestFailedVerificationLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := fakecluster.Pair()
@@ -176,7 +177,7 @@ func TestKilledVerificationCanBeRunAgain(t *testing.T) {
 	})
 }
 
-// A namespace that was there before stays.
+// TestVerifyKeepsNamespace: an existing namespace is kept.
 func TestVerifyKeepsNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := fakecluster.Pair()

@@ -19,49 +19,49 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// Remains are the liqonet state of a cluster, in the API server and in the kernels of its nodes.
+// Remains is the liqonet state of a cluster, in the API server and in the kernels of its nodes.
 type Remains struct {
 	Objects []string      `json:"objects"` // such as "ConfigMap liqonet/fabric", sorted
 	Nodes   []NodeRemains `json:"nodes"`   // sorted by name
-	// Silent are the nodes that are not Ready and so not verified.
+	// Silent are the nodes that were not verified, as they are not Ready.
 	Silent []string `json:"silent,omitempty"`
 }
 
-// NodeRemains are a node and the state in its kernel, a line for each thing; none: nothing.
+// NodeRemains is the liqonet state in the kernel of a node, one line for each item; none: it is clean.
 type NodeRemains struct {
 	Name string   `json:"name"`
 	Left []string `json:"left,omitempty"`
 }
 
-// None reports whether nothing remains in the API server and on the nodes that were verified.
+// None reports whether the API server and the verified nodes have no liqonet state.
 func (r Remains) None() bool {
 	return len(r.Objects) == 0 && !slices.ContainsFunc(r.Nodes, func(n NodeRemains) bool { return len(n.Left) > 0 })
 }
 
-// verifyOnly lists the remains of a cluster and removes nothing.
+// verifyOnly lists the remains in a cluster and removes nothing.
 func verifyOnly(ctx context.Context, o ResetOptions, r progress.Reporter) (ResetResult, error) {
 	v := &verifier{ResetOptions: o, run: inventory.NewRun()}
 	run := &progress.Stages{Reporter: r}
-	err := sized(ctx, run, o.Timeout, []*leaving{newLeaving(o.Cluster, r)},
+	err := runSized(ctx, run, o.Timeout, []*remover{newRemover(o.Cluster, r)},
 		progress.Step{Stage: progress.StageReach, Do: v.reach},
 		progress.Step{Stage: progress.StageObjects, Do: v.list},
-		progress.Step{Stage: progress.StageProof, Do: v.look})
-	return ResetResult{Removed: Removed{Context: o.Cluster.Context}, Remains: &v.found, Stages: run.Times}, err
+		progress.Step{Stage: progress.StageProof, Do: v.verifyNodes})
+	return ResetResult{Removed: Removed{Context: o.Cluster.Context}, Remains: &v.remains, Stages: run.Times}, err
 }
 
-// verifier reads the kernel of every node, even if no object names liqonet any more: for that it runs a pod on each,
-// and removes it again. Its writes need no lock.
+// verifier reads the kernel of every node, even without an installation: it runs a pod on each node, and deletes it
+// afterwards. Its writes need no lock.
 type verifier struct {
 	ResetOptions
-	run       string   // names its objects
-	remove    bool     // what nodes have left; not while helpers run, which would write it again
-	ready     []string // nodes that are
+	run       string   // the ID with which its objects are annotated
+	remove    bool     // remove state from kernels; not while helpers run, which would restore it
+	ready     []string // names of Ready nodes
 	namespace kube.Object
 	set       *appsv1.DaemonSet
-	found     Remains
+	remains   Remains
 }
 
-// reach refuses what cannot be verified, and removes what an earlier run left that was killed.
+// reach checks the preconditions of a verification, and deletes the pods of an earlier run that was killed.
 func (v *verifier) reach(ctx context.Context) (string, error) {
 	if err := v.Cluster.Reach(ctx); err != nil {
 		return "", err
@@ -96,7 +96,7 @@ func (v *verifier) prepare(ctx context.Context) error {
 		return cmp.Or(v.NoImage, errors.New("no image"))
 	}
 	v.remove = !v.VerifyOnly && (installed == nil || v.Force)
-	if v.ready, v.found.Silent, err = inventory.HelperNodes(ctx, v.Cluster); err != nil {
+	if v.ready, v.remains.Silent, err = inventory.HelperNodes(ctx, v.Cluster); err != nil {
 		return err
 	}
 	base, err := templates.Base(templates.BaseValues{Namespace: v.Cluster.Namespace, Image: image})
@@ -105,31 +105,31 @@ func (v *verifier) prepare(ctx context.Context) error {
 	}
 	v.namespace = base[0]
 	v.set, err = templates.Verify(templates.VerifyValues{
-		Namespace: v.Cluster.Namespace, Image: image, Pods: v.Pods.Over(settings), Remove: v.remove, Run: v.run, Without: v.found.Silent,
+		Namespace: v.Cluster.Namespace, Image: image, Pods: v.Pods.Over(settings), Remove: v.remove, Run: v.run, Without: v.remains.Silent,
 	})
 	return err
 }
 
-// list finds the objects that remain.
+// list finds the remaining objects.
 func (v *verifier) list(ctx context.Context) (string, error) {
 	objects, err := inventory.Installed(ctx, v.Cluster)
 	if err != nil {
 		return "", err
 	}
-	there, err := v.Cluster.Present(ctx, objects...)
-	v.found.Objects = append([]string{}, there...)
-	slices.Sort(v.found.Objects)
-	return fmt.Sprintf("%d objects", len(there)), err
+	existing, err := v.Cluster.Present(ctx, objects...)
+	v.remains.Objects = append([]string{}, existing...)
+	slices.Sort(v.remains.Objects)
+	return fmt.Sprintf("%d objects", len(existing)), err
 }
 
-// look runs a pod on every node that is Ready, and reads its report.
-func (v *verifier) look(ctx context.Context) (_ string, err error) {
+// verifyNodes runs a pod on every Ready node, and reads its report.
+func (v *verifier) verifyNodes(ctx context.Context) (_ string, err error) {
 	if err := inventory.AwaitNamespace(ctx, v.Cluster, ""); err != nil {
 		return "", err
 	}
 	changes, err := v.Cluster.Apply(ctx, v.namespace, v.set)
 	defer func() {
-		if e := v.withdraw(ctx, changes); err == nil {
+		if e := v.cleanUp(ctx, changes); err == nil {
 			err = e
 		}
 	}()
@@ -137,27 +137,27 @@ func (v *verifier) look(ctx context.Context) (_ string, err error) {
 		return "", err
 	}
 	err = inventory.AwaitOnNodes(ctx, v.Cluster, v.set, "verification", v.ready, func(pods []*corev1.Pod) (done []string, err error) {
-		v.found.Nodes = reported(pods)
-		for _, n := range v.found.Nodes {
+		v.remains.Nodes = reported(pods)
+		for _, n := range v.remains.Nodes {
 			done = append(done, n.Name)
 		}
 		return done, nil
 	})
-	return fmt.Sprintf("%d nodes", len(v.found.Nodes)), err
+	return fmt.Sprintf("%d nodes", len(v.remains.Nodes)), err
 }
 
-// within verifies the nodes in half of the time that is left: the removal goes on after it.
-func (v *verifier) within(ctx context.Context) (string, error) {
+// verifyWithin verifies the nodes in half of the remaining time: the removal continues afterwards.
+func (v *verifier) verifyWithin(ctx context.Context) (string, error) {
 	if end, limited := ctx.Deadline(); limited {
 		half, cancel := context.WithTimeoutCause(ctx, time.Until(end)/2, errors.New("not done within half of the time (--timeout)"))
 		defer cancel()
 		ctx = half
 	}
-	return v.look(ctx)
+	return v.verifyNodes(ctx)
 }
 
-// withdraw removes what the verification has made, also when its time is over.
-func (v *verifier) withdraw(ctx context.Context, made []kube.Change) error {
+// cleanUp deletes the objects of the verification, even after its time limit.
+func (v *verifier) cleanUp(ctx context.Context, made []kube.Change) error {
 	ctx, cancel := progress.Afterwards(ctx)
 	defer cancel()
 	return progress.Persist(ctx, func(ctx context.Context) error {
@@ -167,7 +167,7 @@ func (v *verifier) withdraw(ctx context.Context, made []kube.Change) error {
 		if len(made) == 0 || made[0].Action != kube.Created {
 			return nil
 		}
-		// Somebody may have installed liqonet in it meanwhile.
+		// Another user may have installed liqonet in the namespace meanwhile.
 		others, err := v.Cluster.List(ctx, records.LabelComponent)
 		if err != nil || len(others) > 0 {
 			return err
@@ -177,7 +177,7 @@ func (v *verifier) withdraw(ctx context.Context, made []kube.Change) error {
 	})
 }
 
-// reported reads the reports of pods. A pod that has not ended, or has failed, has none.
+// reported reads the reports of pods. A pod that is still running, or has failed, has none.
 func reported(pods []*corev1.Pod) []NodeRemains {
 	nodes := []NodeRemains{}
 	for _, pod := range pods {

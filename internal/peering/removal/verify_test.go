@@ -7,7 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Only a pod that has looked says something; an empty message of one that failed is no clean node.
+// TestReportsOfPodsThatSucceeded: only a pod that has succeeded has a report; the empty message of a failed one does
+// not mean a clean node.
 func TestReportsOfPodsThatSucceeded(t *testing.T) {
 	pod := func(node string, code int32) *corev1.Pod {
 		p := &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}}

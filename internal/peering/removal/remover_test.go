@@ -11,8 +11,9 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// A node whose helper holds an address and has not reported yet may have changed its kernel.
-func TestResetWaitsForHelpersThatHaveOnlyBegun(t *testing.T) {
+// TestResetWaitsForHelpersThatHaveJustStarted: a node whose helper holds an address and has not reported yet may have
+// changed its kernel.
+func TestResetWaitsForHelpersThatHaveJustStarted(t *testing.T) {
 	begun := "n3"
 	leases := []*coordinationv1.Lease{
 		{Spec: coordinationv1.LeaseSpec{HolderIdentity: &begun}},
