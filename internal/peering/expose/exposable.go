@@ -26,7 +26,7 @@ var (
 	classE      = netip.MustParsePrefix("240.0.0.0/4")
 )
 
-// checkHost rejects addresses that are not of a host in any network.
+// checkHost rejects addresses that no host can have.
 func checkHost(a netip.Addr) error {
 	const byItsOwn = "use the IPv4 address at which the cluster's nodes reach the host"
 	refused := func(why string) error { return notExposable(a, why, byItsOwn) }

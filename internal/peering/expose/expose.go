@@ -71,7 +71,7 @@ func (o Options) locked(ctx context.Context, r progress.Reporter, serve bool) (E
 	s := progress.Stages{Reporter: r}
 	err := s.Run(ctx, progress.Step{Stage: progress.StageReach, Do: func(ctx context.Context) (string, error) { return x.Cluster.Context, x.read(ctx) }})
 	if err == nil && serve {
-		err = x.checkOutside(ctx) // no stage of its own: its errors do not depend on stages
+		err = x.checkOutside(ctx) // it has no stage: its errors do not depend on one
 	}
 	if err == nil {
 		err = s.Run(ctx, progress.Step{Stage: progress.StageAddress, Do: x.change}, progress.Step{Stage: progress.StageGateway, Hint: "why it does not answer: liqoctl network status " + o.Peer, Do: x.await})
@@ -150,7 +150,7 @@ func (x *exposer) expose(ctx context.Context) error {
 	if x.host == (records.Exposed{}) && len(x.peering.Exposed) >= records.MaxExposed {
 		return x.withRoomHint(fmt.Errorf("expose %s: peering %q has %d exposed hosts, the maximum", x.Host, x.Peer, len(x.peering.Exposed)))
 	}
-	// A record that cannot be written refuses the host before an address is reserved for it.
+	// A dry run rejects the host before an address is reserved, if the record cannot be written.
 	dry := *x
 	dry.Cluster = x.Cluster.DryRun()
 	if err := dry.write(ctx, &records.Exposed{Host: x.Host, Address: x.host.Address}); err != nil {
@@ -190,7 +190,7 @@ func (x *exposer) withRoomHint(err error) error {
 	return hint.With(err, "stop exposing a host that "+x.Peer+" does not need: liqoctl network status -o wide lists them")
 }
 
-// release gives the address back, once no gateway leads anything there.
+// release releases the address, after the gateways have stopped serving it.
 func (x *exposer) release(ctx context.Context) error {
 	owner := ipam.Peering(x.Peer)
 	return inventory.UpdateReservations(ctx, x.Cluster, func(r *ipam.Registry) error {
@@ -207,11 +207,11 @@ func (x *exposer) release(ctx context.Context) error {
 	})
 }
 
-// write puts the host into the peering's record, or with nil takes it out, unless that is so already.
+// write adds the host to the peering's record, or removes it if host is nil. It writes only changes.
 func (x *exposer) write(ctx context.Context, host *records.Exposed) error {
-	wanted := x.peering
-	wanted.Exposed = withHost(wanted.Exposed, x.Host, host)
-	change, err := inventory.Write(ctx, x.Cluster, records.PeeringName(x.Peer), &x.peering, wanted)
+	desired := x.peering
+	desired.Exposed = withHost(desired.Exposed, x.Host, host)
+	change, err := inventory.Write(ctx, x.Cluster, records.PeeringName(x.Peer), &x.peering, desired)
 	x.changed = x.changed || change.Alters()
 	return err
 }

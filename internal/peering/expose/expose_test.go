@@ -8,7 +8,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestWithHost checks that records do not depend on the order in which hosts were exposed.
+// TestWithHost: records do not depend on the order in which hosts were exposed.
 func TestWithHost(t *testing.T) {
 	one := records.Exposed{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.2")}
 	two := records.Exposed{Host: netip.MustParseAddr("198.51.100.10"), Address: netip.MustParseAddr("10.70.128.1")}

@@ -68,8 +68,8 @@ func TestExposeAndWithdraw(t *testing.T) {
 	})
 }
 
-// A connect that was on its way when a host was exposed, or withdrawn, does not undo it.
-// TestExposeWaits: nothing is claimed before the gateway has said so, and an address is not free before either.
+// TestExposeWaits: expose does not succeed before the gateway reports the host, and withdraw does not release the
+// address before the gateway no longer does.
 func TestExposeWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected.New(t)
@@ -99,8 +99,8 @@ func TestExposeWaits(t *testing.T) {
 	})
 }
 
-// TestExposedHostsAreNoPeers: while a host is exposed no other peer's pods can have its address; one peer would
-// reach the other by it.
+// TestExposedHostsAreNoPeers: while a host is exposed, its address is not part of another peer's remapped CIDRs;
+// otherwise one peer would reach the other by it.
 func TestExposedHostsAreNoPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected.New(t)
@@ -132,7 +132,7 @@ func TestExposedHostsAreNoPeers(t *testing.T) {
 	})
 }
 
-// TestExposeTooMany: what has no room is refused, and keeps nothing.
+// TestExposeTooMany: a host for which there is no room is rejected, and reserves nothing.
 func TestExposeTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected.New(t)

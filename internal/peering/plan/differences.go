@@ -68,8 +68,8 @@ func ofKey(name, field string) bool {
 // such as a new key.
 func leftOpen(name, field string) bool {
 	path, change, _ := strings.Cut(field, ": ")
-	old, wanted, _ := strings.Cut(change, " -> ")
-	return wanted == kube.ErrLater.Error() || decidedLater(name, path) && slices.Contains([]string{"none", `""`, "0"}, old)
+	old, desired, _ := strings.Cut(change, " -> ")
+	return desired == kube.ErrLater.Error() || decidedLater(name, path) && slices.Contains([]string{"none", `""`, "0"}, old)
 }
 
 // index matches the index of a list element in the path of a field.
@@ -106,9 +106,9 @@ func configured(fields []string) []string {
 
 // Overtaken returns the error for a record, in the ConfigMap with that name, that another run has changed since this
 // run compared it with the desired one.
-func Overtaken[T records.Document](c *kube.Cluster, name string, live, wanted T) error {
+func Overtaken[T records.Document](c *kube.Cluster, name string, live, desired T) error {
 	var objects [2]*corev1.ConfigMap
-	for i, record := range []T{live, wanted} {
+	for i, record := range []T{live, desired} {
 		text, err := records.Draft(record)
 		if err != nil {
 			return fmt.Errorf("ConfigMap %s/%s of cluster %q: %w", c.Namespace, name, c.Context, err)

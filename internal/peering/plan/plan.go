@@ -118,7 +118,7 @@ func poolsOf(r *ipam.Registry) string {
 	return strings.Join(all, ", ")
 }
 
-// Of is the plan from dry runs in clusters, which ended with err.
+// Of returns the plan from dry runs in clusters; err is the error of the dry runs.
 func Of(ctx context.Context, err error, clusters ...*kube.Cluster) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
