@@ -20,9 +20,9 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
-// TestLabAgainAtOnce interrupts connect after a write, and runs it again at once: that waits until the first is rolled
-// back, and connects. The long form does so twenty times, at every stage of connect.
-func TestLabAgainAtOnce(t *testing.T) {
+// TestLabAgainImmediately interrupts connect after a write, and runs it again immediately: the second run waits for the
+// rollback of the first, and connects. The long form does this twenty times, at every stage of connect.
+func TestLabAgainImmediately(t *testing.T) {
 	clusters := fakecluster.OpenReal(t)
 	whole := newPair(t, clusters, "again-whole")
 	writes := whole.writesOf(t, whole.connectArgs()...)
@@ -47,14 +47,14 @@ func TestLabAgainAtOnce(t *testing.T) {
 				again = a.liqoctl.start(t, a.connectArgs()...)
 			}
 			s.mu.Unlock()
-			if code := r.wait(t); code != interrupted && !s.over(code, n) {
-				t.Errorf("first: exit code %d\n%s", code, &r.said)
+			if code := r.wait(t); code != interrupted && !s.completed(code, n) {
+				t.Errorf("first: exit code %d\n%s", code, &r.stderr)
 			}
 			if again == nil {
-				t.Fatalf("it ended before it was interrupted\n%s", &r.said)
+				t.Fatalf("it ended before it was interrupted\n%s", &r.stderr)
 			}
 			if code := again.wait(t); code != 0 {
-				t.Errorf("again: exit code %d\n%s", code, &again.said)
+				t.Errorf("again: exit code %d\n%s", code, &again.stderr)
 			}
 			a.connectedKeys(t)
 			a.remove(t)
@@ -62,26 +62,26 @@ func TestLabAgainAtOnce(t *testing.T) {
 	}
 }
 
-// interposed is liqoctl behind what stands between it and both API servers.
+// interposed is a liqoctl whose requests to both API servers pass through faults.
 func (a pair) interposed(t *testing.T, f fault) liqoctl {
 	t.Helper()
 	servers := map[string]string{}
 	for _, c := range a.clusters {
-		servers[c.Name] = interpose(t, c.Config, alone(a.namespace, f))
+		servers[c.Name] = interpose(t, c.Config, hideInstallations(a.namespace, f))
 	}
 	return newLiqoctl(t, servers)
 }
 
-// TestLabInterruptedBeforeOthers interrupts a connect for which three others wait: they follow each other, and all
-// succeed.
+// TestLabInterruptedBeforeOthers interrupts a connect for which three others wait: they run one after the other, and
+// all succeed.
 func TestLabInterruptedBeforeOthers(t *testing.T) {
 	clusters := fakecluster.OpenReal(t)
 	a := newPair(t, clusters, "before-others")
-	var asked atomic.Int32
+	var checks atomic.Int32
 	waiting := a.interposed(t, func(server http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, lockPath) {
-				asked.Add(1)
+				checks.Add(1)
 			}
 			server.ServeHTTP(w, r)
 		})
@@ -91,11 +91,11 @@ func TestLabInterruptedBeforeOthers(t *testing.T) {
 	var started sync.Mutex
 	started.Lock()
 	amid := a.interposed(t, before("/daemonsets/node", func() {
-		started.Lock() // first is known
+		started.Lock() // until first is set
 		for range 3 {
 			others = append(others, waiting.start(t, a.connectArgs()...))
 		}
-		wait.Until(t, "three runs to wait", wait.Timeout, func() bool { return asked.Load() > 20 })
+		wait.Until(t, "three runs to wait", wait.Timeout, func() bool { return checks.Load() > 20 })
 		if err := first.cmd.Process.Signal(syscall.SIGINT); err != nil {
 			t.Error(err)
 		}
@@ -103,24 +103,24 @@ func TestLabInterruptedBeforeOthers(t *testing.T) {
 	first = amid.start(t, a.connectArgs()...)
 	started.Unlock()
 	if code := first.wait(t); code != interrupted {
-		t.Errorf("first: exit code %d\n%s", code, &first.said)
+		t.Errorf("first: exit code %d\n%s", code, &first.stderr)
 	}
 	for _, r := range others {
-		if code := r.wait(t); code != 0 || !strings.Contains(r.said.String(), "is locked by") {
-			t.Errorf("another: exit code %d\n%s", code, &r.said)
+		if code := r.wait(t); code != 0 || !strings.Contains(r.stderr.String(), "is locked by") {
+			t.Errorf("another: exit code %d\n%s", code, &r.stderr)
 		}
 	}
 	a.connectedKeys(t)
 	a.remove(t)
 }
 
-// TestLabLockLost has both API servers away for 25 seconds amid a connect: it ends, and leaves what it made for the
-// next run.
+// TestLabLockLost makes both API servers unavailable for 25 seconds during a connect: it ends, and leaves its objects
+// for the next run.
 func TestLabLockLost(t *testing.T) {
 	clusters := fakecluster.OpenReal(t)
 	a := newPair(t, clusters, "lock-lost")
 	const absence = 25 * time.Second
-	var back atomic.Int64 // when, in Unix milliseconds
+	var back atomic.Int64 // when they were available again, in Unix milliseconds
 	s := &signalling{}
 	lost := a.interposed(t, func(server http.Handler) http.Handler {
 		counted := s.fault(server)
@@ -135,12 +135,12 @@ func TestLabLockLost(t *testing.T) {
 		})
 	})
 	r := lost.start(t, a.connectArgs()...)
-	if code := r.wait(t); code != 1 || len(linesOf(r.said.String(), "error: ")) != 1 || len(linesOf(r.said.String(), "hint: ")) != 1 {
-		t.Errorf("exit code %d\n%s", code, &r.said)
+	if code := r.wait(t); code != 1 || len(linesOf(r.stderr.String(), "error: ")) != 1 || len(linesOf(r.stderr.String(), "hint: ")) != 1 {
+		t.Errorf("exit code %d\n%s", code, &r.stderr)
 	}
 	for _, c := range clusters {
 		if len(c.Left(t, a.namespace)) == 0 {
-			t.Errorf("cluster %s has nothing of it\n%s", c.Name, &r.said)
+			t.Errorf("cluster %s has nothing of it\n%s", c.Name, &r.stderr)
 		}
 	}
 	a.liqoctl.must(t, a.connectArgs()...)
@@ -148,8 +148,8 @@ func TestLabLockLost(t *testing.T) {
 	a.remove(t)
 }
 
-// TestLabManyOfOneHub has twenty processes, four with -short, connect one hub to a peer each, at once. The peers are
-// installations of one cluster, behind API servers that give it other IDs.
+// TestLabManyOfOneHub connects one hub to twenty peers, four with -short, in parallel processes. The peers are
+// installations in one cluster, behind API servers that return other cluster IDs.
 func TestLabManyOfOneHub(t *testing.T) {
 	clusters := fakecluster.OpenReal(t)
 	peers := 20
@@ -162,7 +162,7 @@ func TestLabManyOfOneHub(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	atHub := interpose(t, clusters[0].Config, alone(hub, nil))
+	atHub := interpose(t, clusters[0].Config, hideInstallations(hub, nil))
 	connects := make([]*run, peers)
 	disconnect := make([]func() *run, peers)
 	for i := range connects {
@@ -171,7 +171,7 @@ func TestLabManyOfOneHub(t *testing.T) {
 		other := func(server http.Handler) http.Handler {
 			return renamed(server, id, fmt.Sprintf("%s%04d", id[:len(id)-4], i))
 		}
-		program := newLiqoctl(t, map[string]string{"a": atHub, "b": interpose(t, clusters[1].Config, alone(namespace, other))})
+		program := newLiqoctl(t, map[string]string{"a": atHub, "b": interpose(t, clusters[1].Config, hideInstallations(namespace, other))})
 		which := []string{"--context", "a", "--namespace", hub, "--remote-context", "b", "--remote-namespace", namespace}
 		connects[i] = program.start(t, append([]string{"network", "connect", "--remote-name", namespace,
 			"--gw-server-service-type", "NodePort", "--image", "liqonet.invalid/any:1"}, which...)...)
@@ -179,7 +179,7 @@ func TestLabManyOfOneHub(t *testing.T) {
 	}
 	for _, r := range connects {
 		if code := r.wait(t); code != 0 {
-			t.Errorf("exit code %d\n%s", code, &r.said)
+			t.Errorf("exit code %d\n%s", code, &r.stderr)
 		}
 	}
 	if all, err := inventory.Peerings(t.Context(), clusters[0].Open(t, hub)); err != nil || len(all) != peers {
@@ -190,12 +190,12 @@ func TestLabManyOfOneHub(t *testing.T) {
 	}
 	for _, r := range connects {
 		if code := r.wait(t); code != 0 {
-			t.Errorf("disconnect: exit code %d\n%s", code, &r.said)
+			t.Errorf("disconnect: exit code %d\n%s", code, &r.stderr)
 		}
 	}
 }
 
-// renamed answers a read of the namespace by whose UID a cluster is known with another one.
+// renamed replaces the UID of the namespace that identifies a cluster.
 func renamed(server http.Handler, id, other string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/api/v1/namespaces/kube-system" {

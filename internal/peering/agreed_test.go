@@ -17,8 +17,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestNewCIDRsNeedConsent: what the administrators of a cluster write into its fabric sends nobody's packets there,
-// before connect --update names it.
+// TestNewCIDRsNeedConsent: a peer's new CIDRs in its fabric redirect no packets of this cluster before connect
+// --update.
 func TestNewCIDRsNeedConsent(t *testing.T) {
 	const public = "8.8.8.0/24"
 	set := func(t *testing.T, w *fakecluster.Cluster, pods ...netip.Prefix) {
@@ -50,7 +50,7 @@ func TestNewCIDRsNeedConsent(t *testing.T) {
 		}
 		gain(t, b)
 		_, err := r.prepare(t.Context())
-		refused(t, a, err) // it has come meanwhile
+		refused(t, a, err) // it was added meanwhile
 		_, err = RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{})
 		refused(t, a, err)
 		_, err = PlanRotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{})
@@ -67,7 +67,7 @@ func TestNewCIDRsNeedConsent(t *testing.T) {
 			}
 		}
 		gain(t, b)
-		for _, do := range []func(context.Context) (string, error){c.install, c.settle, c.prepare, c.configure} {
+		for _, do := range []func(context.Context) (string, error){c.install, c.awaitNodes, c.prepare, c.configure} {
 			if _, err = do(t.Context()); err != nil {
 				break
 			}
@@ -81,7 +81,7 @@ func TestNewCIDRsNeedConsent(t *testing.T) {
 		named := func(r *fakecluster.Recorder) int {
 			return strings.Count(strings.Join(r.Lines(), "\n"), `note cluster "a": packets to 8.8.8.0/24 go to b`)
 		}
-		said := func(o ConnectOptions) int {
+		output := func(o ConnectOptions) int {
 			r := &fakecluster.Recorder{}
 			if _, err := Connect(t.Context(), o, r); err != nil && !errors.As(err, new(*plan.DifferenceError)) {
 				t.Fatal(err)
@@ -93,14 +93,14 @@ func TestNewCIDRsNeedConsent(t *testing.T) {
 			t.Errorf("render names the range %d times, %v", named(rendering), err)
 		}
 		o := connectOptions(a, b)
-		if n := said(o); n != 1 {
+		if n := output(o); n != 1 {
 			t.Errorf("connect names the range %d times", n)
 		}
 		o.Update, o.Image = true, "newer" // second gateways carry packets while the only ones are replaced
-		if n := said(o); n != 1 {
+		if n := output(o); n != 1 {
 			t.Errorf("connect --update names the range %d times", n)
 		}
-		if n := said(o); n != 0 {
+		if n := output(o); n != 0 {
 			t.Errorf("named %d times once it is agreed", n)
 		}
 		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{}); err != nil {

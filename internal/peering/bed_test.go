@@ -12,7 +12,7 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// connected are two clusters that are joined, with helpers that live until the test ends.
+// connected returns two connected clusters with helpers, which run until the test ends.
 func connected(t *testing.T) (a, b *fakecluster.Cluster) {
 	t.Helper()
 	a, b = fakecluster.Pair()
@@ -33,7 +33,7 @@ func connectOptions(a, b *fakecluster.Cluster) ConnectOptions {
 	return o
 }
 
-// unchangedOptions say nothing of the number of gateways.
+// unchangedOptions returns options that do not set the number of gateways.
 func unchangedOptions(a, b *fakecluster.Cluster) ConnectOptions {
 	return ConnectOptions{
 		Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster},

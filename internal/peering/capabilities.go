@@ -9,8 +9,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// chooseOverlay picks the encapsulation for a cluster from what its nodes report. Without a wish, a cluster
-// keeps what it has while all nodes can do it.
+// chooseOverlay selects a cluster's encapsulation from the reports of its nodes. Without a requested kind, a cluster
+// keeps its current one as long as all nodes support it.
 func chooseOverlay(nodes []records.Node, wish, decided records.OverlayKind) (records.OverlayKind, error) {
 	candidates := []records.OverlayKind{decided, records.Geneve, records.VXLAN}
 	if wish != "" {
@@ -21,7 +21,7 @@ func chooseOverlay(nodes []records.Node, wish, decided records.OverlayKind) (rec
 		if kind == "" {
 			continue
 		}
-		without := lacking(nodes, func(c records.Capabilities) bool {
+		without := nodesWithout(nodes, func(c records.Capabilities) bool {
 			return kind == records.Geneve && c.Geneve || kind == records.VXLAN && c.VXLAN
 		})
 		if len(without) == 0 {
@@ -35,13 +35,13 @@ func chooseOverlay(nodes []records.Node, wish, decided records.OverlayKind) (rec
 		"load kernel module geneve or vxlan on these nodes")
 }
 
-// checkImplementation refuses kernel WireGuard where a node that may run the gateway has none. Auto and
-// userspace run everywhere.
+// checkImplementation rejects kernel WireGuard if a node that may run a gateway does not support it. Auto and userspace
+// run on every node.
 func checkImplementation(nodes []records.Node, wish records.Implementation) error {
 	if wish != records.Kernel {
 		return nil
 	}
-	without := lacking(nodes, func(c records.Capabilities) bool { return c.WireGuard })
+	without := nodesWithout(nodes, func(c records.Capabilities) bool { return c.WireGuard })
 	if len(without) == 0 {
 		return nil
 	}
@@ -49,8 +49,8 @@ func checkImplementation(nodes []records.Node, wish records.Implementation) erro
 		"load kernel module wireguard on these nodes, or use --wireguard auto")
 }
 
-// lacking names the nodes, with their kernels, whose capabilities do not satisfy has.
-func lacking(nodes []records.Node, has func(records.Capabilities) bool) []string {
+// nodesWithout returns the names and kernels of the nodes whose capabilities do not satisfy has.
+func nodesWithout(nodes []records.Node, has func(records.Capabilities) bool) []string {
 	var names []string
 	for _, n := range nodes {
 		if !has(n.Kernel) {
@@ -60,7 +60,7 @@ func lacking(nodes []records.Node, has func(records.Capabilities) bool) []string
 	return names
 }
 
-// smallestMTU returns the smallest MTU that nodes report, in bytes; 0 if none does.
+// smallestMTU returns the smallest MTU in the nodes' reports, in bytes; 0 if there is none.
 func smallestMTU(nodes []records.Node) int {
 	var mtus []int
 	for _, n := range nodes {
@@ -74,15 +74,15 @@ func smallestMTU(nodes []records.Node) int {
 	return slices.Min(mtus)
 }
 
-// checkForward looks for nodes whose firewall drops what they forward unless a rule of its own accepts it, as iptables'
-// policy DROP of Docker and ufw does: no rule elsewhere can undo that. It is an error if refuse is set, else a warning.
-// Rules that such a firewall has for liqonet's packets already are not recognised.
-func (s *site) checkForward(refuse bool) error {
+// checkForward finds nodes whose firewall drops forwarded packets unless one of its own rules accepts them, as
+// iptables' policy DROP of Docker and ufw does: rules of other tables cannot accept them. It is an error if asError is
+// set, else a warning. Existing rules of such a firewall for liqonet's packets are not recognised.
+func (s *site) checkForward(asError bool) error {
 	if s.fabric.AllowForward {
 		return nil // the nodes' helpers add the rules
 	}
 	var nodes []string
-	for _, n := range s.reporting() {
+	for _, n := range s.readyReports() {
 		var chains []string
 		for _, d := range n.ForwardDrops {
 			chains = append(chains, d.String())
@@ -94,7 +94,7 @@ func (s *site) checkForward(refuse bool) error {
 	if len(nodes) == 0 {
 		return nil
 	}
-	return s.object(refuse, "firewalls drop what nodes forward: "+strings.Join(nodes, ", "),
+	return s.failOrWarn(asError, "firewalls drop what nodes forward: "+strings.Join(nodes, ", "),
 		"let the node helpers add rules with --allow-forward; or have these chains accept packets from and to links lqn-*, "+
 			"then connect with --skip-validation")
 }

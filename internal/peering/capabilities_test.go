@@ -16,13 +16,13 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// TestFirewallsOfNodes connects clusters whose nodes drop what they forward, with the user's word.
+// TestFirewallsOfNodes connects clusters whose nodes drop forwarded packets, with the options that allow it.
 func TestFirewallsOfNodes(t *testing.T) {
 	tests := []struct {
 		name  string
 		word  func(*ConnectOptions)
-		warns bool // of what is not mended
-		allow bool // is recorded for the helpers
+		warns bool // of firewalls without added rules
+		allow bool // in the record, for the helpers
 	}{
 		{"rules are wanted", func(o *ConnectOptions) { o.AllowForward = new(true) }, false, true},
 		{"validation is skipped", func(o *ConnectOptions) { o.SkipValidation = true }, true, false},
@@ -50,7 +50,7 @@ func TestFirewallsOfNodes(t *testing.T) {
 						t.Errorf("cluster %s: fabric %+v, %v", w.Context, fabric, err)
 					}
 				}
-				// A connection that stands loses nothing by going on, and what was allowed stays so.
+				// A check never fails for an existing peering, and a permission once given remains.
 				o.AllowForward, o.SkipValidation = nil, false
 				if again, err := Connect(t.Context(), o, r); err != nil || again.Changed {
 					t.Errorf("again: changed %v, %v", again.Changed, err)
@@ -60,8 +60,8 @@ func TestFirewallsOfNodes(t *testing.T) {
 	}
 }
 
-// TestFirewallsAreRefusedFirst: where liqonet is installed, a connect that a firewall forbids writes nothing; where it
-// is not, it leaves nothing but the installation, even if what it made is kept.
+// TestFirewallsAreRefusedFirst: a connect that fails because of a firewall writes nothing if liqonet is installed;
+// otherwise it leaves only the installation, even with Keep.
 func TestFirewallsAreRefusedFirst(t *testing.T) {
 	refused := func(t *testing.T, o ConnectOptions, stage string) {
 		t.Helper()
@@ -116,7 +116,7 @@ func TestFirewallsAreRefusedFirst(t *testing.T) {
 	})
 }
 
-// TestInitWarnsOfFirewalls wants an installation without peers to say what connect will refuse.
+// TestInitWarnsOfFirewalls: an installation without peers warns of what connect will reject.
 func TestInitWarnsOfFirewalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := fakecluster.Pair()
@@ -127,8 +127,8 @@ func TestInitWarnsOfFirewalls(t *testing.T) {
 		if _, err := Init(t.Context(), InitOptions{Side: o.Local, Installation: o.Installation}, r); err != nil {
 			t.Fatal(err)
 		}
-		if said := strings.Join(r.Lines(), "\n"); !strings.Contains(said, "--allow-forward") {
-			t.Errorf("said:\n%s", said)
+		if output := strings.Join(r.Lines(), "\n"); !strings.Contains(output, "--allow-forward") {
+			t.Errorf("output:\n%s", output)
 		}
 	})
 }

@@ -15,10 +15,10 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Connect joins two clusters, or completes or updates what joins them, and returns when packets were seen to
-// cross both ways. Nodes of which that was not seen in time are named in the result, unless it is none of a cluster's,
-// or AllNodes is set: that is a failure. Without Update it changes nothing of a connection that stands; differences are
-// a *DifferenceError. A failure removes what this run made, unless Keep says otherwise.
+// Connect creates, completes or updates the peering of two clusters, and returns when it is verified: packets were seen
+// both ways. Nodes that were not verified in time are listed in the result. If no node of a cluster was verified, or
+// AllNodes is set, that is an error. Without Update, Connect does not change an existing configuration; differences are
+// a *DifferenceError. If Connect fails, it rolls back what this run created, unless Keep is set.
 func Connect(ctx context.Context, o ConnectOptions, r progress.Reporter) (Connection, error) {
 	return plan.Locked(ctx, r, func(ctx context.Context) (Connection, error) { return connect(ctx, o, r) }, &o.Local.Cluster, &o.Remote.Cluster)
 }
@@ -27,7 +27,7 @@ func connect(ctx context.Context, o ConnectOptions, r progress.Reporter) (Connec
 	start := time.Now()
 	c := newConnector(o, r)
 	if err := c.run(ctx); err != nil {
-		c.fail(ctx, err)
+		c.rollBack(ctx, err)
 		return Connection{}, err
 	}
 	changes := append(c.local.changes, c.remote.changes...)
@@ -38,7 +38,7 @@ func connect(ctx context.Context, o ConnectOptions, r progress.Reporter) (Connec
 	}, nil
 }
 
-// PlanConnect returns what Connect would change before it verifies the path, and changes nothing.
+// PlanConnect returns the changes that Connect would make before it verifies the path. It changes nothing.
 func PlanConnect(ctx context.Context, o ConnectOptions, r progress.Reporter) (plan.Plan, error) {
 	c := newConnector(o, progress.Planning(r))
 	c.planning = true
@@ -46,24 +46,24 @@ func PlanConnect(ctx context.Context, o ConnectOptions, r progress.Reporter) (pl
 	return c.plan, err
 }
 
-// connector is a connect on its way.
+// connector is a running connect.
 type connector struct {
 	options       ConnectOptions
 	stages        progress.Stages
 	reporter      progress.Reporter
-	local, remote *end
-	planning      bool // the plan is all that is wanted
+	local, remote *member
+	planning      bool // stop after the plan
 	plan          plan.Plan
-	rendering     bool // objects are wanted, with keys
-	writing       bool // a failure may leave something to roll back
+	rendering     bool // the result is the objects, with keys
+	writing       bool // a failure may require a rollback
 }
 
 func newConnector(o ConnectOptions, r progress.Reporter) *connector {
-	turn := make(chan struct{}, 1)
-	part := func(side Side) *end {
-		e := &end{site: newSite(side, o.Installation, r), turn: turn}
-		e.connecting, e.onePort = true, o.Service.Port != 0 || o.Service.NodePort != 0 || given(o.ClientPort, 0) != 0
-		return e
+	replacing := make(chan struct{}, 1)
+	part := func(side Side) *member {
+		m := &member{site: newSite(side, o.Installation, r), replacing: replacing}
+		m.connecting, m.onePort = true, o.Service.Port != 0 || o.Service.NodePort != 0 || orExisting(o.ClientPort, 0) != 0
+		return m
 	}
 	c := &connector{options: o, stages: progress.Stages{Reporter: r}, reporter: r}
 	c.local, c.remote = part(o.Local), part(o.Remote)
@@ -71,24 +71,26 @@ func newConnector(o ConnectOptions, r progress.Reporter) *connector {
 	return c
 }
 
-// ends are both, the local one first.
-func (c *connector) ends() []*end { return []*end{c.local, c.remote} }
+// members returns both members, the local one first.
+func (c *connector) members() []*member { return []*member{c.local, c.remote} }
 
-// server is the end that the other one, the client, sends its packets to first.
-func (c *connector) server() *end {
+// server returns the member whose gateways are the WireGuard servers. The other one, the client, sends the first
+// packets.
+func (c *connector) server() *member {
 	if c.local.role == records.Server {
 		return c.local
 	}
 	return c.remote
 }
 
-// both runs a step for the two ends at once. The errors of both are told: one of them may be the other's cause.
-func (c *connector) both(ctx context.Context, step func(*end, context.Context) error) error {
+// both runs a step for the two members in parallel. It returns the errors of both, because one may be the cause of the
+// other.
+func (c *connector) both(ctx context.Context, step func(*member, context.Context) error) error {
 	var errs [2]error
 	group, ctx := errgroup.WithContext(ctx)
-	for i, e := range c.ends() {
+	for i, m := range c.members() {
 		group.Go(func() error {
-			errs[i] = step(e, ctx)
+			errs[i] = step(m, ctx)
 			return errs[i]
 		})
 	}
@@ -96,7 +98,7 @@ func (c *connector) both(ctx context.Context, step func(*end, context.Context) e
 	if first == nil {
 		return nil
 	}
-	// What only ended because the other side had failed is no news.
+	// Cancellation because of the other member's error adds no information.
 	for _, err := range errs {
 		if err != nil && !errors.Is(err, first) && !errors.Is(err, context.Canceled) {
 			return errors.Join(first, err)
@@ -105,7 +107,7 @@ func (c *connector) both(ctx context.Context, step func(*end, context.Context) e
 	return first
 }
 
-// run runs the stages. How much time they have is known once the size of the clusters is.
+// run runs the stages. The time limit depends on the size of the clusters, which is known after discovery.
 func (c *connector) run(ctx context.Context) error {
 	start := time.Now()
 	early, cancel := progress.WithinOf(ctx, start, progress.TimeLimit(c.options.Timeout, 0))
@@ -126,14 +128,14 @@ func (c *connector) run(ctx context.Context) error {
 	}
 	return c.stages.Run(rest,
 		progress.Step{Stage: progress.StageInstall, Do: c.install},
-		progress.Step{Stage: progress.StageNodes, Hint: "what the node helpers say: kubectl -n " + c.local.cluster.Namespace + " logs daemonset/" + records.NodeName, Do: c.settle},
+		progress.Step{Stage: progress.StageNodes, Hint: "what the node helpers say: kubectl -n " + c.local.cluster.Namespace + " logs daemonset/" + records.NodeName, Do: c.awaitNodes},
 		progress.Step{Stage: progress.StageGateway, Do: c.handOver},
 		progress.Step{Stage: progress.StageTunnel, Do: c.configure},
-		progress.Step{Stage: progress.StageProof, Hint: "see where packets get lost: liqoctl network status -o wide (keep what was made with --keep)", Do: c.prove})
+		progress.Step{Stage: progress.StageProof, Hint: "see where packets get lost: liqoctl network status -o wide (keep what was made with --keep)", Do: c.verify})
 }
 
 func (c *connector) reach(ctx context.Context) (string, error) {
-	if err := c.both(ctx, (*end).reach); err != nil {
+	if err := c.both(ctx, (*member).reach); err != nil {
 		return "", err
 	}
 	if c.local.id == c.remote.id {
@@ -142,14 +144,14 @@ func (c *connector) reach(ctx context.Context) (string, error) {
 	return c.local.cluster.Context + ", " + c.remote.cluster.Context, nil
 }
 
-// discover reads both clusters and decides, on copies of their registries, all that can be decided before
-// anything is written.
+// discover reads both clusters and decides, on copies of their registries, everything that can be decided before the
+// first write.
 func (c *connector) discover(ctx context.Context) (string, error) {
-	if err := c.both(ctx, (*end).discover); err != nil {
+	if err := c.both(ctx, (*member).discover); err != nil {
 		return "", err
 	}
-	for _, e := range c.ends() {
-		if err := e.meet(); err != nil {
+	for _, m := range c.members() {
+		if err := m.resolvePeering(); err != nil {
 			return "", err
 		}
 	}
@@ -159,39 +161,40 @@ func (c *connector) discover(ctx context.Context) (string, error) {
 	if err := c.checkPorts(); err != nil {
 		return "", err
 	}
-	for _, e := range c.ends() {
-		if err := inventory.ExplainAddresses(e.cluster.Context, e.assign(e.found.registry)); err != nil {
+	for _, m := range c.members() {
+		if err := inventory.ExplainAddresses(m.cluster.Context, m.assign(m.observed.registry)); err != nil {
 			return "", err
 		}
 	}
-	for _, e := range c.ends() {
-		if err := e.checkClashes(e.refuses()); err != nil {
+	for _, m := range c.members() {
+		if err := m.checkConflicts(m.enforcesPreflight()); err != nil {
 			return "", err
 		}
-		// Where nodes report already; the warning of those that are not refused comes when all of them do.
-		if e.refuses() {
-			if err := e.checkForward(true); err != nil {
+		// This uses the reports that exist already. The warning for a member without enforced checks follows when all
+		// nodes have reported.
+		if m.enforcesPreflight() {
+			if err := m.checkForward(true); err != nil {
 				return "", err
 			}
 		}
 	}
-	err := c.both(ctx, (*end).readGateways)
-	return c.local.described() + "; " + c.remote.described(), err
+	err := c.both(ctx, (*member).readGateways)
+	return c.local.summary() + "; " + c.remote.summary(), err
 }
 
-// compare refuses to change what stands without the user's consent.
+// compare rejects changes to an existing configuration without the user's consent.
 func (c *connector) compare(ctx context.Context) (string, error) {
 	d := c.dry((*kube.Cluster).DryRun)
 	var err error
-	if c.plan, err = plan.Of(ctx, d.rehearse(ctx), d.local.cluster, d.remote.cluster); err != nil {
+	if c.plan, err = plan.Of(ctx, d.applyAll(ctx), d.local.cluster, d.remote.cluster); err != nil {
 		return "", err
 	}
 	var lines []string
-	for i, e := range c.ends() {
-		lines = append(append(lines, c.plan.Clusters[i].Differences()...), e.unreserved...)
-		e.notePublic()
-		if c.planning && e.have == nil {
-			e.noteUndetected()
+	for i, m := range c.members() {
+		lines = append(append(lines, c.plan.Clusters[i].Differences()...), m.unreserved...)
+		m.reportPublicCIDRs()
+		if c.planning && m.have == nil {
+			m.reportUndetected()
 		}
 	}
 	if c.planning && c.replacesOnly() {
@@ -200,68 +203,68 @@ func (c *connector) compare(ctx context.Context) (string, error) {
 	return plan.DecideDifferences(lines, c.options.Update || c.planning)
 }
 
-// install makes both installations.
+// install creates both installations.
 func (c *connector) install(ctx context.Context) (string, error) {
 	c.writing = true
-	// Where there are none: the first object that is written to either cluster takes the locks of both, which are in
-	// them.
-	if err := c.both(ctx, (*end).makeNamespace); err != nil {
+	// The locks are in the namespaces. The first write to either cluster takes both locks, so both namespaces must
+	// exist before it.
+	if err := c.both(ctx, (*member).makeNamespace); err != nil {
 		return "", err
 	}
-	for _, e := range c.ends() {
-		go e.nodes.follow(ctx, e.cluster)
+	for _, m := range c.members() {
+		go m.nodes.watch(ctx, m.cluster)
 	}
-	return "namespace " + c.local.cluster.Namespace, c.both(ctx, (*end).install)
+	return "namespace " + c.local.cluster.Namespace, c.both(ctx, (*member).install)
 }
 
-// settle waits for the nodes of both sides, and refuses those that cannot carry the peering while nothing of it is
-// there.
-func (c *connector) settle(ctx context.Context) (string, error) {
-	err := c.both(ctx, func(e *end, ctx context.Context) error {
-		if err := e.settle(ctx); err != nil {
+// awaitNodes waits for the nodes of both clusters. It rejects nodes that cannot carry the peering, as long as the
+// peering does not exist.
+func (c *connector) awaitNodes(ctx context.Context) (string, error) {
+	err := c.both(ctx, func(m *member, ctx context.Context) error {
+		if err := m.awaitNodes(ctx); err != nil {
 			return err
 		}
-		if err := e.checkForward(e.refuses()); err != nil {
+		if err := m.checkForward(m.enforcesPreflight()); err != nil {
 			return err
 		}
-		return checkImplementation(e.reporting(), e.settings.implementation)
+		return checkImplementation(m.readyReports(), m.settings.implementation)
 	})
-	return c.local.settled() + "; " + c.remote.settled(), err
+	return c.local.nodesSummary() + "; " + c.remote.nodesSummary(), err
 }
 
-// prepare makes keys, gateways and reservations, which need the other side's ranges.
+// prepare creates keys, gateways and reservations, which depend on the other cluster's ranges.
 func (c *connector) prepare(ctx context.Context) (string, error) {
 	if err := c.agreeOnKeys(ctx); err != nil {
 		return "", err
 	}
-	err := c.both(ctx, (*end).prepare)
-	for _, e := range c.ends() {
-		if err == nil && e.have == nil {
-			e.noteRemapped()
+	err := c.both(ctx, (*member).prepare)
+	for _, m := range c.members() {
+		if err == nil && m.have == nil {
+			m.reportRemapped()
 		}
 	}
-	return c.local.mapped() + "; " + c.remote.mapped(), err
+	return c.local.mappingSummary() + "; " + c.remote.mappingSummary(), err
 }
 
-// mapped describes in a few words how the peer's pods are seen here.
-func (e *end) mapped() string {
-	text := "pods of " + e.peer.name
-	for _, m := range e.addresses.Pods {
-		if m.Identity() {
-			text += fmt.Sprintf(" %s", m.Real)
+// mappingSummary describes the remapping of the peer's pod CIDRs in this cluster.
+func (m *member) mappingSummary() string {
+	text := "pods of " + m.peer.name
+	for _, mapping := range m.addresses.Pods {
+		if mapping.Identity() {
+			text += fmt.Sprintf(" %s", mapping.Real)
 		} else {
-			text += fmt.Sprintf(" %s as %s", m.Real, m.Seen)
+			text += fmt.Sprintf(" %s as %s", mapping.Real, mapping.Seen)
 		}
 	}
-	return text + " in " + e.name
+	return text + " in " + m.name
 }
 
-// configure writes the peering's documents: the server's at once, the client's when it is known where the server
-// is. Gateways that they name no more have ended by then.
+// configure writes the peering's records: the server's immediately, the client's when the server's endpoint is known.
+// Before that, gateways that the records no longer contain are removed.
 func (c *connector) configure(ctx context.Context) (string, error) {
-	// As a rule this changes nothing. But reservations without a document look like orphans to whoever repairs
-	// them in between.
-	if err := c.both(ctx, (*end).reserve); err != nil {
+	// Normally this changes nothing. But a command that repairs reservations may have released these meanwhile, as
+	// reservations without a record look like orphans.
+	if err := c.both(ctx, (*member).reserve); err != nil {
 		return "", err
 	}
 	if err := c.drainGateways(ctx); err != nil {
@@ -269,13 +272,13 @@ func (c *connector) configure(ctx context.Context) (string, error) {
 	}
 	server, client := c.server(), c.server().peer
 	group, inner := errgroup.WithContext(ctx)
-	group.Go(func() error { return server.write(inner, server.document()) })
+	group.Go(func() error { return server.write(inner, server.desiredRecord()) })
 	group.Go(func() error { return client.awaitEndpoints(inner) })
 	if err := group.Wait(); err != nil {
 		return "", err
 	}
-	if err := client.write(ctx, client.document()); err != nil {
+	if err := client.write(ctx, client.desiredRecord()); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s listens at %s, MTU %d", server.name, described(client.written.Endpoints()), client.written.MTU), nil
+	return fmt.Sprintf("%s listens at %s, MTU %d", server.name, endpointSummary(client.written.Endpoints()), client.written.MTU), nil
 }

@@ -25,7 +25,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// tunnelOf is the first tunnel of a peering.
+// tunnelOf returns the first tunnel of a peering.
 func tunnelOf(p records.Peering) records.Tunnel { return p.Gateways[0].Tunnels[0] }
 
 func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
@@ -77,7 +77,7 @@ func TestConnectWritesBothSides(t *testing.T) {
 	})
 }
 
-// checkKeys compares what each side holds with what the other was told.
+// checkKeys compares the keys of each cluster with those in the peer's record.
 func checkKeys(t *testing.T, a, b *fakecluster.Cluster) {
 	t.Helper()
 	ka, err := inventory.ReadKeys(t.Context(), a.Cluster, fakecluster.FirstGateway("b"))
@@ -203,9 +203,9 @@ func TestInterruptedConnectCanBeRunAgain(t *testing.T) {
 				count := fakecluster.KillAt(n, cancel, a, b)
 				fakecluster.Run(t, a, b)
 				o := connectOptions(a, b)
-				// A killed process undoes nothing.
+				// A killed process does not roll back.
 				o.Keep = true
-				// A run may need fewer writes than another.
+				// Runs differ in their number of writes.
 				if _, err := Connect(ctx, o, &fakecluster.Recorder{}); err == nil && count() >= n {
 					t.Fatal("connected in spite of the interruption")
 				}
@@ -242,7 +242,7 @@ func TestFailedConnectLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestFailedConnectKeepsWhatStood(t *testing.T) {
+func TestFailedConnectKeepsExistingObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()
 		fakecluster.Run(t, a, b)
@@ -266,7 +266,7 @@ func TestConnectRefuses(t *testing.T) {
 	tests := []struct {
 		name    string
 		prepare func(a, b *fakecluster.Cluster, o *ConnectOptions)
-		want    string // in the error
+		want    string // contained in the error
 		hint    string
 	}{
 		{"the same cluster", func(a, _ *fakecluster.Cluster, o *ConnectOptions) { o.Remote.Cluster = a.Cluster }, "are the same cluster", "--remote-context"},

@@ -29,10 +29,10 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// crowdsVariable lists the numbers of nodes of each cluster that TestLabCrowd connects, such as 10,100,1000.
+// crowdsVariable has the numbers of nodes per cluster that TestLabCrowd connects, such as 10,100,1000.
 const crowdsVariable = "LIQONET_CROWDS"
 
-// restSample is how long the requests of clusters at rest are counted: some reports of a gateway.
+// restSample is the time in which the requests of idle clusters are counted: some reports of a gateway.
 const restSample = 30 * time.Second
 
 // TestLabCrowd connects clusters of many simulated nodes, and prints the rows of a table in docs/limits.md.
@@ -72,7 +72,7 @@ func (c traffic) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// measureCrowd connects clusters of so many nodes, and returns a row.
+// measureCrowd connects clusters with that number of nodes, and returns a row.
 func measureCrowd(t *testing.T, clusters []*fakecluster.Real, nodes int) string {
 	var writes, bytes atomic.Int64
 	for _, s := range clusters {
@@ -86,7 +86,7 @@ func measureCrowd(t *testing.T, clusters []*fakecluster.Real, nodes int) string 
 		start := time.Now()
 		r := a.liqoctl.start(t, args...)
 		if code := r.wait(t); code != 0 {
-			t.Fatalf("liqoctl %s: exit code %d\n%s%s", args[1], code, &r.out, &r.said)
+			t.Fatalf("liqoctl %s: exit code %d\n%s%s", args[1], code, &r.out, &r.stderr)
 		}
 		return time.Since(start), r.cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss >> 10
 	}
@@ -112,7 +112,7 @@ func measureCrowd(t *testing.T, clusters []*fakecluster.Real, nodes int) string 
 		atRest, sent, reported, leased, reset.Seconds())
 }
 
-// reported is the size of what a gateway has reported, and leased of what a node has.
+// reported returns the size of a gateway's status; leased returns that of a node's report.
 func reported(t *testing.T, s *fakecluster.Real, namespace string) int {
 	t.Helper()
 	cm, err := s.Kube.CoreV1().ConfigMaps(namespace).Get(t.Context(), fakecluster.FirstGateway("b").StatusName(), metav1.GetOptions{})
@@ -131,11 +131,11 @@ func leased(t *testing.T, s *fakecluster.Real, namespace string) int {
 	return len(leases[0].Annotations[records.AnnotationNode])
 }
 
-// manyPeerings is how many a cluster has whose status and diagnosis are measured.
+// manyPeerings is the number of peerings of the cluster whose status and diagnosis are measured.
 const manyPeerings = 100
 
-// createCopy creates an object of peering b again, as that of another one. A report is as if it were made in some
-// seconds: it must not become late while others are created.
+// createCopy creates an object of peering b as that of another peering. The time of a report is some seconds ahead, so
+// that it does not become stale while other objects are created.
 func createCopy(t *testing.T, client dynamic.ResourceInterface, o unstructured.Unstructured, peering string) error {
 	text, err := o.MarshalJSON()
 	if err != nil {
@@ -163,7 +163,7 @@ func createCopy(t *testing.T, client dynamic.ResourceInterface, o unstructured.U
 		}
 	}
 	if c.GetKind() == "Deployment" {
-		// The fake kubelet would run their pods, too.
+		// The fake kubelet would run their pods as well.
 		if err := unstructured.SetNestedField(c.Object, int64(0), "spec", "replicas"); err != nil {
 			return err
 		}
@@ -174,9 +174,9 @@ func createCopy(t *testing.T, client dynamic.ResourceInterface, o unstructured.U
 	return err
 }
 
-// multiply gives a cluster so many copies of its peering, measures how long status and diagnose take, and removes the
-// copies. These have records, keys and reports of all nodes, which are not late, and all objects of their gateways but
-// pods.
+// multiply creates copies of a cluster's peering, measures the durations of status and diagnose, and removes the
+// copies. These have records, keys and reports of all nodes, which are not stale, and all objects of their gateways
+// except pods.
 func (a pair) multiply(t *testing.T, s *fakecluster.Real) (took [2]time.Duration) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(s.Config)
@@ -189,7 +189,7 @@ func (a pair) multiply(t *testing.T, s *fakecluster.Real) (took [2]time.Duration
 	for _, r := range []schema.GroupVersionResource{
 		corev1.SchemeGroupVersion.WithResource("secrets"), corev1.SchemeGroupVersion.WithResource("serviceaccounts"), rbacv1.SchemeGroupVersion.WithResource("roles"),
 		rbacv1.SchemeGroupVersion.WithResource("rolebindings"), appsv1.SchemeGroupVersion.WithResource("deployments"),
-		corev1.SchemeGroupVersion.WithResource("configmaps"), // the reports last
+		corev1.SchemeGroupVersion.WithResource("configmaps"), // reports are last
 	} {
 		of := client.Resource(r).Namespace(a.namespace)
 		resources = append(resources, of)
@@ -224,10 +224,10 @@ func (a pair) multiply(t *testing.T, s *fakecluster.Real) (took [2]time.Duration
 	for i, command := range []string{"status", "diagnose"} {
 		start := time.Now()
 		r := a.liqoctl.start(t, "network", command, "--context", "a", "--namespace", a.namespace)
-		r.wait(t) // copies have no reservations: they are not healthy
+		r.wait(t) // copies have no reservations, so they are not healthy
 		took[i] = time.Since(start)
 		if lines := strings.Count(r.out.String(), "\n"); lines < manyPeerings {
-			t.Errorf("%s of %d peerings: %d lines\n%s", command, manyPeerings, lines, &r.said)
+			t.Errorf("%s of %d peerings: %d lines\n%s", command, manyPeerings, lines, &r.stderr)
 		}
 	}
 	return took

@@ -105,11 +105,11 @@ func TestServiceEndpoints(t *testing.T) {
 	}
 	svc := tests[0].svc
 	for have, want := range map[string]bool{"10.0.0.2:30000": true, "10.0.0.3:30000": true, "10.0.0.9:30000": false, "10.0.0.2:30001": false} {
-		if got := stillGood([]string{have}, svc, records.TunnelID{Server: 1, Client: 1}, nodes, records.Fixed{}); got != want {
+		if got := endpointsUsable([]string{have}, svc, records.TunnelID{Server: 1, Client: 1}, nodes, records.Fixed{}); got != want {
 			t.Errorf("endpoint %s still good: %v", have, got)
 		}
 	}
-	if stillGood(nil, svc, records.TunnelID{Server: 1, Client: 1}, nodes, records.Fixed{}) {
+	if endpointsUsable(nil, svc, records.TunnelID{Server: 1, Client: 1}, nodes, records.Fixed{}) {
 		t.Error("no endpoint is good")
 	}
 }

@@ -21,12 +21,12 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// maxEndpoints bounds how many nodes a client is told of. Any two would do; more help while nodes are replaced.
+// maxEndpoints limits the number of nodes in a client's record. Two are sufficient; more help while nodes are replaced.
 const maxEndpoints = 16
 
-// serviceEndpoints returns the addresses, host:port, at which a server's Service can be reached from outside for a
-// tunnel, or what is still missing. What the user has fixed counts instead of what the Service has. Nodes count for
-// Services of type NodePort: each with its external address if it has one.
+// serviceEndpoints returns the addresses, host:port, at which a tunnel reaches a server's Service from outside the
+// cluster, or what is missing. Values fixed by the user replace those of the Service. nodes are used for Services of
+// type NodePort: each node with its external address if it has one.
 func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []discover.Node, fixed records.Fixed) (endpoints []string, missing string) {
 	i := slices.IndexFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == t.PortName() })
 	if i < 0 {
@@ -51,7 +51,7 @@ func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []discover.
 		hosts, missing = []string{fixed.EndpointHost}, ""
 	}
 	for i := range min(len(hosts), maxEndpoints) {
-		// Each tunnel begins with another node: the loss of one is not that of all.
+		// Each tunnel begins with another node, so that the loss of a node does not interrupt all tunnels.
 		host := hosts[(i+t.Server+t.Client-2)%len(hosts)]
 		endpoints = append(endpoints, net.JoinHostPort(host, strconv.Itoa(int(port))))
 	}
@@ -72,7 +72,7 @@ func serviceHosts(svc *corev1.Service, nodes []discover.Node) (hosts []string, m
 		missing = "no load balancer address yet"
 	case corev1.ServiceTypeNodePort:
 		for _, n := range nodes {
-			if a, ok := reachableAt(n); ok {
+			if a, ok := clientAddress(n); ok {
 				hosts = append(hosts, a.String())
 			}
 		}
@@ -89,8 +89,9 @@ func serviceHosts(svc *corev1.Service, nodes []discover.Node) (hosts []string, m
 	return nil, missing
 }
 
-// reachableAt is the address of a Ready node that others should use.
-func reachableAt(n discover.Node) (netip.Addr, bool) {
+// clientAddress returns the address of a Ready node for clients in other clusters: external if it has one, else
+// internal.
+func clientAddress(n discover.Node) (netip.Addr, bool) {
 	for _, addresses := range [][]netip.Addr{n.External, n.Internal} {
 		if n.Ready && len(addresses) > 0 {
 			return addresses[0], true
@@ -99,19 +100,19 @@ func reachableAt(n discover.Node) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// stillGood reports whether a client can go on with the endpoints that it has of a tunnel: each is one of those that
-// the Service could have, whether or not its node is Ready at the moment.
-func stillGood(have []string, svc *corev1.Service, t records.TunnelID, nodes []discover.Node, fixed records.Fixed) bool {
+// endpointsUsable reports whether a client can keep its endpoints of a tunnel: the Service could have each of them,
+// whether or not its node is currently Ready.
+func endpointsUsable(have []string, svc *corev1.Service, t records.TunnelID, nodes []discover.Node, fixed records.Fixed) bool {
 	all := slices.Clone(nodes)
 	for i := range all {
 		all[i].Ready = true
 	}
-	for _, e := range have {
+	for _, endpoint := range have {
 		one := func(n discover.Node) bool {
 			possible, _ := serviceEndpoints(svc, t, []discover.Node{n}, fixed)
-			return slices.Contains(possible, e)
+			return slices.Contains(possible, endpoint)
 		}
-		// A Service without regard to nodes gives the same answer for each.
+		// A Service that is not of type NodePort has the same endpoints for each node.
 		if !slices.ContainsFunc(all, one) {
 			return false
 		}
@@ -119,34 +120,34 @@ func stillGood(have []string, svc *corev1.Service, t records.TunnelID, nodes []d
 	return len(have) > 0
 }
 
-// awaitEndpoints waits until the server's Service can be reached for every tunnel.
-func (e *end) awaitEndpoints(ctx context.Context) error {
-	server, name := e.peer, records.ServiceName(e.peer.peering)
+// awaitEndpoints waits until the server's Service has endpoints for every tunnel.
+func (m *member) awaitEndpoints(ctx context.Context) error {
+	server, name := m.peer, records.ServiceName(m.peer.peering)
 	what := fmt.Sprintf("the endpoint of Service %s/%s", server.cluster.Namespace, name)
 	err := server.cluster.FailFast(ctx, inventory.GatewaysSelector(server.peering), func(ctx context.Context) error {
 		return kube.Wait(ctx, server.cluster, kube.Named(name), what, func(all []*corev1.Service) (missing string, err error) {
 			if len(all) == 0 {
 				return "it does not exist", nil
 			}
-			e.endpoints, missing = e.endpointsAt(all[0])
+			m.endpoints, missing = m.endpointsAt(all[0])
 			return missing, nil
 		})
 	})
 	return plan.Later(hint.With(err, "if the cluster has no load balancers: --gw-server-service-type NodePort"))
 }
 
-// endpointsAt are the endpoints of all tunnels, or what is still missing. Those that the client has of a tunnel stay
-// while all of them are good.
-func (e *end) endpointsAt(svc *corev1.Service) (all map[records.TunnelID][]string, missing string) {
-	nodes, fixed := e.peer.discovery.Nodes, e.settings.Fixed
+// endpointsAt returns the endpoints of all tunnels, or what is missing. The client keeps the endpoints of a tunnel
+// while all of them are usable.
+func (m *member) endpointsAt(svc *corev1.Service) (all map[records.TunnelID][]string, missing string) {
+	nodes, fixed := m.peer.discovery.Nodes, m.settings.Fixed
 	all = make(map[records.TunnelID][]string)
-	for i := range e.peer.count() {
-		for j := range e.count() {
+	for i := range m.peer.gatewayCount() {
+		for j := range m.gatewayCount() {
 			t := records.TunnelID{Server: i + 1, Client: j + 1}
 			endpoints, lacks := serviceEndpoints(svc, t, nodes, fixed)
 			missing = cmp.Or(missing, lacks)
-			if e.have != nil {
-				if have, _ := e.have.Tunnel(t.Client, t.Server); stillGood(have.Endpoints, svc, t, nodes, fixed) {
+			if m.have != nil {
+				if have, _ := m.have.Tunnel(t.Client, t.Server); endpointsUsable(have.Endpoints, svc, t, nodes, fixed) {
 					endpoints = have.Endpoints
 				}
 			}
@@ -156,12 +157,11 @@ func (e *end) endpointsAt(svc *corev1.Service) (all map[records.TunnelID][]strin
 	return all, missing
 }
 
-// described is the endpoints of all tunnels in a few words: each host once and each port once, such as "192.0.2.1,
-// 192.0.2.2, UDP 30840, 30841".
-func described(endpoints []string) string {
+// endpointSummary lists the hosts and ports of endpoints, each once, such as "192.0.2.1, 192.0.2.2, UDP 30840, 30841".
+func endpointSummary(endpoints []string) string {
 	var hosts, ports []string
-	for _, e := range endpoints {
-		host, port, _ := net.SplitHostPort(e)
+	for _, endpoint := range endpoints {
+		host, port, _ := net.SplitHostPort(endpoint)
 		hosts, ports = append(hosts, host), append(ports, port)
 	}
 	unique := func(words []string) string {

@@ -11,9 +11,9 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// checkCopied refuses an installation that was made for another cluster.
-func (s *site) checkCopied() error {
-	f := s.found.fabric
+// checkClusterID rejects an installation whose fabric is of another cluster, as its objects were copied.
+func (s *site) checkClusterID() error {
+	f := s.observed.fabric
 	if f == nil || f.ClusterID == s.id {
 		return nil
 	}
@@ -22,31 +22,31 @@ func (s *site) checkCopied() error {
 		"liqoctl network reset --force --context "+kube.ShellWord(s.cluster.Context))
 }
 
-// writeFabric replaces the fabric by the one that is wanted. complete fills in what is not discovered.
+// writeFabric writes the desired fabric. complete adds the values that discovery does not determine.
 func (s *site) writeFabric(ctx context.Context, complete func(records.Fabric) (records.Fabric, error)) error {
-	wanted, err := complete(s.wantedFabric())
+	desired, err := complete(s.desiredFabric())
 	if err != nil {
 		return err
 	}
-	change, err := inventory.Write(ctx, s.cluster, records.FabricName, s.found.fabric, wanted)
-	s.note(change)
+	change, err := inventory.Write(ctx, s.cluster, records.FabricName, s.observed.fabric, desired)
+	s.recordChanges(change)
 	if err != nil {
 		return err
 	}
-	s.fabric, s.found.fabric = wanted, &wanted
+	s.fabric, s.observed.fabric = desired, &desired
 	return nil
 }
 
-// wantedFabric is a cluster's fabric as it should be before its nodes have reported: what only they can tell is
-// taken over from the fabric that is there.
-func (s *site) wantedFabric() records.Fabric {
+// desiredFabric returns a cluster's desired fabric before its nodes have reported: values from their reports are those
+// of the current fabric.
+func (s *site) desiredFabric() records.Fabric {
 	f := records.Fabric{
 		Version: records.SchemaVersion, ClusterID: s.id, Name: s.name,
 		PodCIDRs: s.own.Pods, ServiceCIDRs: s.own.Services, NodeNetworks: s.own.Nodes,
 		ExternalCIDR: s.own.External, InternalCIDR: s.own.Internal,
 		Overlay: records.Overlay{Port: records.DefaultOverlayPort}, CNI: s.discovery.CNI,
 	}
-	if have := s.found.fabric; have != nil {
+	if have := s.observed.fabric; have != nil {
 		f.Overlay, f.MTU, f.AllowForward = have.Overlay, have.MTU, have.AllowForward
 	}
 	if s.options.OverlayPort != 0 {
@@ -58,14 +58,14 @@ func (s *site) wantedFabric() records.Fabric {
 	return f
 }
 
-// raises reports whether the MTU may rise: on the user's word, while every node is Ready and has reported. A node that
-// is away for a moment must not make it rise.
-func (s *site) raises() bool {
-	silent := func(node string) bool { return !s.reports(node) }
-	return s.update && len(s.nodes.notReady()) == 0 && !slices.ContainsFunc(s.nodes.all(), silent)
+// mayRaiseMTU reports whether the MTU may rise: only with --update, while every node is Ready and has reported. A node
+// that is temporarily down must not cause a rise.
+func (s *site) mayRaiseMTU() bool {
+	silent := func(node string) bool { return !s.hasReport(node) }
+	return s.update && len(s.nodes.notReady()) == 0 && !slices.ContainsFunc(s.nodes.allReady(), silent)
 }
 
-// withReports fills in what the nodes tell: overlay and MTU. Without raise, the MTU only ever falls.
+// withReports adds the values from nodes' reports: overlay and MTU. Without raise, the MTU can only fall.
 func withReports(f records.Fabric, nodes []records.Node, wish records.OverlayKind, raise bool) (records.Fabric, error) {
 	kind, err := chooseOverlay(nodes, wish, f.Overlay.Kind)
 	if err != nil {

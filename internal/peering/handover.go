@@ -10,24 +10,24 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 )
 
-// handOverTime is what second gateways add to the time limit: four gateways start and end one after the other, some 15
-// seconds each.
+// handOverTime is added to the time limit for second gateways: four gateways start and stop one after the other, in
+// about 15 seconds each.
 const handOverTime = 2 * time.Minute
 
-// handOver prepares the gateways. Where the only one of a cluster is replaced, a second one carries its packets
-// meanwhile. It is temporary: configure removes it. Where it carries none in time, because nodes have no room for it or
+// handOver prepares the gateways. If a cluster's only gateway is replaced, a temporary second one carries its packets
+// meanwhile; configure removes it. If the second gateway carries no packets in time, because no node has room for it or
 // its port is closed, the peering is interrupted until the new pod runs.
 func (c *connector) handOver(ctx context.Context) (string, error) {
 	if !c.replacesOnly() || !c.carries(ctx) {
 		return c.prepare(ctx)
 	}
-	if err := c.replaceBeside(ctx); err != nil && ctx.Err() == nil {
+	if err := c.replaceGateways(ctx); err != nil && ctx.Err() == nil {
 		c.reporter.Note(err.Error())
 	}
-	// What stands is other than it was compared. The user knows all remarks about it by now.
-	for _, e := range c.ends() {
-		defer func(r progress.Reporter) { e.reporter = r }(e.reporter)
-		e.reporter = progress.Quiet{}
+	// The clusters have changed since the comparison. The user has seen all notes about them already.
+	for _, m := range c.members() {
+		defer func(r progress.Reporter) { m.reporter = r }(m.reporter)
+		m.reporter = progress.Quiet{}
 	}
 	if _, err := c.discover(ctx); err != nil {
 		return "", err
@@ -35,31 +35,31 @@ func (c *connector) handOver(ctx context.Context) (string, error) {
 	return c.prepare(ctx)
 }
 
-// replacesOnly reports whether the only gateway of a cluster is about to be replaced. Beside one whose port the user
-// chose, nothing says which port a second one would be reached at.
+// replacesOnly reports whether a cluster's only gateway will be replaced. It is false if the user has set the server's
+// port, as the port of a second gateway is not known then.
 func (c *connector) replacesOnly() bool {
-	none := func(e *end) bool { return e.have == nil }
-	return c.server().settings.EndpointPort == 0 && !slices.ContainsFunc(c.ends(), none) && slices.ContainsFunc(c.ends(), func(e *end) bool {
-		if e.count() > 1 || !e.stands(0) || e.stands(1) {
+	none := func(m *member) bool { return m.have == nil }
+	return c.server().settings.EndpointPort == 0 && !slices.ContainsFunc(c.members(), none) && slices.ContainsFunc(c.members(), func(m *member) bool {
+		if m.gatewayCount() > 1 || !m.hasGateway(0) || m.hasGateway(1) {
 			return false
 		}
-		name := e.gatewayIDs()[0].Name()
-		plan := c.plan.Clusters[slices.Index(c.ends(), e)]
+		name := m.gatewayIDs()[0].Name()
+		plan := c.plan.Clusters[slices.Index(c.members(), m)]
 		return slices.ContainsFunc(plan.Changes, func(change kube.Change) bool {
 			return change.Kind == "Deployment" && change.Name == name && change.Action == kube.Changed
 		})
 	})
 }
 
-// carries reports whether packets cross: else replacing the gateway interrupts nothing.
+// carries reports whether packets cross. If they do not, replacing the gateway interrupts nothing.
 func (c *connector) carries(ctx context.Context) bool {
-	bounded, cancel := context.WithTimeout(ctx, looksTime)
+	bounded, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()
-	return !slices.ContainsFunc(c.ends(), func(e *end) bool { return !e.awaitCarrying(bounded, e.gatewayIDs()[0], false) })
+	return !slices.ContainsFunc(c.members(), func(m *member) bool { return !m.awaitCarrying(bounded, m.gatewayIDs()[0], false) })
 }
 
-// replaceBeside starts second gateways as the first ones are, and then replaces these.
-func (c *connector) replaceBeside(ctx context.Context) error {
+// replaceGateways starts second gateways from the existing configuration, and then replaces the first ones.
+func (c *connector) replaceGateways(ctx context.Context) error {
 	c.reporter.Note("starting second gateways, which carry the packets while the only ones are replaced")
 	t := newRotation(RotateOptions{Local: c.local.cluster, Remote: c.remote.cluster, SkipValidation: true}, progress.Quiet{})
 	t.update = true
@@ -70,8 +70,8 @@ func (c *connector) replaceBeside(ctx context.Context) error {
 	}
 	c.reporter.Note(fmt.Sprintf("second gateways carry packets: replacing those of %s and %s", c.local.name, c.remote.name))
 	next := newConnector(c.options, progress.Quiet{})
-	for _, e := range next.ends() {
-		e.options.SkipValidation, e.spare = true, true
+	for _, m := range next.members() {
+		m.options.SkipValidation, m.spare = true, true
 	}
 	for _, do := range []func(context.Context) (string, error){next.reach, next.discover} {
 		if _, err := do(ctx); err != nil {
@@ -79,8 +79,8 @@ func (c *connector) replaceBeside(ctx context.Context) error {
 		}
 	}
 	_, err = t.converge(ctx, next)
-	for i, e := range c.ends() {
-		e.changes = append(e.changes, next.ends()[i].changes...)
+	for i, m := range c.members() {
+		m.changes = append(m.changes, next.members()[i].changes...)
 	}
 	if err != nil {
 		return fmt.Errorf("replace gateways while second ones carry packets: %w", err)
@@ -88,7 +88,7 @@ func (c *connector) replaceBeside(ctx context.Context) error {
 	return nil
 }
 
-// addSecond starts second gateways beside those that stand.
+// addSecond starts second gateways in addition to the existing ones.
 func (t *rotation) addSecond(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, replaceTime)
 	defer cancel()

@@ -19,8 +19,9 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// watchReplaced notes whether the second gateway of a peering has a tunnel when the pod of the first one is replaced.
-func watchReplaced(w *fakecluster.Cluster, peering string) (beside func() (is, seen bool)) {
+// watchReplaced observes whether the second gateway of a peering has a tunnel when the pod of the first one is
+// replaced.
+func watchReplaced(w *fakecluster.Cluster, peering string) (withSecond func() (is, seen bool)) {
 	var is, seen bool
 	second := records.GatewayID{Peering: peering, Number: 2}
 	replaces := func(patch clienttesting.PatchActionImpl) bool {
@@ -46,10 +47,10 @@ func watchReplaced(w *fakecluster.Cluster, peering string) (beside func() (is, s
 	return func() (bool, bool) { return is, seen }
 }
 
-// otherGrace is in no template of liqoctl.
+// otherGrace is a grace period that no template of liqoctl has.
 const otherGrace = 5
 
-// ofOtherTemplate has the gateway of a peering run as another template says.
+// ofOtherTemplate changes the Deployment of a peering's gateway to another template.
 func ofOtherTemplate(t *testing.T, w *fakecluster.Cluster, peering string) {
 	t.Helper()
 	deployments := w.Fake.AppsV1().Deployments(w.Namespace)
@@ -63,19 +64,18 @@ func ofOtherTemplate(t *testing.T, w *fakecluster.Cluster, peering string) {
 	}
 }
 
-// TestOnlyGatewayReplaced: packets cross by a second gateway before the only one of a cluster gets another image, and
-// it goes afterwards.
+// TestOnlyGatewayReplaced: before a cluster's only gateway gets another image, packets cross by a temporary second one.
 func TestOnlyGatewayReplaced(t *testing.T) {
 	for name, c := range map[string]struct {
-		port   uint16 // where the client reaches the server; 0: the Service's
-		older  bool   // the gateways' templates differ in more than the image
-		broken bool   // no packets cross before, nor for a while
-		beside bool   // want
+		port       uint16 // of the server, as used by the client; 0: the Service's
+		older      bool   // the gateways' templates differ in more than the image
+		broken     bool   // no packets cross before, and for some time after
+		withSecond bool   // want
 	}{
-		"healthy":                 {beside: true},
+		"healthy":                 {withSecond: true},
 		"a port that is the only": {port: 4000},
 		"broken":                  {broken: true},
-		"of another template":     {older: true, beside: true},
+		"of another template":     {older: true, withSecond: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -121,16 +121,16 @@ func TestOnlyGatewayReplaced(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if meanwhile != c.beside {
-					t.Errorf("said before the gateway was replaced that second ones carry packets: %t, want %t", meanwhile, c.beside)
+				if meanwhile != c.withSecond {
+					t.Errorf("reported before the replacement that second gateways carry packets: %t, want %t", meanwhile, c.withSecond)
 				}
 				for _, action := range []kube.Action{kube.Created, kube.Deleted} {
-					if listed := countOf(got.Objects, "gateway2-b", action); (listed > 0) != c.beside {
-						t.Errorf("the result lists the second gateway of cluster a %d times as %s, want: %t", listed, action, c.beside)
+					if listed := countOf(got.Objects, "gateway2-b", action); (listed > 0) != c.withSecond {
+						t.Errorf("the result lists the second gateway of cluster a %d times as %s, want: %t", listed, action, c.withSecond)
 					}
 				}
-				if beside, seen := replaced(); !seen || beside != c.beside {
-					t.Errorf("replaced: %t; a second gateway had a tunnel: %t, want %t", seen, beside, c.beside)
+				if withSecond, seen := replaced(); !seen || withSecond != c.withSecond {
+					t.Errorf("replaced: %t; a second gateway had a tunnel: %t, want %t", seen, withSecond, c.withSecond)
 				}
 				if !got.Changed {
 					t.Error("no changes in the result")
@@ -145,7 +145,7 @@ func TestOnlyGatewayReplaced(t *testing.T) {
 	}
 }
 
-// countOf is how often changes list a Deployment.
+// countOf returns how often changes contain a Deployment.
 func countOf(changes []kube.Change, name string, action kube.Action) (n int) {
 	for _, c := range changes {
 		if c.Kind == "Deployment" && c.Name == name && c.Action == action {
@@ -156,7 +156,7 @@ func countOf(changes []kube.Change, name string, action kube.Action) (n int) {
 }
 
 // TestSecondGatewayWithoutRoom: a second gateway that never carries packets delays an update, does not prevent it, and
-// goes.
+// is removed.
 func TestSecondGatewayWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()
@@ -179,16 +179,16 @@ func TestSecondGatewayWithoutRoom(t *testing.T) {
 		if made, gone := countOf(got.Objects, "gateway2-b", kube.Created), countOf(got.Objects, "gateway2-b", kube.Deleted); made != 1 || gone != 1 {
 			t.Errorf("the result lists the second gateway as created %d times, as deleted %d times, want one of each", made, gone)
 		}
-		checkStands(t, a, b, 1, 1)
+		checkGatewayCounts(t, a, b, 1, 1)
 	})
 }
 
-// TestInterruptedHandOver: an update that is killed at any write is completed by the next one, and leaves no second
-// gateway.
+// TestInterruptedHandOver: an update that is killed at any write is completed by the next one, without a remaining
+// second gateway.
 func TestInterruptedHandOver(t *testing.T) {
 	t.Parallel()
 	total := 0
-	for n := 0; n <= total; n += 1 + total/8 { // 0 counts
+	for n := 0; n <= total; n += 1 + total/8 { // 0 only counts writes
 		t.Run(fmt.Sprintf("write%02d", n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b, _ := rotated(t, 1, 1)
@@ -198,7 +198,7 @@ func TestInterruptedHandOver(t *testing.T) {
 				defer cancel()
 				var writes func() int
 				a.Set(func() { b.Set(func() { writes = fakecluster.KillAt(n, cancel, a, b) }) })
-				// A run may need fewer writes than another.
+				// Runs differ in their number of writes.
 				if _, err := Connect(ctx, update, &fakecluster.Recorder{}); (err == nil) != (n == 0 || writes() < n) {
 					t.Fatalf("in spite of the interruption: %v", err)
 				}
@@ -208,10 +208,10 @@ func TestInterruptedHandOver(t *testing.T) {
 				if _, err := Connect(t.Context(), update, &fakecluster.Recorder{}); err != nil {
 					t.Fatal(err)
 				}
-				if beside, seen := replaced(); seen && !beside {
+				if withSecond, seen := replaced(); seen && !withSecond {
 					t.Error("the only gateway was replaced, and no second one had a tunnel")
 				}
-				checkStands(t, a, b, 1, 1)
+				checkGatewayCounts(t, a, b, 1, 1)
 			})
 		})
 	}
@@ -230,7 +230,7 @@ func TestRotationOfEarlierTemplates(t *testing.T) {
 		for w, peering := range map[*fakecluster.Cluster]string{a: "b", b: "a"} {
 			replaced := watchReplaced(w, peering)
 			defer func() {
-				if beside, seen := replaced(); seen && !beside {
+				if withSecond, seen := replaced(); seen && !withSecond {
 					t.Errorf("cluster %s: the only gateway is replaced while no other has a tunnel", w.Context)
 				}
 			}()

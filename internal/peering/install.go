@@ -22,15 +22,15 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// Init installs liqonet in a cluster, or completes or updates what is there, and returns when every Ready node
-// has reported. Connect does it too: Init is for those who prepare a cluster for peers to come.
+// Init installs, completes or updates liqonet in a cluster, and returns when every Ready node has reported. Connect
+// installs as well; Init prepares a cluster for later peers.
 func Init(ctx context.Context, o InitOptions, r progress.Reporter) (InitResult, error) {
-	do := func(ctx context.Context) (InitResult, error) { return initAs(ctx, o, o.Update, r) }
+	do := func(ctx context.Context) (InitResult, error) { return initWith(ctx, o, o.Update, r) }
 	return plan.Locked(ctx, r, do, &o.Side.Cluster)
 }
 
-// initAs is Init for a user who said update, or did not.
-func initAs(ctx context.Context, o InitOptions, update bool, r progress.Reporter) (InitResult, error) {
+// initWith is Init; update is the user's Update, which differs from that of o in a dry run.
+func initWith(ctx context.Context, o InitOptions, update bool, r progress.Reporter) (InitResult, error) {
 	s := newSite(o.Side, o.Installation, r)
 	s.update = update
 	run := &progress.Stages{Reporter: r}
@@ -42,11 +42,11 @@ func initAs(ctx context.Context, o InitOptions, update bool, r progress.Reporter
 	}, nil
 }
 
-// PlanInit returns what Init would change, and changes nothing.
+// PlanInit returns the changes that Init would make. It changes nothing.
 func PlanInit(ctx context.Context, o InitOptions, r progress.Reporter) (plan.Plan, error) {
 	update := o.Update
 	o.Side.Cluster, o.Update = o.Side.Cluster.DryRun(), true
-	_, err := initAs(ctx, o, update, progress.Planning(r))
+	_, err := initWith(ctx, o, update, progress.Planning(r))
 	return plan.Of(ctx, err, o.Side.Cluster)
 }
 
@@ -60,7 +60,7 @@ func initialise(ctx context.Context, run *progress.Stages, s *site, timeout time
 			if err := s.discover(ctx); err != nil {
 				return "", err
 			}
-			return s.described(), s.checkClashes(false)
+			return s.summary(), s.checkConflicts(false)
 		}})
 	if err != nil {
 		return err
@@ -70,19 +70,19 @@ func initialise(ctx context.Context, run *progress.Stages, s *site, timeout time
 	return run.Run(rest,
 		progress.Step{Stage: progress.StageCompare, Do: s.compare},
 		progress.Step{Stage: progress.StageInstall, Do: func(ctx context.Context) (string, error) {
-			go s.nodes.follow(ctx, s.cluster)
+			go s.nodes.watch(ctx, s.cluster)
 			return "namespace " + s.cluster.Namespace, s.install(ctx)
 		}},
 		progress.Step{Stage: progress.StageNodes, Do: func(ctx context.Context) (string, error) {
-			if err := s.settle(ctx); err != nil {
+			if err := s.awaitNodes(ctx); err != nil {
 				return "", err
 			}
-			s.warnNotReady()
-			return s.settled(), s.checkForward(false)
+			s.warnSkipped()
+			return s.nodesSummary(), s.checkForward(false)
 		}})
 }
 
-// compare refuses to change an installation that stands without the user's consent.
+// compare rejects changes to an existing installation without the user's consent.
 func (s *site) compare(ctx context.Context) (string, error) {
 	if s.cluster.IsDryRun() {
 		return "", nil
@@ -91,7 +91,7 @@ func (s *site) compare(ctx context.Context) (string, error) {
 	if err := d.install(ctx); err != nil {
 		return "", err
 	}
-	if err := d.settle(ctx); err != nil {
+	if err := d.awaitNodes(ctx); err != nil {
 		return "", err
 	}
 	planned, err := plan.Of(ctx, nil, d.cluster)
@@ -101,22 +101,22 @@ func (s *site) compare(ctx context.Context) (string, error) {
 	return plan.DecideDifferences(append(planned.Clusters[0].Differences(), s.unreserved...), s.options.Update)
 }
 
-// install applies the node helper, reserves the cluster's own ranges, and writes the fabric and what stands on it.
-// The helpers come first: their pods start while the rest is written, and wait for it.
+// install applies the node helper, reserves the cluster's own ranges, and writes the fabric. The helper is applied
+// first: its pods start meanwhile, and wait for the fabric.
 func (s *site) install(ctx context.Context) error {
 	if err := s.applyBase(ctx); err != nil {
 		return err
 	}
 	return s.writeFabric(ctx, func(records.Fabric) (records.Fabric, error) {
 		err := s.reserveOwn(ctx)
-		return s.wantedFabric(), err
+		return s.desiredFabric(), err
 	})
 }
 
 // reserveOwn reserves the cluster's own ranges.
 func (s *site) reserveOwn(ctx context.Context) error {
 	own := s.own
-	err := inventory.AddReservations(ctx, s.cluster, s.found.fabric, func(r *ipam.Registry) (err error) {
+	err := inventory.AddReservations(ctx, s.cluster, s.observed.fabric, func(r *ipam.Registry) (err error) {
 		own.External, own.Internal, err = choose.ReserveOwn(r, s.own)
 		return err
 	})
@@ -126,42 +126,42 @@ func (s *site) reserveOwn(ctx context.Context) error {
 	return err
 }
 
-// makeNamespace makes the namespace, unless the user may only use the installation that stands.
+// makeNamespace creates the namespace, unless the user may only use the existing installation.
 func (s *site) makeNamespace(ctx context.Context) error {
 	base, err := s.base()
-	if err != nil || s.standing != "" {
+	if err != nil || s.usableDigest != "" {
 		return err
 	}
-	return s.apply(ctx, s.found.fabric != nil, base[0])
+	return s.apply(ctx, s.observed.fabric != nil, base[0])
 }
 
-// applyBase applies the objects of the installation, unless the user may only use the one that stands.
+// applyBase applies the objects of the installation, unless the user may only use the existing one.
 func (s *site) applyBase(ctx context.Context) error {
-	if s.standing != "" {
+	if s.usableDigest != "" {
 		return s.keepInstallation()
 	}
 	base, err := s.base()
 	if err != nil {
 		return err
 	}
-	return s.apply(ctx, s.found.fabric != nil, base...)
+	return s.apply(ctx, s.observed.fabric != nil, base...)
 }
 
-// settle waits for the nodes' reports, decides what depends on them and completes the fabric.
-func (s *site) settle(ctx context.Context) error {
+// awaitNodes waits for the nodes' reports, decides the values that depend on them and completes the fabric.
+func (s *site) awaitNodes(ctx context.Context) error {
 	if err := s.awaitReports(ctx); err != nil {
 		if errors.Is(err, kube.ErrLater) {
-			return s.assume(ctx)
+			return s.decideWithoutReports(ctx)
 		}
 		return err
 	}
-	for _, name := range s.nodes.all() {
-		if why := s.absent(name); why != "" {
+	for _, name := range s.nodes.allReady() {
+		if why := s.missingReason(name); why != "" {
 			s.unverified = append(s.unverified, UnverifiedNode{name, why})
 		}
 	}
 	err := s.writeFabric(ctx, func(f records.Fabric) (records.Fabric, error) {
-		decided, err := withReports(f, s.reporting(), s.options.Overlay, s.raises())
+		decided, err := withReports(f, s.readyReports(), s.options.Overlay, s.mayRaiseMTU())
 		switch {
 		case err != nil:
 			return f, fmt.Errorf("cluster %q: %w", s.cluster.Context, err)
@@ -176,9 +176,9 @@ func (s *site) settle(ctx context.Context) error {
 	return s.checkInUse()
 }
 
-// assume decides without the reports of nodes what the user decides, where nothing was decided before: a dry run cannot
-// wait for them.
-func (s *site) assume(ctx context.Context) error {
+// decideWithoutReports sets the values that the user has given and that are not decided yet. A dry run cannot wait for
+// the reports of nodes.
+func (s *site) decideWithoutReports(ctx context.Context) error {
 	if s.assumedMTU == 0 && s.options.Overlay == "" {
 		return nil
 	}
@@ -191,20 +191,20 @@ func (s *site) assume(ctx context.Context) error {
 	})
 }
 
-// settled describes what settle decided.
-func (s *site) settled() string {
-	return fmt.Sprintf("%s: %d nodes, %s, MTU %d", s.name, len(s.found.reports), s.fabric.Overlay.Kind, s.fabric.MTU)
+// nodesSummary describes the decisions of awaitNodes.
+func (s *site) nodesSummary() string {
+	return fmt.Sprintf("%s: %d nodes, %s, MTU %d", s.name, len(s.observed.reports), s.fabric.Overlay.Kind, s.fabric.MTU)
 }
 
-// awaitReports waits until every Ready node reports, and after an update until the new helpers run. When it gets late,
-// the nodes that report are enough.
+// awaitReports waits until every Ready node has reported and, after an update, until the new helpers run. After a part
+// of the time limit, the nodes that have reported are sufficient.
 func (s *site) awaitReports(ctx context.Context) error {
 	part := mostOfTime
 	if s.connecting {
 		part = halfOfTime
 	}
-	defer s.nodes.patience(ctx, part)()
-	return s.cluster.FailWhen(ctx, templates.NodePods(), s.nodes.judge, func(ctx context.Context) error {
+	defer s.nodes.limitWait(ctx, part)()
+	return s.cluster.FailWhen(ctx, templates.NodePods(), s.nodes.recordProblems, func(ctx context.Context) error {
 		if !s.cluster.IsDryRun() && changedObject(s.changes, "DaemonSet") {
 			if err := s.awaitHelpers(ctx); err != nil {
 				return err
@@ -212,35 +212,35 @@ func (s *site) awaitReports(ctx context.Context) error {
 		}
 		what := fmt.Sprintf("the reports of the nodes of cluster %q", s.cluster.Context)
 		return kube.Wait(ctx, s.cluster, kube.Labelled(inventory.Selector(records.ComponentNode)), what, func(leases []*coordinationv1.Lease) (string, error) {
-			if err := s.takeReports(leases); err != nil {
+			if err := s.updateReports(leases); err != nil {
 				return "", err
 			}
-			nodes := s.nodes.demanded(s.reports)
+			nodes := s.nodes.required(s.hasReport)
 			if len(nodes) == 0 {
 				return "no node is Ready", nil
 			}
-			return inventory.NotYet(slices.DeleteFunc(nodes, s.reports)), nil
+			return inventory.NotYet(slices.DeleteFunc(nodes, s.hasReport)), nil
 		})
 	})
 }
 
-// Parts of the time that is left in which all nodes are waited for. Nodes that do not report must leave connect enough
-// to verify the others.
+// Parts of the remaining time in which a run waits for all nodes. If some do not report, connect needs the rest to
+// verify the others.
 const (
 	mostOfTime = 0.9
 	halfOfTime = 0.5
 )
 
-// awaitHelpers waits until the helpers of the newest version are ready. A DaemonSet whose pods cannot start on some
-// nodes stops replacing those of others: helpers of two versions work together.
+// awaitHelpers waits until the helpers of the newest version are ready. If pods of a DaemonSet cannot start on some
+// nodes, its update stops on the others; this is no error, as helpers of two versions work together.
 func (s *site) awaitHelpers(ctx context.Context) error {
-	wanted := func() int {
+	desired := func() int {
 		if s.nodes.isLate() {
 			return 0
 		}
-		return len(s.nodes.awaited())
+		return len(s.nodes.expected())
 	}
-	err := s.cluster.WaitDaemonSet(ctx, records.NodeName, wanted)
+	err := s.cluster.WaitDaemonSet(ctx, records.NodeName, desired)
 	if err == nil && s.nodes.isLate() {
 		s.reporter.Warn(fmt.Sprintf("cluster %q: not all node helpers are updated yet", s.cluster.Context),
 			fmt.Sprintf("kubectl -n %s --context %s rollout status daemonset/%s", s.cluster.Namespace, kube.ShellWord(s.cluster.Context), records.NodeName))
@@ -248,37 +248,37 @@ func (s *site) awaitHelpers(ctx context.Context) error {
 	return err
 }
 
-// reporting are the reports of Ready nodes: those of others are of no use to decide by.
-func (s *site) reporting() []records.Node {
-	ready := s.nodes.all()
-	return slices.DeleteFunc(slices.Clone(s.found.reports), func(n records.Node) bool {
+// readyReports returns the reports of Ready nodes. Reports of other nodes may be outdated.
+func (s *site) readyReports() []records.Node {
+	ready := s.nodes.allReady()
+	return slices.DeleteFunc(slices.Clone(s.observed.reports), func(n records.Node) bool {
 		return !slices.Contains(ready, n.Name)
 	})
 }
 
-// warnNotReady names the nodes that are skipped.
-func (s *site) warnNotReady() {
+// warnSkipped warns of the nodes that are skipped.
+func (s *site) warnSkipped() {
 	if silent := s.nodes.notReady(); len(silent) > 0 {
 		s.reporter.Warn(fmt.Sprintf("cluster %q: skipping node %s: not Ready", s.cluster.Context, strings.Join(silent, ", ")),
 			"a node that becomes Ready takes part by itself")
 	}
 }
 
-// absent says why nothing is known of a node; "": it has reported.
-func (s *site) absent(node string) string {
-	why := s.nodes.problem(node)
-	if why == "" && !s.reports(node) {
+// missingReason returns why a node has not reported; "": it has.
+func (s *site) missingReason(node string) string {
+	why := s.nodes.problemOf(node)
+	if why == "" && !s.hasReport(node) {
 		why = "its helper has not reported"
 	}
 	return why
 }
 
-// reports reports whether a node has reported. A report of an emptied kernel is one of the installation before.
-func (s *site) reports(node string) bool {
-	return slices.ContainsFunc(s.found.reports, func(n records.Node) bool { return n.Name == node && !n.Clean && n.MTU > 0 })
+// hasReport reports whether a node has reported. A report of an emptied kernel belongs to a previous installation.
+func (s *site) hasReport(node string) bool {
+	return slices.ContainsFunc(s.observed.reports, func(n records.Node) bool { return n.Name == node && !n.Clean && n.MTU > 0 })
 }
 
-// changedObject reports whether an object of that kind that existed was changed.
+// changedObject reports whether an existing object of that kind was changed.
 func changedObject(changes []kube.Change, kind string) bool {
 	return slices.ContainsFunc(changes, func(c kube.Change) bool {
 		return c.Kind == kind && c.Action == kube.Changed

@@ -18,10 +18,11 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Each of these tests has another writer change a cluster at the moment at which a command is about to write what it
-// has computed from an older state.
+// In each of these tests another writer changes a cluster when a command is about to write a result computed from an
+// older state.
 
-// TestUpdateOfOthersStays: a connect without --update found no differences, and has nothing to write.
+// TestUpdateOfOthersStays: a connect without --update, which found no differences, does not revert an update of another
+// run.
 func TestUpdateOfOthersStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
@@ -35,7 +36,7 @@ func TestUpdateOfOthersStays(t *testing.T) {
 		other.Update, other.MTU, other.AllowForward, other.Image = true, new(1300), new(true), "newer"
 		fakecluster.Must(t, Connect, other)
 		var err error
-		for _, step := range []func(context.Context) (string, error){c.install, c.settle, c.prepare, c.configure} {
+		for _, step := range []func(context.Context) (string, error){c.install, c.awaitNodes, c.prepare, c.configure} {
 			if _, err = step(t.Context()); err != nil {
 				break
 			}
@@ -116,7 +117,7 @@ func TestConflict(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := connected(t)
 				if c.kind == "Secret" {
-					removeObject(t, a, "secrets", "peering-b") // connect makes it again
+					removeObject(t, a, "secrets", "peering-b") // connect creates it again
 				}
 				o := connectOptions(a, b)
 				o.Update, o.ClampMSS, o.AllowForward = true, new(false), new(true)
@@ -138,13 +139,13 @@ func TestConflict(t *testing.T) {
 				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 					t.Errorf("again: %v", err)
 				}
-				checkStands(t, a, b, 1, 1)
+				checkGatewayCounts(t, a, b, 1, 1)
 			})
 		})
 	}
 }
 
-// removeObject removes an object as kubectl does.
+// removeObject deletes an object as kubectl does.
 func removeObject(t *testing.T, w *fakecluster.Cluster, resource, name string) {
 	t.Helper()
 	if err := w.Fake.Tracker().Delete(corev1.SchemeGroupVersion.WithResource(resource), w.Namespace, name); err != nil {

@@ -19,10 +19,10 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// fault is what stands between a client and an API server; nil lets everything pass.
+// fault wraps the handler of an API server; nil: no fault.
 type fault func(server http.Handler) http.Handler
 
-// interpose serves an API server in plain HTTP, with the rights of its configuration's user, until the test ends,
+// interpose serves an API server in plain HTTP, with the permissions of its configuration's user, until the test ends,
 // and returns the URL.
 func interpose(t *testing.T, config *rest.Config, f fault) string {
 	t.Helper()
@@ -37,8 +37,8 @@ func interpose(t *testing.T, config *rest.Config, f fault) string {
 	var handler http.Handler = &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(host) },
 		Transport:     transport,
-		FlushInterval: -1,                         // watches
-		ErrorLog:      log.New(io.Discard, "", 0), // clients that are killed
+		FlushInterval: -1,                         // for watches
+		ErrorLog:      log.New(io.Discard, "", 0), // of killed clients
 	}
 	if f != nil {
 		handler = f(handler)
@@ -51,8 +51,8 @@ func interpose(t *testing.T, config *rest.Config, f fault) string {
 	return server.URL
 }
 
-// alone hides other installations, beside which there could be none: so many acts share a cluster.
-func alone(namespace string, f fault) fault {
+// hideInstallations hides other installations, beside which an installation is rejected: many tests share a cluster.
+func hideInstallations(namespace string, f fault) fault {
 	const all = "/apis/apps/v1/daemonsets"
 	return func(server http.Handler) http.Handler {
 		if f != nil {
@@ -67,7 +67,8 @@ func alone(namespace string, f fault) fault {
 	}
 }
 
-// writes reports whether a request changes anything. A run renews its lock as long as it lasts: that is not counted.
+// writes reports whether a request changes anything. Renewals of a run's lock do not count, as their number depends on
+// its duration.
 func writes(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
@@ -79,11 +80,11 @@ func writes(r *http.Request) bool {
 	return !strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") && !r.URL.Query().Has("dryRun")
 }
 
-// lockPath ends the path of the lock.
+// lockPath is the end of the lock's path.
 const lockPath = "/leases/" + records.LockName
 
-// signalling sends signals to a process when a write, counted over all API servers, has been carried out and
-// before the process is told so.
+// signalling sends signals to a process when a write, counted over all API servers, is complete and the process has not
+// received the response.
 type signalling struct {
 	signals map[int]os.Signal // by the number of the write, from 1
 	send    func(os.Signal)
@@ -92,7 +93,7 @@ type signalling struct {
 	seen []string // the writes
 }
 
-// fault counts the writes of one API server.
+// fault counts the writes to one API server.
 func (s *signalling) fault(server http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !writes(r) {
@@ -119,7 +120,7 @@ func (s *signalling) count(write string) {
 	}
 }
 
-// total is how many writes there were.
+// total returns the number of writes.
 func (s *signalling) total() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,11 +13,11 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// interrupted is the exit code of a program that ended because of SIGINT, by itself.
+// interrupted is the exit code of a program that exits because of SIGINT.
 const interrupted = 130
 
-// TestLabInterrupted interrupts connect: it removes what it made. A second signal ends that at once, and what is left
-// then can be removed.
+// TestLabInterrupted interrupts connect, which rolls back. A second signal ends the rollback immediately; the remaining
+// objects can be removed.
 func TestLabInterrupted(t *testing.T) {
 	clusters := fakecluster.OpenReal(t)
 	whole := newPair(t, clusters, "whole-again")
@@ -29,10 +29,10 @@ func TestLabInterrupted(t *testing.T) {
 			a := newPair(t, clusters, fmt.Sprintf("once-%02d", n))
 			r, s, code := a.disturbed(t, map[int]os.Signal{n: syscall.SIGINT}, a.connectArgs()...)
 			switch {
-			case s.over(code, n):
+			case s.completed(code, n):
 				a.remove(t)
 			case code != interrupted:
-				t.Fatalf("exit code %d\n%s", code, &r.said)
+				t.Fatalf("exit code %d\n%s", code, &r.stderr)
 			default:
 				a.nothingLeft(t)
 			}
@@ -42,23 +42,23 @@ func TestLabInterrupted(t *testing.T) {
 		t.Run(fmt.Sprintf("twice at %02d", n), func(t *testing.T) {
 			t.Parallel()
 			a := newPair(t, clusters, fmt.Sprintf("twice-%02d", n))
-			second := writes - 5 + n // amid what undoes it
+			second := writes - 5 + n // during the rollback
 			signals := map[int]os.Signal{writes - 5: syscall.SIGINT, second: syscall.SIGINT}
-			if r, s, code := a.disturbed(t, signals, a.connectArgs()...); code != interrupted && !s.over(code, writes-5) {
-				t.Fatalf("exit code %d\n%s", code, &r.said)
+			if r, s, code := a.disturbed(t, signals, a.connectArgs()...); code != interrupted && !s.completed(code, writes-5) {
+				t.Fatalf("exit code %d\n%s", code, &r.stderr)
 			}
 			a.remove(t)
 		})
 	}
 }
 
-// TestLabKeep has a run that fails leave what it made because the user wants to look at it.
+// TestLabKeep: a failed run with --keep does not roll back.
 func TestLabKeep(t *testing.T) {
 	clusters := fakecluster.OpenReal(t)
 	a := newPair(t, clusters, "kept")
 	r, _, code := a.disturbed(t, map[int]os.Signal{20: syscall.SIGINT}, append(a.connectArgs(), "--keep")...)
 	if code != interrupted {
-		t.Fatalf("exit code %d\n%s", code, &r.said)
+		t.Fatalf("exit code %d\n%s", code, &r.stderr)
 	}
 	for _, s := range clusters {
 		if len(s.Left(t, a.namespace)) == 0 {
@@ -68,8 +68,8 @@ func TestLabKeep(t *testing.T) {
 	a.remove(t)
 }
 
-// TestLabLostAndBack has an API server vanish amid a connect, whose time is over before the server is back: what was
-// made there is undone all the same.
+// TestLabLostAndBack makes an API server unavailable during a connect, for longer than its time limit: the changes
+// there are rolled back all the same.
 func TestLabLostAndBack(t *testing.T) {
 	clusters := fakecluster.OpenReal(t)
 	a := newPair(t, clusters, "lost")
@@ -96,12 +96,12 @@ func TestLabLostAndBack(t *testing.T) {
 	}
 	seen = &signalling{}
 	program := newLiqoctl(t, map[string]string{
-		"a": interpose(t, clusters[0].Config, alone(a.namespace, seen.fault)),
-		"b": interpose(t, clusters[1].Config, alone(a.namespace, func(server http.Handler) http.Handler { return lost(seen.fault(server)) })),
+		"a": interpose(t, clusters[0].Config, hideInstallations(a.namespace, seen.fault)),
+		"b": interpose(t, clusters[1].Config, hideInstallations(a.namespace, func(server http.Handler) http.Handler { return lost(seen.fault(server)) })),
 	})
 	r := program.start(t, append(a.connectArgs(), "--timeout", "5s")...)
-	if code := r.wait(t); code != 1 || len(linesOf(r.said.String(), "error: ")) != 1 || len(linesOf(r.said.String(), "hint: ")) != 1 {
-		t.Errorf("exit code %d\n%s", code, &r.said)
+	if code := r.wait(t); code != 1 || len(linesOf(r.stderr.String(), "error: ")) != 1 || len(linesOf(r.stderr.String(), "hint: ")) != 1 {
+		t.Errorf("exit code %d\n%s", code, &r.stderr)
 	}
 	a.nothingLeft(t)
 }

@@ -14,28 +14,28 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// pair is a pair of clusters with an installation of its own, so that many tests run at once.
+// pair is a pair of clusters with an installation of its own, so that many tests can run in parallel.
 type pair struct {
 	clusters  []*fakecluster.Real
 	namespace string
-	liqoctl   liqoctl // undisturbed
+	liqoctl   liqoctl // without faults
 	helpers   []*fakecluster.Helpers
 }
 
-// newPair opens a namespace of both clusters that does not exist yet.
+// newPair returns a pair with a new namespace in both clusters.
 func newPair(t *testing.T, clusters []*fakecluster.Real, namespace string) pair {
 	t.Helper()
 	servers := map[string]string{}
 	a := pair{clusters: clusters, namespace: namespace}
 	for _, s := range clusters {
-		servers[s.Name] = interpose(t, s.Config, alone(namespace, nil))
+		servers[s.Name] = interpose(t, s.Config, hideInstallations(namespace, nil))
 		a.helpers = append(a.helpers, s.RunHelpers(t, namespace))
 	}
 	a.liqoctl = newLiqoctl(t, servers)
 	return a
 }
 
-// connectArgs are the arguments of a connect of the two.
+// connectArgs returns the arguments of a connect of the pair.
 func (a pair) connectArgs() []string {
 	return []string{"network", "connect", "--context", "a", "--remote-context", "b", "--namespace", a.namespace,
 		"--gw-server-service-type", "NodePort", "--image", "liqonet.invalid/any:1"}
@@ -49,11 +49,11 @@ func (a pair) resetArgs(cluster string) []string {
 	return []string{"network", "reset", "--context", cluster, "--namespace", a.namespace, "--image", "liqonet.invalid/any:1"}
 }
 
-// remove runs the commands that remove it all, and looks for what is left.
+// remove runs the commands that remove everything, and checks that nothing remains.
 func (a pair) remove(t *testing.T) {
 	t.Helper()
 	a.liqoctl.must(t, a.disconnectArgs()...)
-	var both sync.WaitGroup // a namespace controller takes its five seconds
+	var both sync.WaitGroup // the namespace controller waits for five seconds
 	for _, s := range a.clusters {
 		both.Go(func() { a.liqoctl.must(t, a.resetArgs(s.Name)...) })
 	}
@@ -76,7 +76,7 @@ func (a pair) disturbed(t *testing.T, signals map[int]os.Signal, args ...string)
 	s := &signalling{signals: signals}
 	servers := map[string]string{}
 	for _, c := range a.clusters {
-		servers[c.Name] = interpose(t, c.Config, alone(a.namespace, s.fault))
+		servers[c.Name] = interpose(t, c.Config, hideInstallations(a.namespace, s.fault))
 	}
 	s.mu.Lock()
 	r := newLiqoctl(t, servers).start(t, args...)
@@ -89,26 +89,26 @@ func (a pair) disturbed(t *testing.T, signals map[int]os.Signal, args ...string)
 	return r, s, r.wait(t)
 }
 
-// over reports whether a run ended well before it was disturbed: another run may write once more, because somebody else
-// wrote the same object at the same time. The last write is followed by nothing that a signal could interrupt.
-func (s *signalling) over(code, n int) bool { return code == 0 && s.total() <= n }
+// completed reports whether a run completed before its signal: the number of writes depends on conflicts with other
+// writers, and no signal can interrupt a run after its last write.
+func (s *signalling) completed(code, n int) bool { return code == 0 && s.total() <= n }
 
-// connectedKeys compares what both sides hold and were told.
+// connectedKeys compares the keys of each cluster with those in the peer's record.
 func (a pair) connectedKeys(t *testing.T) {
 	t.Helper()
 	var held [2]*inventory.Keys
-	var told [2]string
+	var recorded [2]string
 	for i, s := range a.clusters {
 		c := s.Open(t, a.namespace)
 		all, err := inventory.Peerings(t.Context(), c)
 		if err != nil || len(all) != 1 {
 			t.Fatalf("peerings of %s: %v, %v", s.Name, all, err)
 		}
-		told[i] = tunnelOf(all[0]).PublicKey
+		recorded[i] = tunnelOf(all[0]).PublicKey
 		held[i] = keysOf(t, c, all[0].Name)
 	}
-	if told[0] != held[1].Public() || told[1] != held[0].Public() || held[0].Preshared() != held[1].Preshared() {
-		t.Error("the sides do not hold the keys that the other was told")
+	if recorded[0] != held[1].Public() || recorded[1] != held[0].Public() || held[0].Preshared() != held[1].Preshared() {
+		t.Error("the public keys in the records differ from those of the peers")
 	}
 }
 
@@ -121,17 +121,17 @@ func keysOf(t *testing.T, c *kube.Cluster, peering string) *inventory.Keys {
 	return k
 }
 
-// writesOf counts the writes of an undisturbed run.
+// writesOf returns the number of writes of an undisturbed run.
 func (a pair) writesOf(t *testing.T, args ...string) int {
 	t.Helper()
 	r, s, code := a.disturbed(t, nil, args...)
 	if code != 0 {
-		t.Fatalf("undisturbed: exit code %d\n%s", code, &r.said)
+		t.Fatalf("undisturbed: exit code %d\n%s", code, &r.stderr)
 	}
 	return s.total()
 }
 
-// stride is the distance between the points at which runs are disturbed that -short leaves.
+// stride is the distance between the tested writes with -short.
 func stride() int {
 	if testing.Short() {
 		return 5
@@ -139,7 +139,7 @@ func stride() int {
 	return 1
 }
 
-// TestLabKilled kills connect after every write, and has what it left finished, and removed.
+// TestLabKilled kills connect after every write; the next run completes the peering, or it is removed.
 func TestLabKilled(t *testing.T) {
 	clusters := fakecluster.OpenReal(t)
 	whole := newPair(t, clusters, "whole")
@@ -153,10 +153,10 @@ func TestLabKilled(t *testing.T) {
 		t.Run(fmt.Sprintf("at %02d", n), func(t *testing.T) {
 			t.Parallel()
 			a := newPair(t, clusters, fmt.Sprintf("killed-%02d", n))
-			if r, s, code := a.disturbed(t, map[int]os.Signal{n: syscall.SIGKILL}, a.connectArgs()...); code != killed && !s.over(code, n) {
-				t.Fatalf("exit code %d\n%s", code, &r.said)
+			if r, s, code := a.disturbed(t, map[int]os.Signal{n: syscall.SIGKILL}, a.connectArgs()...); code != killed && !s.completed(code, n) {
+				t.Fatalf("exit code %d\n%s", code, &r.stderr)
 			}
-			if n%2 == 0 { // else it is removed as it is
+			if n%2 == 0 { // otherwise it is only removed
 				a.liqoctl.must(t, a.connectArgs()...)
 				a.connectedKeys(t)
 			}
@@ -165,7 +165,7 @@ func TestLabKilled(t *testing.T) {
 	}
 }
 
-// TestLabRemovalKilled kills disconnect after every write, and reset; both finish when they are run again.
+// TestLabRemovalKilled kills disconnect and reset after every write; another run completes them.
 func TestLabRemovalKilled(t *testing.T) {
 	clusters := fakecluster.OpenReal(t)
 	whole := newPair(t, clusters, "undone")
@@ -185,8 +185,8 @@ func TestLabRemovalKilled(t *testing.T) {
 				if command == "reset" {
 					args = append(a.resetArgs("a"), "--force")
 				}
-				if r, s, code := a.disturbed(t, map[int]os.Signal{n: syscall.SIGKILL}, args...); code != killed && !s.over(code, n) {
-					t.Fatalf("exit code %d\n%s", code, &r.said)
+				if r, s, code := a.disturbed(t, map[int]os.Signal{n: syscall.SIGKILL}, args...); code != killed && !s.completed(code, n) {
+					t.Fatalf("exit code %d\n%s", code, &r.stderr)
 				}
 				a.remove(t)
 			})

@@ -21,7 +21,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// addLater gives records of a cluster a field, as a later release of liqoctl writes them.
+// addLater adds a field of a later release to a cluster's records.
 func addLater(t *testing.T, w *fakecluster.Cluster, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -29,7 +29,7 @@ func addLater(t *testing.T, w *fakecluster.Cluster, names ...string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text, json := strings.CutPrefix(cm.Data[records.DataKey], "{"); json { // what helpers write
+		if text, json := strings.CutPrefix(cm.Data[records.DataKey], "{"); json { // written by helpers
 			cm.Data[records.DataKey] = `{"later": {"some": 1}, ` + text
 		} else {
 			cm.Data[records.DataKey] += "later: {some: 1}\n"
@@ -40,8 +40,8 @@ func addLater(t *testing.T, w *fakecluster.Cluster, names ...string) {
 	}
 }
 
-// TestLaterRelease has records with a field of a later release. They are read, and no operation deletes the field: what
-// would change the record is refused, before anything is changed.
+// TestLaterRelease: records with a field of a later release are read, and no operation deletes the field: a change of
+// the record is rejected before anything is changed.
 func TestLaterRelease(t *testing.T) {
 	t.Parallel()
 	for name, refused := range map[string][]string{
@@ -95,7 +95,7 @@ func expectRefused(t *testing.T, what, name string, err error) {
 	}
 }
 
-// TestLaterReleaseIsRemoved: what is deleted as a whole may have fields of a later release.
+// TestLaterReleaseIsRemoved: objects with fields of a later release can be deleted.
 func TestLaterReleaseIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)

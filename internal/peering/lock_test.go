@@ -25,7 +25,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// stoppedAt is a fakecluster.Recorder that calls stop a while after a stage has begun.
+// stoppedAt is a fakecluster.Recorder that calls stop some time after the start of a stage.
 type stoppedAt struct {
 	fakecluster.Recorder
 	stage string
@@ -39,9 +39,9 @@ func (s *stoppedAt) Stage(name string) {
 	}
 }
 
-// TestConnectAgainAtOnce interrupts a connect and runs it again at once: the second waits until the first is rolled
-// back.
-func TestConnectAgainAtOnce(t *testing.T) {
+// TestConnectAgainImmediately interrupts a connect and runs it again: the second run waits for the rollback of the
+// first.
+func TestConnectAgainImmediately(t *testing.T) {
 	for _, stage := range []string{progress.StageInstall, progress.StageNodes, progress.StageGateway, progress.StageTunnel, progress.StageProof} {
 		for _, after := range []time.Duration{0, 50 * time.Millisecond} {
 			t.Run(stage+" "+after.String(), func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestConnectAgainAtOnce(t *testing.T) {
 					if err := <-first; err != nil && !errors.Is(err, context.Canceled) {
 						t.Errorf("interrupted: %v", err)
 					}
-					checkStands(t, a, b, 1, 1)
+					checkGatewayCounts(t, a, b, 1, 1)
 					if t.Failed() {
 						t.Logf("%q", again.Lines())
 					}
@@ -73,7 +73,7 @@ func TestConnectAgainAtOnce(t *testing.T) {
 	}
 }
 
-// lockOf is the lock of a cluster.
+// lockOf returns the lock of a cluster.
 func lockOf(t *testing.T, w *fakecluster.Cluster) *coordinationv1.Lease {
 	t.Helper()
 	lease, err := w.Fake.CoordinationV1().Leases(w.Namespace).Get(t.Context(), records.LockName, metav1.GetOptions{})
@@ -83,7 +83,7 @@ func lockOf(t *testing.T, w *fakecluster.Cluster) *coordinationv1.Lease {
 	return lease
 }
 
-// holdLock has another run hold the lock of a cluster, and never renew it.
+// holdLock makes another run the holder of a cluster's lock, which never renews it.
 func holdLock(t *testing.T, w *fakecluster.Cluster) {
 	t.Helper()
 	lease := lockOf(t, w)
@@ -93,14 +93,14 @@ func holdLock(t *testing.T, w *fakecluster.Cluster) {
 	}
 }
 
-// changed are options that change a peering.
+// changed returns options that change a peering.
 func changed(a, b *fakecluster.Cluster) ConnectOptions {
 	o := connectOptions(a, b)
 	o.Update, o.MTU = true, new(1300)
 	return o
 }
 
-// TestUnchangedNeedsNoLock: what changes nothing leaves the lock alone, and does not wait for the run that has it.
+// TestUnchangedNeedsNoLock: an operation that changes nothing neither takes the lock nor waits for its holder.
 func TestUnchangedNeedsNoLock(t *testing.T) {
 	for name, do := range map[string]func(t *testing.T, a, b *fakecluster.Cluster) error{
 		"connect": func(t *testing.T, a, b *fakecluster.Cluster) error {
@@ -151,7 +151,7 @@ func TestUnchangedNeedsNoLock(t *testing.T) {
 	}
 }
 
-// TestLockOfKilledRun: the lock of a run that does not renew it is taken over after its duration, or at once.
+// TestLockOfKilledRun: a lock that is not renewed is taken over after its duration, or immediately.
 func TestLockOfKilledRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		locking  kube.LockOptions
@@ -168,14 +168,14 @@ func TestLockOfKilledRun(t *testing.T) {
 				holdLock(t, b)
 				a.Locking, b.Locking = c.locking, c.locking
 				o, r, start := changed(b, a), &fakecluster.Recorder{}, time.Now()
-				o.LocalServes, o.Timeout = new(true), 4*time.Second // waiting does not count
+				o.LocalServes, o.Timeout = new(true), 4*time.Second // the wait for the lock does not count
 				_, err := Connect(t.Context(), o, r)
 				took := time.Since(start)
 				if errors.Is(err, kube.ErrLocked) != c.refused || (err != nil) != c.refused || took < c.from || took > c.to {
 					t.Errorf("after %s: %v", took, err)
 				}
-				if said := strings.Join(r.Lines(), "\n"); name != "broken" && !strings.Contains(said, `cluster "b" is locked by bob@host: network connect, since `) {
-					t.Errorf("said %s", said)
+				if output := strings.Join(r.Lines(), "\n"); name != "broken" && !strings.Contains(output, `cluster "b" is locked by bob@host: network connect, since `) {
+					t.Errorf("output %s", output)
 				}
 				if holder := lockOf(t, a).Spec.HolderIdentity; *holder != "" {
 					t.Errorf("cluster a is still locked by %s", *holder)
@@ -185,7 +185,7 @@ func TestLockOfKilledRun(t *testing.T) {
 	}
 }
 
-// TestLockLost: a run whose lock another one has taken, or that cannot renew it, writes nothing more and rolls nothing
+// TestLockLost: a run that has lost its lock to another run, or cannot renew it, writes nothing more and does not roll
 // back.
 func TestLockLost(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, a *fakecluster.Cluster){
@@ -205,7 +205,7 @@ func TestLockLost(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := fakecluster.Pair()
 				fakecluster.Run(t, a, b)
-				a.Set(func() { a.IgnoresRecords = true }) // it waits for reports
+				a.Set(func() { a.IgnoresRecords = true }) // the run waits for reports
 				r := &stoppedAt{stage: progress.StageNodes, stop: func() { lose(t, a) }}
 				_, err := Connect(t.Context(), connectOptions(a, b), r)
 				if !errors.Is(err, kube.ErrLockLost) || !strings.Contains(hint.Of(err), "run this again") {
@@ -216,16 +216,16 @@ func TestLockLost(t *testing.T) {
 						t.Errorf("left in %s: %s", w.Context, left)
 					}
 				}
-				if said := strings.Join(r.Lines(), "\n"); strings.Contains(said, "roll") {
-					t.Errorf("said %s", said)
+				if output := strings.Join(r.Lines(), "\n"); strings.Contains(output, "roll") {
+					t.Errorf("output %s", output)
 				}
 			})
 		})
 	}
 }
 
-// TestInterruptedWhileItWaits: of runs that wait, the one that is interrupted ends at once, and all others follow each
-// other, whatever the order in which they name the clusters.
+// TestInterruptedWhileItWaits: of several waiting runs, an interrupted one ends immediately, and the others run one
+// after the other, independent of their order of the clusters.
 func TestInterruptedWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()
@@ -258,11 +258,12 @@ func TestInterruptedWhileItWaits(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		checkStands(t, a, b, 1, 1)
+		checkGatewayCounts(t, a, b, 1, 1)
 	})
 }
 
-// TestMissingLock: who may operate learns who makes the Lease that somebody has deleted.
+// TestMissingLock: for a user who may only operate, the error for a deleted Lease of the lock suggests how to create
+// it.
 func TestMissingLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
@@ -276,11 +277,11 @@ func TestMissingLock(t *testing.T) {
 		if _, err := removal.Disconnect(t.Context(), o, &fakecluster.Recorder{}); !strings.Contains(hint.Of(err), "liqoctl network init --update") {
 			t.Errorf("error %v, hint %q", err, hint.Of(err))
 		}
-		checkStands(t, a, b, 1, 1)
+		checkGatewayCounts(t, a, b, 1, 1)
 	})
 }
 
-// TestLongHolder: what another run, or a peer's API server, calls itself is not printed at any length.
+// TestLongHolder: an identity from another run, or from a peer's API server, is truncated in output.
 func TestLongHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)

@@ -16,7 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// neverEnds has the pod of a gateway, on a node that is lost, keep the gateway's Deployment when that is deleted.
+// neverEnds keeps a deleted Deployment of a gateway, because its pod is on a lost node.
 func neverEnds(w *fakecluster.Cluster, id records.GatewayID) {
 	w.Fake.PrependReactor("delete", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		o := action.(clienttesting.DeleteActionImpl)
@@ -41,7 +41,7 @@ func neverEnds(w *fakecluster.Cluster, id records.GatewayID) {
 	})
 }
 
-// TestGatewayOnLostNode: the pod of a gateway that is removed never ends. All that the gateway had goes nevertheless.
+// TestGatewayOnLostNode: all objects of a removed gateway are deleted, although its pod never terminates.
 func TestGatewayOnLostNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()

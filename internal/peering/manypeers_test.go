@@ -17,15 +17,15 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// manyPeers: 64 are in docs/limits.md.
+// manyPeers is the number of peers in docs/limits.md.
 var manyPeers = flag.Int("peers", 3, "`NUMBER` of peers that TestConnectManyPeers gives a cluster")
 
-// maxRequests are those of a connect to one of its API servers, whatever peers there are: 135, and some more where it
-// waits.
+// maxRequests limits the requests of a connect to one of its API servers, independent of the number of peers: 135, and
+// some more for waits.
 const maxRequests = 200
 
-// TestConnectManyPeers connects a cluster to one peer after the other. A connect makes as many requests for the last as
-// for the first. Time is that of the bubble: requests take none.
+// TestConnectManyPeers connects a cluster to one peer after the other. A connect makes as many requests for the last
+// one as for the first. Time is that of the synctest bubble, in which requests take none.
 func TestConnectManyPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := fakecluster.New("a",
@@ -34,7 +34,7 @@ func TestConnectManyPeers(t *testing.T) {
 		for i := range *manyPeers {
 			clusters = append(clusters, fakecluster.New(fmt.Sprintf("p%d", i), fakecluster.Node{Name: "n", PodCIDR: "10.244.1.0/24", Address: fmt.Sprintf("172.31.%d.11", 2+i)}))
 		}
-		// The client of liqoctl, beside that of the helpers.
+		// liqoctl has a client of its own, separate from that of the helpers.
 		var requests atomic.Int64
 		own, client := *a.Cluster, fake.NewSimpleClientset()
 		client.ReactionChain, client.WatchReactionChain, client.Resources = a.Fake.ReactionChain, a.Fake.WatchReactionChain, a.Fake.Resources

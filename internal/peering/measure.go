@@ -16,65 +16,65 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// measureTime is how long gateways and nodes may take to measure their hops once the tunnel works: some seconds
-// where a hop is narrow.
+// measureTime limits how long gateways and nodes may take to measure their hops after the tunnel works. A narrow hop
+// takes some seconds.
 const measureTime = 20 * time.Second
 
-// measure waits for what the helpers measure of the hops, and writes both documents anew where one is narrower than
-// the links. Where nothing changed, what was known before still counts. Where the MTU falls, larger packets
-// that crossed before are proof, too.
+// measure waits for the helpers' measurements of the hops, and rewrites both records if a hop is narrower than the
+// links. If nothing changed, earlier measurements are still valid. If the MTU falls, larger packets that crossed before
+// are sufficient for verification.
 func (c *connector) measure(ctx context.Context) error {
 	if len(c.local.changes)+len(c.remote.changes) > 0 {
-		if err := c.both(ctx, (*end).measure); err != nil {
+		if err := c.both(ctx, (*member).measure); err != nil {
 			return err
 		}
 	}
 	c.warnMTU()
-	return c.both(ctx, func(e *end, ctx context.Context) error {
-		mtu := e.fittingMTU(e.written)
-		if e.settings.MTU != 0 || mtu == 0 || mtu == e.written.MTU {
+	return c.both(ctx, func(m *member, ctx context.Context) error {
+		mtu := m.fittingMTU(m.written)
+		if m.settings.MTU != 0 || mtu == 0 || mtu == m.written.MTU {
 			return nil
 		}
-		narrower := *e.written
+		narrower := *m.written
 		narrower.MTU = mtu
-		return e.write(ctx, narrower)
+		return m.write(ctx, narrower)
 	})
 }
 
-// measure waits for the gateways' reports of all hops. That some cannot be measured is no error.
-func (e *end) measure(ctx context.Context) error {
-	ids := e.gatewayIDs()
+// measure waits for the gateways' reports of all hops. A hop that cannot be measured is a warning.
+func (m *member) measure(ctx context.Context) error {
+	ids := m.gatewayIDs()
 	all := make([]hopSizes, len(ids))
 	group, inner := errgroup.WithContext(ctx)
 	for i, id := range ids {
 		group.Go(func() (err error) {
-			all[i], err = e.measureBy(inner, id)
+			all[i], err = m.measureGateway(inner, id)
 			return err
 		})
 	}
 	err := group.Wait()
-	if e.sizes = narrowestOf(all); err != nil {
+	if m.sizes = mergeHopSizes(all); err != nil {
 		return err
 	}
-	if unknown := append(e.sizes.unasked, e.sizes.silent...); len(unknown) > 0 {
-		e.reporter.Warn(fmt.Sprintf("cluster %q: path MTU unknown %s", e.cluster.Context, strings.Join(unknown, ", ")),
+	if unknown := append(m.sizes.unmeasured, m.sizes.silent...); len(unknown) > 0 {
+		m.reporter.Warn(fmt.Sprintf("cluster %q: path MTU unknown %s", m.cluster.Context, strings.Join(unknown, ", ")),
 			"where less passes than on the nodes' links, use --mtu")
 	}
 	return nil
 }
 
-// measureBy waits for the report of one gateway.
-func (e *end) measureBy(ctx context.Context, id records.GatewayID) (sizes hopSizes, err error) {
-	what := fmt.Sprintf("packets to cross from cluster %q", e.cluster.Context)
-	if err := inventory.AwaitStatus(ctx, e.cluster, id, what, health.TunnelMissing); err != nil {
+// measureGateway waits for the hop sizes in the status of one gateway.
+func (m *member) measureGateway(ctx context.Context, id records.GatewayID) (sizes hopSizes, err error) {
+	what := fmt.Sprintf("packets to cross from cluster %q", m.cluster.Context)
+	if err := inventory.AwaitStatus(ctx, m.cluster, id, what, health.TunnelMissing); err != nil {
 		return sizes, err
 	}
 	bounded, cancel := context.WithTimeout(ctx, measureTime)
 	defer cancel()
-	err = inventory.AwaitStatus(bounded, e.cluster, id, what, func(s *records.Status) string {
-		sizes = sizesIn(s, e.nodes.all())
-		reporting := slices.DeleteFunc(e.nodes.awaited(), func(name string) bool { return !e.reports(name) })
-		return strings.Join(sizesIn(s, reporting).unasked, ", ")
+	err = inventory.AwaitStatus(bounded, m.cluster, id, what, func(s *records.Status) string {
+		sizes = hopSizesOf(s, m.nodes.allReady())
+		readyReports := slices.DeleteFunc(m.nodes.expected(), func(name string) bool { return !m.hasReport(name) })
+		return strings.Join(hopSizesOf(s, readyReports).unmeasured, ", ")
 	})
 	if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
 		return sizes, err
@@ -82,7 +82,7 @@ func (e *end) measureBy(ctx context.Context, id records.GatewayID) (sizes hopSiz
 	return sizes, nil
 }
 
-// warnMTU says so when the user wants packets that do not fit.
+// warnMTU warns if the user's MTU exceeds that of a hop.
 func (c *connector) warnMTU() {
 	all := hops(c.local, c.remote)
 	least, mtu := narrowest(all), c.local.settings.MTU

@@ -13,7 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// TestConnectMeasuresHops: the MTU is what fits the narrowest hop, wherever it is, and both documents have it.
+// TestConnectMeasuresHops: the MTU fits the narrowest hop, wherever it is, and both records contain it.
 func TestConnectMeasuresHops(t *testing.T) {
 	for name, c := range map[string]struct {
 		narrow func(a, b *fakecluster.Cluster)
@@ -32,8 +32,8 @@ func TestConnectMeasuresHops(t *testing.T) {
 				a, b := fakecluster.Pair()
 				c.narrow(a, b)
 				fakecluster.Run(t, a, b)
-				said := &fakecluster.Recorder{}
-				got, err := Connect(t.Context(), connectOptions(a, b), said)
+				recorder := &fakecluster.Recorder{}
+				got, err := Connect(t.Context(), connectOptions(a, b), recorder)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -47,11 +47,11 @@ func TestConnectMeasuresHops(t *testing.T) {
 				if strings.Join(narrow, ", ") != c.hop {
 					t.Errorf("narrower than the links: %v of %+v, want %q", narrow, got.Hops, c.hop)
 				}
-				warned := slices.ContainsFunc(said.Lines(), func(line string) bool { return strings.Contains(line, "path MTU unknown between the gateways") })
+				warned := slices.ContainsFunc(recorder.Lines(), func(line string) bool { return strings.Contains(line, "path MTU unknown between the gateways") })
 				if warned != (a.GatewayMTU == 0) {
-					t.Errorf("said %q", said.Lines())
+					t.Errorf("output %q", recorder.Lines())
 				}
-				again, err := Connect(t.Context(), connectOptions(a, b), said)
+				again, err := Connect(t.Context(), connectOptions(a, b), recorder)
 				if err != nil || again.Changed || again.MTU != c.want || again.Took > 2*time.Second {
 					t.Errorf("once more: %+v, %v: want no change, at once", again, err)
 				}
@@ -60,7 +60,7 @@ func TestConnectMeasuresHops(t *testing.T) {
 	}
 }
 
-// TestConnectAdaptsToHops: what narrowed later is a difference, and an update adapts to it.
+// TestConnectAdaptsToHops: a hop that becomes narrower later is a difference, which an update applies.
 func TestConnectAdaptsToHops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
@@ -79,54 +79,56 @@ func TestConnectAdaptsToHops(t *testing.T) {
 	})
 }
 
-// TestConnectKeepsTheUsersMTU: --mtu counts, with a warning that names the hop where it does not fit.
+// TestConnectKeepsTheUsersMTU: --mtu is used, with a warning that names a hop which it does not fit.
 func TestConnectKeepsTheUsersMTU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()
 		a.GatewayMTU, b.GatewayMTU = 1400, 1400
 		fakecluster.Run(t, a, b)
-		o, said := connectOptions(a, b), &fakecluster.Recorder{}
+		o, recorder := connectOptions(a, b), &fakecluster.Recorder{}
 		o.MTU = new(1340)
-		if got, err := Connect(t.Context(), o, said); err != nil || got.MTU != 1340 || b.Peering(t).MTU != 1340 {
+		if got, err := Connect(t.Context(), o, recorder); err != nil || got.MTU != 1340 || b.Peering(t).MTU != 1340 {
 			t.Errorf("%+v, %v", got, err)
 		}
 		const want = "warn MTU 1340 exceeds the path MTU: between the gateways 1400 (use --mtu 1320 or less)"
-		if !slices.Contains(said.Lines(), want) {
-			t.Errorf("said %q, want %q", said.Lines(), want)
+		if !slices.Contains(recorder.Lines(), want) {
+			t.Errorf("output %q, want %q", recorder.Lines(), want)
 		}
 	})
 }
 
-// TestOldHelpersDoNotTell: what is not measured in time is left to the links, and an MTU that stands does not rise.
-func TestOldHelpersDoNotTell(t *testing.T) {
+// TestUnmeasuredHops: if hops are not measured in time, the MTU is that of the links, and an existing MTU does not
+// rise.
+func TestUnmeasuredHops(t *testing.T) {
 	known := hopSizes{gateways: 1500, overlay: 1500}
-	unknown := sizesIn(&records.Status{}, []string{"n1"})
-	e, peer := &end{sizes: known}, &end{sizes: known}
-	e.peer, peer.peer = peer, e
-	if got := e.fittingMTU(e.have); got != 0 {
+	unknown := hopSizesOf(&records.Status{}, []string{"n1"})
+	m, peer := &member{sizes: known}, &member{sizes: known}
+	m.peer, peer.peer = peer, m
+	if got := m.fittingMTU(m.have); got != 0 {
 		t.Errorf("before the nodes have reported: %d", got)
 	}
-	e.fabric.MTU, peer.fabric.MTU = 1500, 9000
-	if got := e.fittingMTU(e.have); got != 1420 {
+	m.fabric.MTU, peer.fabric.MTU = 1500, 9000
+	if got := m.fittingMTU(m.have); got != 1420 {
 		t.Errorf("all is measured: %d", got)
 	}
 	peer.have = &records.Peering{MTU: 1380}
-	if got := e.fittingMTU(e.have); got != 1420 {
+	if got := m.fittingMTU(m.have); got != 1420 {
 		t.Errorf("all is measured, the MTU was less: %d", got)
 	}
-	e.sizes = unknown
-	if a, b := e.fittingMTU(e.have), peer.fittingMTU(peer.have); a != 1380 || b != 1380 {
+	m.sizes = unknown
+	if a, b := m.fittingMTU(m.have), peer.fittingMTU(peer.have); a != 1380 || b != 1380 {
 		t.Errorf("not all is measured, the MTU was less: %d and %d", a, b)
 	}
 }
 
-// TestMTURises once the nodes with the narrowest links are gone, with --update alone, and not while a node is away.
+// TestMTURises: the MTU rises after the nodes with the narrowest links are removed, only with --update, and not while a
+// node is down.
 func TestMTURises(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(t *testing.T, a *fakecluster.Cluster)
 		update bool
-		want   int // of the links of a
+		want   int // MTU of the links of a
 	}{
 		{"a narrow node leaves", func(t *testing.T, a *fakecluster.Cluster) { a.Leave(t, "a2") }, true, 1500},
 		{"without --update", func(t *testing.T, a *fakecluster.Cluster) { a.Leave(t, "a2") }, false, 1450},

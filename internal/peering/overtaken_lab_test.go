@@ -17,7 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// before runs something once, when a request is on its way that changes the object with that path.
+// before calls run once, before the first request that changes the object with that path.
 func before(path string, run func()) fault {
 	var once sync.Once
 	return func(server http.Handler) http.Handler {
@@ -30,8 +30,8 @@ func before(path string, run func()) fault {
 	}
 }
 
-// TestLabOvertaken has another liqoctl start at the moment at which connect --update writes a document: it waits, and
-// follows.
+// TestLabOvertaken starts another liqoctl when connect --update is about to write a record: the other run waits, and
+// runs afterwards.
 func TestLabOvertaken(t *testing.T) {
 	clusters := fakecluster.OpenReal(t)
 	const host = "198.51.100.7"
@@ -40,7 +40,7 @@ func TestLabOvertaken(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		path string
-		next func(pair) []string // the command of the other run
+		next func(pair) []string // command of the other run
 		then func(t *testing.T, a pair)
 	}{
 		"withdraw": {
@@ -79,15 +79,15 @@ func TestLabOvertaken(t *testing.T) {
 			a.liqoctl.must(t, exposing(a, "expose")...)
 			var next *run
 			program := newLiqoctl(t, map[string]string{
-				"a": interpose(t, clusters[0].Config, alone(a.namespace, before(c.path, func() { next = a.liqoctl.start(t, c.next(a)...) }))),
-				"b": interpose(t, clusters[1].Config, alone(a.namespace, nil)),
+				"a": interpose(t, clusters[0].Config, hideInstallations(a.namespace, before(c.path, func() { next = a.liqoctl.start(t, c.next(a)...) }))),
+				"b": interpose(t, clusters[1].Config, hideInstallations(a.namespace, nil)),
 			})
 			program.must(t, append(a.connectArgs(), "--update", "--mtu", "1300", "--allow-forward")...)
 			if next == nil {
 				t.Fatal("nothing was written")
 			}
 			if code := next.wait(t); code != 0 {
-				t.Errorf("exit code %d\n%s", code, &next.said)
+				t.Errorf("exit code %d\n%s", code, &next.stderr)
 			}
 			c.then(t, a)
 			a.remove(t)
@@ -95,7 +95,7 @@ func TestLabOvertaken(t *testing.T) {
 	}
 }
 
-// TestLabSwap has many writers change one object at once, each of which adds to what is there.
+// TestLabSwap has many writers change one object in parallel, each of which adds to its contents.
 func TestLabSwap(t *testing.T) {
 	s := fakecluster.OpenReal(t)[0]
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "swapped"}}
@@ -125,7 +125,7 @@ func TestLabSwap(t *testing.T) {
 	if err != nil || live.Data[records.DataKey] != strings.Repeat("x", writers) {
 		t.Errorf("%d writers left %q, %v", writers, live.Data, err)
 	}
-	// An object that is gone when it is written is not written anew unknowingly.
+	// An object that was deleted before the write is not created again from the old contents.
 	calls := 0
 	_, err = kube.Swap(t.Context(), s.Open(t, namespace.Name), object(""), func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 		if calls++; live == nil {

@@ -1,12 +1,12 @@
-// Package peering has the steps of init, connect and render: what the command line does to the API servers of one
-// cluster or two, in which order, and what it waits for. The other operations have packages of their own: removal,
-// hosts, status, addresses.
+// Package peering has the steps of init, connect, render and rotate: the changes that the command line makes in one or
+// two clusters, their order, and the conditions for which it waits. Related operations have packages of their own:
+// removal, expose, and internal/inspect.
 //
-// In scope are the decisions (names, endpoints, overlay, MTU, what differs from a wish) and the order of the steps.
-// Printing is not: progress goes to a steps.Reporter, and what was reached is returned as a value. Neither is the
-// kernel: nodes and gateways bring it into the state that the records describe (internal/records), and report.
+// In scope are the decisions (names, endpoints, overlay, MTU, differences from the requested configuration) and the
+// order of the steps. Out of scope are printing (progress is reported to a progress.Reporter, and results are returned
+// as values) and the kernel (nodes and gateways bring it into the state that internal/records describes, and report).
 //
-// Every operation can be interrupted anywhere and run again.
+// Every operation can be interrupted at any point and run again.
 package peering
 
 import (
@@ -16,21 +16,22 @@ import (
 	"liqonet.io/liqonet/internal/kube/discover"
 )
 
-// Side is one cluster in an operation, and what the user says of it.
+// Side is one cluster of an operation, with the user's options for it.
 type Side struct {
 	Cluster *kube.Cluster
-	// Name is what peers call the cluster. "": the name it has already, else one made from the kube context.
+	// Name is the cluster's name at its peers. "": the current name, else one derived from the kube context.
 	Name string
-	// Overrides replace discovery.
+	// Overrides replace discovered values.
 	Overrides discover.Overrides
-	// ExternalCIDR and InternalCIDR are used exactly as given. The zero value: those the cluster has already,
-	// else the defaults or, where these are taken, free ranges.
+	// ExternalCIDR and InternalCIDR are used exactly as given. The zero value: the cluster's current ones, else the
+	// defaults or, if these are in use, free ranges.
 	ExternalCIDR, InternalCIDR netip.Prefix
-	// Reserved ranges are never given to a peer.
+	// Reserved are CIDRs never allocated as remapped CIDRs.
 	Reserved []netip.Prefix
-	// Pools are the ranges of which free ones are taken, the first with room first. nil: those the cluster has
-	// already, else those of RFC 1918.
+	// Pools are the pools for remapped CIDRs, in order of preference. nil: the cluster's current ones, else those of
+	// RFC 1918.
 	Pools []netip.Prefix
-	// Gateways is how many a peering has here. 0: as many as it has already, else one.
+	// Gateways is the number of a peering's gateways in the cluster. 0: the current number; in a new peering, see
+	// defaultGateways.
 	Gateways int
 }

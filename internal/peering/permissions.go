@@ -16,37 +16,37 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// checkInstaller asks whether the user may do all that init does. Who may not, but may connect, can do so where
-// liqonet is installed: the site is then used as it is.
+// checkInstaller checks whether the user has all permissions of init. A user who may connect but not install can use an
+// existing installation: it is then left unchanged.
 func (s *site) checkInstaller(ctx context.Context) error {
 	err := inventory.CheckPermissions(ctx, s.cluster, templates.Administer)
 	var refused *kube.PermissionError
 	if !s.connecting || !errors.As(err, &refused) {
 		return err
 	}
-	set, e := kube.Find[*appsv1.DaemonSet](ctx, s.cluster, records.NodeName)
-	if e != nil && !apierrors.IsForbidden(e) {
-		return e
+	set, errFind := kube.Find[*appsv1.DaemonSet](ctx, s.cluster, records.NodeName)
+	if errFind != nil && !apierrors.IsForbidden(errFind) {
+		return errFind
 	}
 	if set == nil || set.Annotations[templates.AnnotationDigest] == "" {
-		return err // all that installing takes is told, which includes what connecting does
+		return err // lists all missing permissions: those of installing include those of connecting
 	}
-	needed, e := inventory.NeededPermissions(s.cluster.Namespace, templates.Operate)
-	if e != nil {
-		return e
+	needed, errFind := inventory.NeededPermissions(s.cluster.Namespace, templates.Operate)
+	if errFind != nil {
+		return errFind
 	}
 	refused.Missing = slices.DeleteFunc(refused.Missing, func(p kube.Permission) bool { return !slices.Contains(needed, p) })
 	if len(refused.Missing) > 0 {
 		return refused
 	}
-	s.standing = set.Annotations[templates.AnnotationDigest]
+	s.usableDigest = set.Annotations[templates.AnnotationDigest]
 	return nil
 }
 
-// keepInstallation refuses to go on with an installation that is not the one that this run would make.
+// keepInstallation rejects an existing installation that differs from the one that this run would create.
 func (s *site) keepInstallation() error {
 	base, err := s.base()
-	if err != nil || templates.Digest(base) == s.standing {
+	if err != nil || templates.Digest(base) == s.usableDigest {
 		return err
 	}
 	return hint.With(

@@ -43,7 +43,7 @@ func TestMissingPermissionsAreListedAtOnce(t *testing.T) {
 	}
 }
 
-// limit lets the user of a cluster do no more than a level takes, and notes writes beyond it.
+// limit restricts the user of a cluster to the permissions of a level, and records denied writes.
 func limit(t *testing.T, w *fakecluster.Cluster, level templates.Level) {
 	t.Helper()
 	allowed, err := inventory.NeededPermissions(w.Namespace, level)
@@ -55,9 +55,9 @@ func limit(t *testing.T, w *fakecluster.Cluster, level templates.Level) {
 		if !ok {
 			return false, nil, nil
 		}
-		asked := answer.Spec.ResourceAttributes
+		attributes := answer.Spec.ResourceAttributes
 		answer.Status.Allowed = slices.Contains(allowed, kube.Permission{
-			Verb: asked.Verb, Group: asked.Group, Resource: asked.Resource, Namespace: asked.Namespace, Name: asked.Name,
+			Verb: attributes.Verb, Group: attributes.Group, Resource: attributes.Resource, Namespace: attributes.Namespace, Name: attributes.Name,
 		})
 		return true, answer, nil
 	})
@@ -76,7 +76,7 @@ func limit(t *testing.T, w *fakecluster.Cluster, level templates.Level) {
 	})
 }
 
-// Who may connect, and not install, does so where liqonet is installed, and changes nothing of the installation.
+// A user who may connect, but not install, can connect where liqonet is installed, without changes of the installation.
 func TestConnectWithoutTheRightToInstall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()

@@ -26,11 +26,11 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// objectsOf are liqonet's objects in a cluster, but for the Leases of nodes.
-func objectsOf(t *testing.T, worlds ...*fakecluster.Cluster) map[string]kube.Object {
+// objectsOf returns liqonet's objects in clusters, without the Leases of nodes.
+func objectsOf(t *testing.T, clusters ...*fakecluster.Cluster) map[string]kube.Object {
 	t.Helper()
 	all := make(map[string]kube.Object)
-	for _, w := range worlds {
+	for _, w := range clusters {
 		objects, err := w.List(t.Context(), records.LabelComponent)
 		if err != nil {
 			t.Fatal(err)
@@ -45,7 +45,7 @@ func objectsOf(t *testing.T, worlds ...*fakecluster.Cluster) map[string]kube.Obj
 	return all
 }
 
-// changesBetween are the objects that are created, changed and deleted between two states.
+// changesBetween lists the objects that are created, changed and deleted between two states.
 func changesBetween(t *testing.T, before, after map[string]kube.Object) (all []string) {
 	t.Helper()
 	for _, key := range slices.Sorted(maps.Keys(before)) {
@@ -70,7 +70,7 @@ func changesBetween(t *testing.T, before, after map[string]kube.Object) (all []s
 	return all
 }
 
-// namesOf are the objects of a plan in the form of changesBetween.
+// namesOf lists the objects of a plan in the form of changesBetween.
 func namesOf(p plan.Plan) (all []string) {
 	for _, c := range p.Clusters {
 		for _, change := range c.Changes {
@@ -83,8 +83,8 @@ func namesOf(p plan.Plan) (all []string) {
 	return all
 }
 
-// TestPlansAreCarriedOut has every operation planned and then carried out: the plan changes nothing, and what changes
-// then is what was planned.
+// TestPlansAreCarriedOut plans and then runs every operation: the plan changes nothing, and the operation makes the
+// planned changes.
 func TestPlansAreCarriedOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,8 +110,8 @@ func TestPlansAreCarriedOut(t *testing.T) {
 			name string
 			plan func(context.Context) (plan.Plan, error)
 			do   func(context.Context) error
-			want []string // to be found in the plan
-			// first is what others do before; nil: nothing.
+			want []string // contained in the plan
+			// first is run before the operation; nil: nothing.
 			first func(context.Context) error
 		}{
 			{"init", dryly(PlanInit, install), doing(Init, install), []string{"known after apply", "create DaemonSet", "reserve 10.70.0.0/16"}, nil},
@@ -166,8 +166,8 @@ func TestPlansAreCarriedOut(t *testing.T) {
 	})
 }
 
-// TestPlanBesideDamagedReport: a report that cannot be read, as whoever has a node's token can leave one, keeps nobody
-// from planning what it does not keep from being done.
+// TestPlanBesideDamagedReport: a report that does not decode, as anyone with a node's token can write, does not prevent
+// a plan if it does not prevent the operation.
 func TestPlanBesideDamagedReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()
@@ -202,7 +202,7 @@ func doing[O, R any](do func(context.Context, O, progress.Reporter) (R, error), 
 	}
 }
 
-// checkRecords looks at the records that kernels follow, in the plan of a step.
+// checkRecords checks the records that define kernel states, in the plan of a step.
 func checkRecords(t *testing.T, step string, p plan.ClusterPlan) {
 	t.Helper()
 	mtu := func(s *records.Set) int {

@@ -21,7 +21,7 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// TestSettingsOfPodsStay: what init was told of pods is kept by all runs that do not speak of it, also for gateways.
+// TestSettingsOfPodsStay: runs without pod settings keep those of init, also for gateways.
 func TestSettingsOfPodsStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()
@@ -66,7 +66,7 @@ func TestSettingsOfPodsStay(t *testing.T) {
 		if _, err := Init(ctx, install, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		wantUnaltered(t, a, b) // the gateway follows by the next connect
+		wantUnaltered(t, a, b) // the next connect updates the gateway
 		again := connectOptions(a, b)
 		again.Update = true
 		if _, err := Connect(ctx, again, &fakecluster.Recorder{}); err != nil {
@@ -79,14 +79,14 @@ func TestSettingsOfPodsStay(t *testing.T) {
 	})
 }
 
-// TestOverlayPortStays: the port is kept by all runs that do not speak of it, and changed with consent only.
+// TestOverlayPortStays: runs without the port keep it, and changes need consent.
 func TestOverlayPortStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := fakecluster.Pair()
 		fakecluster.Run(t, a)
 		o := initOptions(a)
 		for _, run := range []struct {
-			port   uint16 // that is asked for
+			port   uint16 // requested
 			update bool
 			want   uint16
 			err    bool
@@ -105,7 +105,7 @@ func TestOverlayPortStays(t *testing.T) {
 	})
 }
 
-// wantUnaltered fails the test if status takes something of an installation for altered.
+// wantUnaltered fails the test if status reports objects of an installation as altered.
 func wantUnaltered(t *testing.T, clusters ...*fakecluster.Cluster) {
 	t.Helper()
 	for _, w := range clusters {
@@ -121,7 +121,7 @@ func wantUnaltered(t *testing.T, clusters ...*fakecluster.Cluster) {
 	}
 }
 
-// TestDamagedSettingsOfPods: what cannot be read is not replaced by the defaults unseen.
+// TestDamagedSettingsOfPods: settings that do not decode are an error; they are not replaced by the defaults.
 func TestDamagedSettingsOfPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := fakecluster.Pair()

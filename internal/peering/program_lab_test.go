@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// programVariable names the liqoctl that tests of this package run.
+// programVariable contains the path of the liqoctl that tests of this package run.
 const programVariable = "LIQOCTL"
 
-// programTimeout is the --timeout of a run that gives none, programLimit bounds a run that does not end. A run takes
-// seconds; twelve at once on a busy machine take more.
+// programTimeout is the default --timeout of a run; programLimit ends a run that hangs. A run takes seconds, and more
+// if twelve run in parallel on a busy machine.
 const (
 	programTimeout = 10 * time.Minute
 	programLimit   = 2 * programTimeout
@@ -28,7 +28,7 @@ const (
 // liqoctl is the program with a kubeconfig.
 type liqoctl struct{ path, kubeconfig string }
 
-// newLiqoctl writes a kubeconfig that has a context for each URL of an API server.
+// newLiqoctl writes a kubeconfig with a context for each URL of an API server.
 func newLiqoctl(t *testing.T, servers map[string]string) liqoctl {
 	t.Helper()
 	var clusters, contexts strings.Builder
@@ -39,7 +39,7 @@ func newLiqoctl(t *testing.T, servers map[string]string) liqoctl {
 	return liqoctl{path: os.Getenv(programVariable)}.with(t, "clusters:\n"+clusters.String()+"contexts:\n"+contexts.String())
 }
 
-// with is the program with another kubeconfig.
+// with returns the program with another kubeconfig.
 func (l liqoctl) with(t *testing.T, kubeconfig string) liqoctl {
 	t.Helper()
 	l.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
@@ -49,11 +49,11 @@ func (l liqoctl) with(t *testing.T, kubeconfig string) liqoctl {
 	return l
 }
 
-// run is a program that runs.
+// run is a running program.
 type run struct {
-	cmd       *exec.Cmd
-	out, said bytes.Buffer
-	cancel    context.CancelFunc
+	cmd         *exec.Cmd
+	out, stderr bytes.Buffer
+	cancel      context.CancelFunc
 }
 
 func (l liqoctl) start(t *testing.T, args ...string) *run {
@@ -61,15 +61,15 @@ func (l liqoctl) start(t *testing.T, args ...string) *run {
 	ctx, cancel := context.WithTimeout(t.Context(), programLimit)
 	r := &run{cmd: exec.CommandContext(ctx, l.path, args...), cancel: cancel}
 	r.cmd.Env = []string{"KUBECONFIG=" + l.kubeconfig, "HOME=" + t.TempDir(), "LIQOCTL_TIMEOUT=" + programTimeout.String(),
-		"LIQOCTL_GATEWAYS=1", "LIQOCTL_REMOTE_GATEWAYS=1"} // fewer writes, after each of which it is killed
-	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.said
+		"LIQOCTL_GATEWAYS=1", "LIQOCTL_REMOTE_GATEWAYS=1"} // fewer writes, each of which is a test case
+	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.stderr
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// killed is the exit code of a program that a signal ended, as os/exec has it.
+// killed is the exit code of a program that was ended by a signal, as in os/exec.
 const killed = -1
 
 // wait returns the program's exit code.
@@ -91,7 +91,7 @@ func (l liqoctl) must(t *testing.T, args ...string) string {
 	t.Helper()
 	r := l.start(t, args...)
 	if code := r.wait(t); code != 0 {
-		t.Errorf("liqoctl %s: exit code %d\n%s%s", strings.Join(args, " "), code, &r.out, &r.said)
+		t.Errorf("liqoctl %s: exit code %d\n%s%s", strings.Join(args, " "), code, &r.out, &r.stderr)
 	}
 	return r.out.String()
 }

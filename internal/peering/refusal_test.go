@@ -22,7 +22,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-func TestDamagedDocumentsAreLeftAlone(t *testing.T) {
+func TestDamagedRecordsAreNotOverwritten(t *testing.T) {
 	for name, text := range map[string]string{"peering-b": "version: 3\n", "fabric": "version: 1\nclusterID: [nonsense]\n", "ipam": "version: 9\n"} {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := fakecluster.Pair()
@@ -72,7 +72,7 @@ func TestThreeClusters(t *testing.T) {
 		if got.Local.Peering != "c" {
 			t.Errorf("result %+v", got.Local)
 		}
-		// Another cluster that calls itself b, and b under another name.
+		// Another cluster with the name b, and b with another name.
 		o := connectOptions(a, c)
 		o.Remote.Name = "b"
 		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), `already has the name "c"`) {
@@ -100,7 +100,7 @@ func otherID() runtime.Object {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "uid-d"}}
 }
 
-func TestLostKeysAreMadeAnew(t *testing.T) {
+func TestLostKeysAreReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
 		before := tunnelOf(b.Peering(t)).PublicKey
@@ -113,16 +113,16 @@ func TestLostKeysAreMadeAnew(t *testing.T) {
 		}
 		checkKeys(t, a, b)
 		if tunnelOf(b.Peering(t)).PublicKey == before {
-			t.Error("the peer was not told of the new key")
+			t.Error("the record of the peer does not contain the new key")
 		}
 		restarted := func(c kube.Change) bool { return c.Kind == "Deployment" && c.Action == kube.Deleted }
 		if !slices.ContainsFunc(got.Objects, restarted) {
-			t.Errorf("the gateway goes on with keys that are no more: %v", got.Objects)
+			t.Errorf("the gateway was not restarted after its keys were replaced: %v", got.Objects)
 		}
 	})
 }
 
-func TestInterruptedConnectUndoesWhatItMade(t *testing.T) {
+func TestInterruptedConnectRollsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()
 		b.IgnoresRecords = true
@@ -142,9 +142,8 @@ func TestInterruptedConnectUndoesWhatItMade(t *testing.T) {
 	})
 }
 
-// TestClashes wants what cannot work beside liqonet refused before anything is written, and said where it is there
-// already.
-func TestClashes(t *testing.T) {
+// TestConflicts: incompatibilities are an error before the first write, and a warning for an existing peering.
+func TestConflicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()
 		fakecluster.Run(t, a, b)
@@ -171,11 +170,11 @@ func TestClashes(t *testing.T) {
 		}
 		o.SkipValidation = true
 		if _, err := Connect(t.Context(), o, r); err != nil || !warned() {
-			t.Errorf("%v, said %v", err, r.Lines())
+			t.Errorf("%v, output %v", err, r.Lines())
 		}
 		o, r = connectOptions(a, b), &fakecluster.Recorder{}
 		if again, err := Connect(t.Context(), o, r); err != nil || again.Changed || !warned() {
-			t.Errorf("again: %v, changed %v, said %v", err, again.Changed, r.Lines())
+			t.Errorf("again: %v, changed %v, output %v", err, again.Changed, r.Lines())
 		}
 	})
 }

@@ -23,24 +23,24 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// refusal is a connect that must be refused, and leave both clusters as they were.
+// refusal is a connect that must be rejected, and must not change the clusters.
 type refusal struct {
 	name    string
-	args    []string // added to those of a connect that would succeed
+	args    []string // additional arguments of a connect that succeeds otherwise
 	prepare func(t *testing.T, a pair)
 	faults  map[string]fault // by cluster
-	// kubeconfig, if it is not "", replaces the usual one; SERVER-a and SERVER-b stand for URLs.
+	// kubeconfig, if not "", replaces the usual one; SERVER-a and SERVER-b are replaced by URLs.
 	kubeconfig string
 	code       int
-	err, hint  string // in the lines of that name
+	err, hint  string // contained in the lines with that prefix
 }
 
-// silent never answers.
+// silent never responds.
 func silent(http.Handler) http.Handler {
 	return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 }
 
-// busy answers that there are too many requests.
+// busy responds with Too Many Requests.
 func busy(http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "1")
@@ -61,12 +61,12 @@ func goneAfter(n int64) fault {
 	}
 }
 
-// refusals are all that must be refused.
+// refusals returns all connects that must be rejected.
 func refusals() []refusal {
 	return slices.Concat(unansweredRequests(), wrongClusters(), wrongFlags(), objectsInTheWay())
 }
 
-// unansweredRequests are of API servers that do not answer.
+// unansweredRequests returns those with API servers that do not respond.
 func unansweredRequests() []refusal {
 	return []refusal{
 		{
@@ -92,7 +92,8 @@ func unansweredRequests() []refusal {
 	}
 }
 
-// wrongClusters are kubeconfigs that lead nowhere, to one cluster twice, or to one where nothing is permitted.
+// wrongClusters returns those with kubeconfigs without a reachable cluster, with the same cluster twice, or without
+// permissions.
 func wrongClusters() []refusal {
 	return []refusal{
 		{
@@ -114,7 +115,7 @@ func wrongClusters() []refusal {
 	}
 }
 
-// wrongFlags are flags that make no sense, or leave no addresses.
+// wrongFlags returns those with invalid flags, or flags that leave no addresses.
 func wrongFlags() []refusal {
 	return []refusal{
 		{name: "a CIDR that is none", code: 2, err: "is not a CIDR", hint: "--help", args: []string{"--pod-cidr", "10.244.0.0"}},
@@ -135,7 +136,7 @@ func wrongFlags() []refusal {
 	}
 }
 
-// objectsInTheWay are clusters that hold what must not be written over.
+// objectsInTheWay returns those to clusters with objects that must not be overwritten.
 func objectsInTheWay() []refusal {
 	return []refusal{
 		{
@@ -161,14 +162,14 @@ func objectsInTheWay() []refusal {
 	}
 }
 
-// contextsOf is a kubeconfig of contexts a and b.
+// contextsOf returns a kubeconfig with contexts a and b.
 func contextsOf(a, b string) string {
 	return fmt.Sprintf(`clusters: [{name: a, cluster: {server: %q}}, {name: b, cluster: {server: %q}}]
 contexts: [{name: a, context: {cluster: a, user: a}}, {name: b, context: {cluster: b, user: b}}]
 `, a, b)
 }
 
-// otherPeering is a sound record of a peering "b" with a cluster that is not b.
+// otherPeering returns a valid record of a peering "b" with a cluster that is not b.
 func otherPeering(t *testing.T) string {
 	t.Helper()
 	key, err := wgtypes.GeneratePrivateKey()
@@ -180,7 +181,7 @@ func otherPeering(t *testing.T) string {
 		PodCIDRs:     []records.Mapping{{Real: prefix("10.244.0.0/16"), Seen: prefix("10.71.0.0/16")}},
 		ExternalCIDR: records.Mapping{Real: prefix("10.70.0.0/16"), Seen: prefix("10.81.0.0/16")},
 	}
-	server, client := tunnelEnds(records.TunnelID{Server: 1, Client: 1})
+	server, client := tunnelAddresses(records.TunnelID{Server: 1, Client: 1})
 	text, err := records.Encode(records.Peering{
 		Version: records.SchemaVersion, Name: "b", Role: records.Server, Peer: seen,
 		Local: records.Local{PodCIDRs: seen.PodCIDRs, ExternalCIDR: seen.ExternalCIDR},
@@ -195,13 +196,13 @@ func otherPeering(t *testing.T) string {
 	return text
 }
 
-// TestLabRefused has inputs that must be refused with one error, a hint and the right exit code, and looks at
-// every object of both clusters before and after.
+// TestLabRefused: connects with invalid input are rejected with one error, a hint and the right exit code, and no
+// object of either cluster changes.
 func TestLabRefused(t *testing.T) {
 	clusters := fakecluster.OpenReal(t)
 	a := pair{clusters: clusters, namespace: "none"}
 	before := map[string]string{}
-	// Controllers make their first objects for some seconds.
+	// Controllers create their first objects during some seconds.
 	wait.Until(t, "what is made or removed by controllers", wait.Timeout, func() bool {
 		last := before
 		before = a.objects(t)
@@ -215,7 +216,7 @@ func TestLabRefused(t *testing.T) {
 	}
 }
 
-// TestLabNoNodeReady is apart: it concerns every run on the cluster.
+// TestLabNoNodeReady is separate, because it affects every run on the cluster.
 func TestLabNoNodeReady(t *testing.T) {
 	clusters := fakecluster.OpenReal(t)
 	clusters[1].NotReady.Store(true)
@@ -223,7 +224,7 @@ func TestLabNoNodeReady(t *testing.T) {
 	refusal{code: 1, err: `cluster "b": no node is Ready`, hint: "get nodes"}.try(t, clusters, "refused-unready")
 }
 
-// TestLabConnectedTwice has two connects of the same pair run at once: both end well, with one connection.
+// TestLabConnectedTwice runs two connects of the same pair in parallel: both succeed, with one peering.
 func TestLabConnectedTwice(t *testing.T) {
 	clusters := fakecluster.OpenReal(t)
 	for i := range 4 {
@@ -233,7 +234,7 @@ func TestLabConnectedTwice(t *testing.T) {
 			first, second := a.liqoctl.start(t, a.connectArgs()...), a.liqoctl.start(t, a.connectArgs()...)
 			for _, r := range []*run{first, second} {
 				if code := r.wait(t); code != 0 {
-					t.Errorf("exit code %d\n%s", code, &r.said)
+					t.Errorf("exit code %d\n%s", code, &r.stderr)
 				}
 			}
 			a.connectedKeys(t)
@@ -249,7 +250,7 @@ func (r refusal) try(t *testing.T, clusters []*fakecluster.Real, namespace strin
 	}
 	servers := map[string]string{}
 	for _, s := range clusters {
-		servers[s.Name] = interpose(t, s.Config, alone(namespace, r.faults[s.Name]))
+		servers[s.Name] = interpose(t, s.Config, hideInstallations(namespace, r.faults[s.Name]))
 	}
 	program := newLiqoctl(t, servers)
 	if r.kubeconfig != "" {
@@ -259,12 +260,12 @@ func (r refusal) try(t *testing.T, clusters []*fakecluster.Real, namespace strin
 	began := time.Now()
 	run := program.start(t, append(a.connectArgs(), r.args...)...)
 	code := run.wait(t)
-	t.Logf("%s: exit code %d\n%s%s", time.Since(began).Round(10*time.Millisecond), code, &run.out, &run.said)
+	t.Logf("%s: exit code %d\n%s%s", time.Since(began).Round(10*time.Millisecond), code, &run.out, &run.stderr)
 	if code != r.code || run.out.Len() > 0 {
 		t.Errorf("exit code %d, want %d, and nothing on stdout", code, r.code)
 	}
 	for prefix, want := range map[string]string{"error: ": r.err, "hint: ": r.hint} {
-		lines := linesOf(run.said.String(), prefix)
+		lines := linesOf(run.stderr.String(), prefix)
 		if len(lines) != 1 || !strings.Contains(lines[0], want) {
 			t.Errorf("lines %q: %q, want one with %q", prefix, lines, want)
 		}
@@ -274,7 +275,7 @@ func (r refusal) try(t *testing.T, clusters []*fakecluster.Real, namespace strin
 	}
 }
 
-// linesOf returns the lines that begin with a prefix.
+// linesOf returns the lines with a prefix.
 func linesOf(text, prefix string) []string {
 	var found []string
 	for line := range strings.Lines(text) {
@@ -285,7 +286,7 @@ func linesOf(text, prefix string) []string {
 	return found
 }
 
-// objects are those of both clusters, but for what other acts have.
+// objects returns the objects of both clusters, without those of other tests.
 func (a pair) objects(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -310,7 +311,7 @@ func (a pair) cluster(name string) *fakecluster.Real {
 	return nil
 }
 
-// writeRecord makes the namespace with a record in it.
+// writeRecord creates the namespace with a record in it.
 func (a pair) writeRecord(t *testing.T, cluster, name, text string) {
 	t.Helper()
 	s := a.cluster(cluster)
@@ -330,7 +331,7 @@ func (a pair) makeNamespace(t *testing.T, s *fakecluster.Real) {
 	if _, err := s.Kube.CoreV1().Namespaces().Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// Controllers have made what is in every namespace.
+	// Controllers have created their objects in the namespace.
 	wait.Until(t, "what is made or removed by controllers", wait.Timeout, func() bool {
 		_, noAccount := s.Kube.CoreV1().ServiceAccounts(a.namespace).Get(t.Context(), "default", metav1.GetOptions{})
 		_, noRoot := s.Kube.CoreV1().ConfigMaps(a.namespace).Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
@@ -338,7 +339,7 @@ func (a pair) makeNamespace(t *testing.T, s *fakecluster.Real) {
 	})
 }
 
-// terminate makes the namespace and begins to delete it, which cannot end while a finalizer is in it.
+// terminate creates the namespace and begins to delete it; a finalizer keeps it.
 func (a pair) terminate(t *testing.T, cluster string) {
 	t.Helper()
 	s := a.cluster(cluster)
@@ -351,7 +352,7 @@ func (a pair) terminate(t *testing.T, cluster string) {
 	if err := s.Kube.CoreV1().Namespaces().Delete(t.Context(), a.namespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// Nothing else is left.
+	// Nothing else remains.
 	wait.Until(t, "what is made or removed by controllers", wait.Timeout, func() bool {
 		all, err := maps.List(t.Context(), metav1.ListOptions{})
 		accounts, e := s.Kube.CoreV1().ServiceAccounts(a.namespace).List(t.Context(), metav1.ListOptions{})

@@ -17,11 +17,10 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// TestInterruptedNewKeys: connect makes new keys in the place of lost ones, and can be killed at any write and run
-// again.
+// TestInterruptedNewKeys: connect replaces lost keys, and can be killed at any write and run again.
 func TestInterruptedNewKeys(t *testing.T) {
 	total := 0
-	for n := 0; n <= total; n++ { // 0 counts
+	for n := 0; n <= total; n++ { // 0 only counts writes
 		t.Run(fmt.Sprintf("write%02d", n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := connected(t)
@@ -33,7 +32,7 @@ func TestInterruptedNewKeys(t *testing.T) {
 				defer cancel()
 				var count func() int
 				a.Set(func() { b.Set(func() { count = fakecluster.KillAt(n, cancel, a, b) }) })
-				// A run may need fewer writes than another.
+				// Runs differ in their number of writes.
 				if _, err := Connect(ctx, connectOptions(a, b), &fakecluster.Recorder{}); (err == nil) != (n == 0 || count() < n) {
 					t.Fatalf("in spite of the interruption: %v", err)
 				}
@@ -54,8 +53,8 @@ func TestInterruptedNewKeys(t *testing.T) {
 	}
 }
 
-// TestPresharedKeyOfABackup: gateways run with the keys that they began with, so that both begin anew, whichever Secret
-// was replaced.
+// TestPresharedKeyOfABackup: if the Secret of one gateway is replaced, both gateways are restarted, as gateways read
+// their keys only at the start.
 func TestPresharedKeyOfABackup(t *testing.T) {
 	for _, of := range []string{"server", "client"} {
 		t.Run(of, func(t *testing.T) {
@@ -91,7 +90,7 @@ func TestPresharedKeyOfABackup(t *testing.T) {
 				checkKeys(t, a, b)
 				for _, name := range []string{"gateway-a", "gateway-b"} {
 					if _, ok := ended.Load(name); !ok {
-						t.Errorf("%s goes on with the preshared key of before", name)
+						t.Errorf("%s was not restarted after a preshared key was replaced", name)
 					}
 				}
 			})

@@ -12,7 +12,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Manifests are the objects of one side of a peering, as a client applies them.
+// Manifests are the objects of one cluster of a peering, as a client applies them.
 type Manifests struct {
 	Cluster string // its name
 	Objects []map[string]any
@@ -21,12 +21,12 @@ type Manifests struct {
 // RenderOptions are the options of Render.
 type RenderOptions struct {
 	ConnectOptions
-	// WithSecrets has the keys among the objects, and makes those that are missing.
+	// WithSecrets includes the keys in the objects, and generates missing ones.
 	WithSecrets bool
 }
 
-// Render returns the objects that Connect would leave in both clusters, and changes nothing. It needs what Connect
-// would learn on its way, and says what is missing.
+// Render returns the objects that Connect would create in both clusters. It changes nothing. Values that Connect
+// determines while it runs must be given; the error lists missing ones.
 func Render(ctx context.Context, o RenderOptions, r progress.Reporter) (local, remote Manifests, err error) {
 	bounded, cancel := progress.Within(ctx, o.Timeout)
 	defer cancel()
@@ -36,18 +36,18 @@ func Render(ctx context.Context, o RenderOptions, r progress.Reporter) (local, r
 			return local, remote, err
 		}
 	}
-	for _, e := range c.ends() {
-		e.notePublic()
+	for _, m := range c.members() {
+		m.reportPublicCIDRs()
 	}
 	d := c.dry((*kube.Cluster).Rendering)
 	d.rendering = true
-	for _, e := range d.ends() {
-		if slices.Contains(e.keys, nil) && !o.WithSecrets {
-			return local, remote, hint.With(fmt.Errorf("cluster %q has no keys for peering %q", e.cluster.Context, e.peering), "make them with --with-secrets")
+	for _, m := range d.members() {
+		if slices.Contains(m.keys, nil) && !o.WithSecrets {
+			return local, remote, hint.With(fmt.Errorf("cluster %q has no keys for peering %q", m.cluster.Context, m.peering), "make them with --with-secrets")
 		}
-		e.assumedMTU = e.settings.MTU
+		m.assumedMTU = m.settings.MTU
 	}
-	if err := d.rehearse(bounded); err != nil {
+	if err := d.applyAll(bounded); err != nil {
 		return local, remote, err
 	}
 	if local, err = d.local.manifests(o.WithSecrets); err != nil {
@@ -57,25 +57,25 @@ func Render(ctx context.Context, o RenderOptions, r progress.Reporter) (local, r
 	return local, remote, err
 }
 
-// manifests are the objects of one end.
-func (e *end) manifests(secrets bool) (Manifests, error) {
+// manifests returns the objects of one member.
+func (m *member) manifests(secrets bool) (Manifests, error) {
 	var missing []error
-	if e.fabric.Overlay.Kind == "" {
+	if m.fabric.Overlay.Kind == "" {
 		missing = append(missing, errors.New("the overlay's kind (--overlay)"))
 	}
-	if e.written.MTU == 0 || e.fabric.MTU == 0 {
+	if m.written.MTU == 0 || m.fabric.MTU == 0 {
 		missing = append(missing, errors.New("the MTU (--mtu)"))
 	}
-	if e.role == records.Client && len(e.written.Endpoints()) == 0 {
+	if m.role == records.Client && len(m.written.Endpoints()) == 0 {
 		missing = append(missing, errors.New("the server's endpoint (--gw-client-address and --gw-client-port, or --gw-server-service-nodeport)"))
 	}
-	m := Manifests{Cluster: e.name}
+	manifests := Manifests{Cluster: m.name}
 	if len(missing) > 0 {
-		return m, &progress.InputError{
-			Err:    fmt.Errorf("render cluster %q: not known before the clusters are connected: %w", e.cluster.Context, errors.Join(missing...)),
+		return manifests, &progress.InputError{
+			Err:    fmt.Errorf("render cluster %q: not known before the clusters are connected: %w", m.cluster.Context, errors.Join(missing...)),
 			Advice: "give the missing values with the flags",
 		}
 	}
-	m.Objects = slices.DeleteFunc(e.cluster.Rendered(), func(o map[string]any) bool { return o["kind"] == "Secret" && !secrets })
-	return m, nil
+	manifests.Objects = slices.DeleteFunc(m.cluster.Rendered(), func(o map[string]any) bool { return o["kind"] == "Secret" && !secrets })
+	return manifests, nil
 }

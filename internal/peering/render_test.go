@@ -42,7 +42,7 @@ func applyRendered(t *testing.T, w *fakecluster.Cluster, m Manifests) {
 	}
 }
 
-// texts are manifests as text by kind and name, in their order.
+// texts returns manifests as text by kind and name, in their order.
 func texts(t *testing.T, m Manifests) (all []string) {
 	t.Helper()
 	for _, o := range m.Objects {
@@ -55,8 +55,8 @@ func texts(t *testing.T, m Manifests) (all []string) {
 	return all
 }
 
-// TestRenderedPeering: what is rendered for two empty clusters makes the peering that connect would make: connect finds
-// nothing to change, and what is rendered then is the same.
+// TestRenderedPeering: rendered manifests for two empty clusters create the same peering as connect: connect then finds
+// nothing to change, and render returns the same.
 func TestRenderedPeering(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()
@@ -90,7 +90,7 @@ func TestRenderedPeering(t *testing.T) {
 	})
 }
 
-func TestRenderSaysWhatIsMissing(t *testing.T) {
+func TestRenderListsMissingValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()
 		fakecluster.Run(t, a, b)

@@ -11,7 +11,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// InitResult is what Init did.
+// InitResult is the result of Init.
 type InitResult struct {
 	Cluster ClusterInfo `json:"cluster"`
 	// Unverified are the Ready nodes whose helpers have not reported in time.
@@ -21,13 +21,13 @@ type InitResult struct {
 	Changed    bool                 `json:"changed"`
 }
 
-// UnverifiedNode is a Ready node that was not seen to take part.
+// UnverifiedNode is a Ready node that was not verified.
 type UnverifiedNode struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
 }
 
-// ClusterInfo is a cluster as liqonet sees it.
+// ClusterInfo describes a cluster and its installation.
 type ClusterInfo struct {
 	Context      string              `json:"context"`
 	Name         string              `json:"name"`
@@ -44,43 +44,43 @@ type ClusterInfo struct {
 	Nodes        int                 `json:"nodes"`
 }
 
-// Connection is what Connect reached.
+// Connection is the result of Connect.
 type Connection struct {
 	Local   SideResult           `json:"local"`
 	Remote  SideResult           `json:"remote"`
 	MTU     int                  `json:"mtu"`  // bytes, of packets between pods of the two
-	Hops    []Hop                `json:"hops"` // those that decide it
+	Hops    []Hop                `json:"hops"` // which determine the MTU
 	Stages  []progress.StageTime `json:"stages"`
 	Took    time.Duration        `json:"tookNanoseconds"`
 	Changed bool                 `json:"changed"`           // in either cluster
 	Objects []kube.Change        `json:"objects,omitempty"` // those that were created or changed
 }
 
-// SideResult is one cluster's side of a connection.
+// SideResult is one cluster's part of a Connection.
 type SideResult struct {
 	Cluster ClusterInfo `json:"cluster"`
-	// Peering is its name in this cluster, which is the name of the other one.
+	// Peering is the peering's name in this cluster: the name of the other one.
 	Peering   string               `json:"peering"`
 	Role      records.Role         `json:"role"`
-	Mappings  []status.MappedRange `json:"mappings"` // of the other cluster's ranges
+	Mappings  []status.MappedRange `json:"mappings"` // of the other cluster's CIDRs
 	Endpoints []string             `json:"endpoints,omitempty"`
-	Gateway   netip.Addr           `json:"gatewayAddress"` // internal, of the first
+	Gateway   netip.Addr           `json:"gatewayAddress"` // internal address of the first gateway
 	MTU       int                  `json:"mtu"`            // bytes, of packets between pods of the two
 	Proof     Proof                `json:"proof"`          // by the first gateway
-	// OtherGateways are those after the first.
+	// OtherGateways are all gateways but the first.
 	OtherGateways []GatewayResult `json:"otherGateways,omitempty"`
-	// Unverified are the Ready nodes whose packets did not cross, by all gateways, in time.
+	// Unverified are the Ready nodes that not all gateways have verified in time.
 	Unverified []UnverifiedNode `json:"unverifiedNodes,omitempty"`
 }
 
-// GatewayResult is one of several gateways of a side.
+// GatewayResult is one of several gateways of a cluster.
 type GatewayResult struct {
 	Address netip.Addr `json:"gatewayAddress"` // internal
 	Proof   Proof      `json:"proof"`
 }
 
-// Proof is what was seen to work from one side: the handshake, echoes between the gateways, and for each node
-// an answer of a node of the peer to a packet of full size.
+// Proof is what was verified from one cluster: the handshake, echoes between the gateways, and for each node the reply
+// of a node of the peer to a full-size packet.
 type Proof struct {
 	Time           time.Time              `json:"time"`
 	Endpoint       netip.AddrPort         `json:"endpoint,omitzero"`
@@ -92,21 +92,21 @@ type Proof struct {
 	Nodes          []NodeProof            `json:"nodes"`
 }
 
-// NodeProof is one node's part of a Proof.
+// NodeProof is the part of a Proof for one node.
 type NodeProof struct {
 	Name string        `json:"name"`
-	RTT  time.Duration `json:"rttNanoseconds"` // to a node of the peer and back
+	RTT  time.Duration `json:"rttNanoseconds"` // round trip to a node of the peer
 }
 
-// result describes the end of a connection that was proven.
-func (e *end) result() SideResult {
-	p := e.written
+// result returns the result for a verified member.
+func (m *member) result() SideResult {
+	p := m.written
 	r := SideResult{
-		Cluster: e.info(), Peering: e.peering, Role: e.role, Mappings: status.MappedRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR),
-		Endpoints: p.Endpoints(), MTU: p.MTU, Unverified: e.unverified,
+		Cluster: m.info(), Peering: m.peering, Role: m.role, Mappings: status.MappedRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR),
+		Endpoints: p.Endpoints(), MTU: p.MTU, Unverified: m.unverified,
 	}
 	for i, g := range p.Gateways {
-		one := GatewayResult{g.Address, proofBy(e.proof[i])}
+		one := GatewayResult{g.Address, proofOf(m.verifications[i])}
 		if i == 0 {
 			r.Gateway, r.Proof = one.Address, one.Proof
 		} else {
@@ -116,8 +116,8 @@ func (e *end) result() SideResult {
 	return r
 }
 
-// proofBy is what a gateway has reported.
-func proofBy(w witness) Proof {
+// proofOf returns the Proof from a gateway's last report.
+func proofOf(w verification) Proof {
 	s := w.last
 	p := Proof{
 		Time: s.Time, Endpoint: s.Endpoint, LastHandshake: s.LastHandshake, RTT: time.Duration(s.RTT), Loss: s.Loss,
@@ -131,7 +131,7 @@ func proofBy(w witness) Proof {
 	return p
 }
 
-// info describes the cluster of a site.
+// info describes the site's cluster.
 func (s *site) info() ClusterInfo {
 	f := s.fabric
 	return ClusterInfo{

@@ -13,38 +13,37 @@ import (
 	"liqonet.io/liqonet/internal/kube/discover"
 )
 
-// roster follows which nodes of a cluster have to take part in an operation: nodes join and leave while it runs, and a
-// node whose helper cannot start must not keep the others from being connected.
+// roster tracks the nodes of a cluster that an operation needs: nodes are added and removed while it runs, and a node
+// whose helper cannot start must not prevent the verification of the others.
 type roster struct {
-	strict bool // no node may be missing (--all-nodes)
+	strict bool // every node is required (--all-nodes)
 
-	mu     sync.Mutex
-	ready  []string          // names of the nodes that are Ready, sorted
-	silent []string          // of those that are not
-	stuck  map[string]string // why the helper of a node cannot start, by the node's name
-	until  time.Time         // when some nodes are enough; zero: never
+	mu      sync.Mutex
+	ready   []string          // names of the nodes that are Ready, sorted
+	unready []string          // names of the others
+	stuck   map[string]string // why a node's helper cannot start, by node name
+	until   time.Time         // from then on some nodes are sufficient; zero: never
 }
 
-// set replaces the lists.
+// set replaces the lists of nodes.
 func (r *roster) set(nodes []discover.Node) {
-	var ready, silent []string
+	var ready, unready []string
 	for _, n := range nodes {
 		if n.Ready {
 			ready = append(ready, n.Name)
 		} else {
-			silent = append(silent, n.Name)
+			unready = append(unready, n.Name)
 		}
 	}
 	slices.Sort(ready)
-	slices.Sort(silent)
+	slices.Sort(unready)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ready, r.silent = ready, silent
+	r.ready, r.unready = ready, unready
 }
 
-// follow keeps the lists up to date until ctx ends. Where the user may not watch nodes they stay as they were
-// discovered.
-func (r *roster) follow(ctx context.Context, c *kube.Cluster) {
+// watch updates the lists until ctx ends. If the user may not watch nodes, the discovered ones remain.
+func (r *roster) watch(ctx context.Context, c *kube.Cluster) {
 	for all, err := range kube.Watch[*corev1.Node](ctx, c, kube.Selection{}) {
 		if err != nil {
 			continue
@@ -59,23 +58,23 @@ func (r *roster) follow(ctx context.Context, c *kube.Cluster) {
 	}
 }
 
-// judge takes note of helpers that cannot start; see cluster.FailWhen. Where none of the nodes can take part it is an
-// error.
-func (r *roster) judge(problems []*kube.PodError) *kube.PodError {
-	first := r.noteStuck(problems)
-	if first != nil && (r.strict || len(r.awaited()) == 0) {
+// recordProblems records helpers that cannot start; see kube.Cluster.FailWhen. If no node can be verified, it returns
+// an error.
+func (r *roster) recordProblems(problems []*kube.PodError) *kube.PodError {
+	first := r.setStuck(problems)
+	if first != nil && (r.strict || len(r.expected()) == 0) {
 		return first
 	}
 	return nil
 }
 
-// noteStuck replaces the list of nodes whose helpers cannot start, and returns the first reason.
-func (r *roster) noteStuck(problems []*kube.PodError) (first *kube.PodError) {
+// setStuck replaces the list of nodes whose helpers cannot start, and returns the first reason.
+func (r *roster) setStuck(problems []*kube.PodError) (first *kube.PodError) {
 	stuck := make(map[string]string)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range problems {
-		if p.Lasts || r.stuck[p.Node] != "" { // what an earlier step has seen lasts, too
+		if p.Lasts || r.stuck[p.Node] != "" { // a problem from an earlier step lasts as well
 			first, stuck[p.Node] = cmp.Or(first, p), p.Error()
 		}
 	}
@@ -83,15 +82,15 @@ func (r *roster) noteStuck(problems []*kube.PodError) (first *kube.PodError) {
 	return first
 }
 
-// patience has the roster wait for all nodes during a part of the time that is left, and then be content with some.
-// Gateways need time to report afterwards. The end of a step calls stop.
-func (r *roster) patience(ctx context.Context, part float64) (stop func()) {
+// limitWait has the roster require all nodes during a part of the remaining time, and then only some. The rest of the
+// time is for the gateways' reports. stop ends the limit, at the end of a step.
+func (r *roster) limitWait(ctx context.Context, part float64) (stop func()) {
 	deadline, bounded := ctx.Deadline()
 	if !bounded || r.strict {
 		return func() {}
 	}
 	rest := time.Until(deadline)
-	left := min(time.Duration(float64(rest)*part), max(rest-looksTime, rest/2))
+	left := min(time.Duration(float64(rest)*part), max(rest-reportTime, rest/2))
 	until := func(t time.Time) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -101,45 +100,45 @@ func (r *roster) patience(ctx context.Context, part float64) (stop func()) {
 	return func() { until(time.Time{}) }
 }
 
-// all are the names of the Ready nodes.
-func (r *roster) all() []string {
+// allReady returns the names of the Ready nodes.
+func (r *roster) allReady() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.ready)
 }
 
-// notReady are the names of the nodes that are not Ready.
+// notReady returns the names of the nodes that are not Ready.
 func (r *roster) notReady() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.silent)
+	return slices.Clone(r.unready)
 }
 
-// awaited are the names of the Ready nodes whose helpers can start.
-func (r *roster) awaited() []string {
+// expected returns the names of the Ready nodes whose helpers can start.
+func (r *roster) expected() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(r.ready), func(name string) bool { return !r.strict && r.stuck[name] != "" })
 }
 
-// problem is why the helper of a node cannot start; "": no reason is known.
-func (r *roster) problem(node string) string {
+// problemOf returns why the helper of a node cannot start; "": no reason is known.
+func (r *roster) problemOf(node string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.stuck[node]
 }
 
-// demanded are the names of the nodes that a step has to wait for now: those that are awaited and, when it is late, of
-// these only the ones that are done, if there are any.
-func (r *roster) demanded(done func(name string) bool) []string {
-	names := r.awaited()
+// required returns the names of the nodes that a step must wait for now: the expected ones. If it is late, these are
+// only those that are done, if there are any.
+func (r *roster) required(done func(name string) bool) []string {
+	names := r.expected()
 	if r.isLate() && slices.ContainsFunc(names, done) {
 		return slices.DeleteFunc(names, func(name string) bool { return !done(name) })
 	}
 	return names
 }
 
-// isLate reports whether the time to wait for all nodes is over.
+// isLate reports whether the time in which all nodes are required is over.
 func (r *roster) isLate() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,20 +24,21 @@ var (
 	nodeA3 = fakecluster.Node{Name: "a3", PodCIDR: "10.244.3.0/24", Address: "172.31.1.13"}
 )
 
-// slowWorlds are two clusters whose helpers act once a second: tests that wait for the end of a minute need no more.
-func slowWorlds() (a, b *fakecluster.Cluster) {
+// slowClusters returns two clusters whose helpers act once a second, which is sufficient for tests that wait for a
+// minute.
+func slowClusters() (a, b *fakecluster.Cluster) {
 	a, b = fakecluster.Pair()
 	a.Interval, b.Interval = time.Second, time.Second
 	return a, b
 }
 
-// away is the node while it is not Ready.
+// away returns the node as not Ready.
 func away(n fakecluster.Node) fakecluster.Node {
 	n.NotReady = true
 	return n
 }
 
-// named are the unverified nodes of a result.
+// named lists the unverified nodes of a result.
 func named(nodes []UnverifiedNode) string {
 	texts := make([]string, len(nodes))
 	for i, n := range nodes {
@@ -46,15 +47,15 @@ func named(nodes []UnverifiedNode) string {
 	return strings.Join(texts, "\n")
 }
 
-// TestConnectFollowsNodes: nodes that join, leave, and become Ready or cease to be, while clusters are connected.
+// TestConnectFollowsNodes: nodes are added and removed, and become Ready or not Ready, during a connect.
 func TestConnectFollowsNodes(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		before   func(t *testing.T, a *fakecluster.Cluster)
-		during   func(t *testing.T, a *fakecluster.Cluster) // while it is waited for a2
+		during   func(t *testing.T, a *fakecluster.Cluster) // while connect waits for a2
 		strict   bool
-		verified string // nodes of a, by the result
-		named    string // what the result says of the others
+		verified string // nodes of a in the result
+		named    string // unverified nodes in the result
 		within   time.Duration
 		warned   string
 	}{
@@ -96,7 +97,7 @@ func TestConnectFollowsNodes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, b := slowWorlds()
+				a, b := slowClusters()
 				tt.before(t, a)
 				fakecluster.Run(t, a, b)
 				o, r := connectOptions(a, b), &fakecluster.Recorder{}
@@ -126,8 +127,8 @@ func TestConnectFollowsNodes(t *testing.T) {
 	}
 }
 
-// TestConnectNeedsSomeNodes: what is a failure, and is rolled back: no node of a cluster takes part, or one does not
-// and all have to.
+// TestConnectNeedsSomeNodes: connect fails, and rolls back, if no node of a cluster is verified, or if one is not and
+// all are required.
 func TestConnectNeedsSomeNodes(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -143,7 +144,7 @@ func TestConnectNeedsSomeNodes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, b := slowWorlds()
+				a, b := slowClusters()
 				a.NotReportingPodFailure = tt.fails
 				for _, name := range tt.mute {
 					a.NotReporting[name] = true
@@ -162,11 +163,10 @@ func TestConnectNeedsSomeNodes(t *testing.T) {
 	}
 }
 
-// TestConnectAgainNamesNodes: a second connect and an update of clusters of which a node takes part no more; status
-// names it, too.
+// TestConnectAgainNamesNodes: a second connect and an update, after a node has failed, list the node, as does status.
 func TestConnectAgainNamesNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := slowWorlds()
+		a, b := slowClusters()
 		fakecluster.Run(t, a, b)
 		o := connectOptions(a, b)
 		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
@@ -195,13 +195,13 @@ func TestConnectAgainNamesNodes(t *testing.T) {
 	})
 }
 
-// TestInitNamesNodes: an installation is complete without a node whose helper does not report; that one is named.
+// TestInitNamesNodes: an installation is complete without a node whose helper does not report; the result lists it.
 func TestInitNamesNodes(t *testing.T) {
 	for fails, want := range map[string]string{
 		"": "a2: its helper has not reported", "CrashLoopBackOff": "a2: pod node-a2 on node a2 cannot start: CrashLoopBackOff: no such image",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			a, _ := slowWorlds()
+			a, _ := slowClusters()
 			a.NotReporting["a2"], a.NotReportingPodFailure = true, fails
 			fakecluster.Run(t, a)
 			o := InitOptions{Side: Side{Cluster: a.Cluster}, Installation: Installation{Image: "liqonet:1"}, Timeout: time.Minute}
@@ -217,10 +217,10 @@ func TestInitNamesNodes(t *testing.T) {
 	}
 }
 
-// TestTimeGrowsWithTheCluster: a run without a time limit has more time where there are more nodes, in either cluster.
+// TestTimeGrowsWithTheCluster: the default time limit grows with the number of nodes of either cluster.
 func TestTimeGrowsWithTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := slowWorlds()
+		a, b := slowClusters()
 		for i := range 100 {
 			b.AddNode(t, fakecluster.Node{Name: fmt.Sprintf("x%d", i), PodCIDR: fmt.Sprintf("10.244.%d.0/24", 100+i), Address: fmt.Sprintf("172.31.2.%d", 100+i)})
 		}
@@ -238,7 +238,7 @@ func TestTimeGrowsWithTheCluster(t *testing.T) {
 	})
 }
 
-// TestConnectWithoutWatchOfNodes: a user who may not watch nodes connects those that were there at the start.
+// TestConnectWithoutWatchOfNodes: a user who may not watch nodes connects those that existed at the start.
 func TestConnectWithoutWatchOfNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()
@@ -252,7 +252,7 @@ func TestConnectWithoutWatchOfNodes(t *testing.T) {
 	})
 }
 
-// TestTimeOfRemovalGrowsWithTheCluster: it waits for each node, and for the end of each pod.
+// TestTimeOfRemovalGrowsWithTheCluster: the limit includes the wait for each node, and for the termination of each pod.
 func TestTimeOfRemovalGrowsWithTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)

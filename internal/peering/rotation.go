@@ -20,14 +20,14 @@ import (
 // RotateOptions are the options of RotateKeys.
 type RotateOptions struct {
 	Local, Remote  *kube.Cluster
-	Peer           string // the peering's name in the local cluster; "": that with the remote cluster
-	SkipValidation bool   // leaves out the check of the user's permissions
+	Peer           string // name of the peering in the local cluster; "": the peering with the remote cluster
+	SkipValidation bool   // skips the check of the user's permissions
 	Timeout        time.Duration
 }
 
-// Rotation is what RotateKeys did.
+// Rotation is the result of RotateKeys.
 type Rotation struct {
-	Peer     string               `json:"peer"` // as the local cluster calls it
+	Peer     string               `json:"peer"` // name of the peering in the local cluster
 	Gateways []NewKey             `json:"gateways"`
 	Stages   []progress.StageTime `json:"stages"`
 	Took     time.Duration        `json:"tookNanoseconds"`
@@ -36,15 +36,15 @@ type Rotation struct {
 
 // NewKey is the new key of a gateway.
 type NewKey struct {
-	Cluster   string `json:"cluster"` // its name
-	Gateway   int    `json:"gateway"` // its number
+	Cluster   string `json:"cluster"` // name of the cluster
+	Gateway   int    `json:"gateway"` // number of the gateway
 	PublicKey string `json:"publicKey"`
 }
 
-// RotateKeys gives every gateway of a peering a new key, one after the other: a gateway drains while others carry its
-// packets, and the next one follows when packets were seen to cross with its new key. A side with one gateway has a
-// second one meanwhile. The preshared key stays: see decision 22. It can be interrupted anywhere and run again: then
-// all keys are replaced once more.
+// RotateKeys gives every gateway of a peering a new key, one after the other. While one gateway drains, others carry
+// its packets; the next one follows when packets cross with the new key. A cluster with one gateway has a temporary
+// second one meanwhile. The preshared key stays: see decision 22. RotateKeys can be interrupted at any point and run
+// again; it then replaces all keys once more.
 func RotateKeys(ctx context.Context, o RotateOptions, r progress.Reporter) (Rotation, error) {
 	return plan.Locked(ctx, r, func(ctx context.Context) (Rotation, error) { return rotateKeys(ctx, o, r) }, &o.Local, &o.Remote)
 }
@@ -64,7 +64,7 @@ func rotateKeys(ctx context.Context, o RotateOptions, r progress.Reporter) (Rota
 	return t.result, err
 }
 
-// PlanRotateKeys returns what RotateKeys would change, and changes nothing.
+// PlanRotateKeys returns the changes that RotateKeys would make. It changes nothing.
 func PlanRotateKeys(ctx context.Context, o RotateOptions, r progress.Reporter) (plan.Plan, error) {
 	t := newRotation(o, progress.Planning(r))
 	bounded, cancel := progress.Within(ctx, o.Timeout)
@@ -77,12 +77,12 @@ func PlanRotateKeys(ctx context.Context, o RotateOptions, r progress.Reporter) (
 		return plan.Plan{}, err
 	}
 	d := c.dry((*kube.Cluster).DryRun)
-	for _, e := range d.ends() {
-		if e.count() == 1 {
-			t.reporter.Note(fmt.Sprintf("cluster %q: a second gateway carries its packets meanwhile", e.cluster.Context))
+	for _, m := range d.members() {
+		if m.gatewayCount() == 1 {
+			t.reporter.Note(fmt.Sprintf("cluster %q: a second gateway carries its packets meanwhile", m.cluster.Context))
 		}
-		for i := range e.keys {
-			if err := e.planKey(bounded, i); err != nil {
+		for i := range m.keys {
+			if err := m.planKey(bounded, i); err != nil {
 				return plan.Plan{}, err
 			}
 		}
@@ -91,13 +91,13 @@ func PlanRotateKeys(ctx context.Context, o RotateOptions, r progress.Reporter) (
 	return plan.Of(bounded, err, d.local.cluster, d.remote.cluster)
 }
 
-// rotation is a RotateKeys on its way.
+// rotation is a running RotateKeys.
 type rotation struct {
 	options  RotateOptions
 	stages   progress.Stages
 	reporter progress.Reporter
 	result   Rotation
-	update   bool // the user has agreed to other CIDRs of the clusters
+	update   bool // the user has consented to changed CIDRs
 }
 
 func newRotation(o RotateOptions, r progress.Reporter) *rotation {
@@ -110,7 +110,7 @@ func (t *rotation) reach(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t.options.SkipValidation = true // permissions were checked
+	t.options.SkipValidation = true // the permissions are checked
 	local, remote, name := t.options.Local.Context, t.options.Remote.Context, c.local.peering
 	if t.options.Peer != "" && t.options.Peer != name {
 		return "", &progress.InputError{
@@ -122,12 +122,12 @@ func (t *rotation) reach(ctx context.Context) (string, error) {
 	return local + ", " + remote, nil
 }
 
-// connector is a connect that leaves the peering as it is. With spare, sides with one gateway get a second one, or keep
-// it.
+// connector returns a connect that does not change the peering's settings. With spare, members with one gateway get a
+// second one, or keep it.
 func (t *rotation) connector(ctx context.Context, spare bool) (*connector, error) {
 	reporter := t.reporter
 	if spare {
-		reporter = progress.Quiet{} // the last run says what is left
+		reporter = progress.Quiet{} // the last connector reports what remains
 	}
 	c := newConnector(ConnectOptions{
 		Local: Side{Cluster: t.options.Local}, Remote: Side{Cluster: t.options.Remote},
@@ -136,76 +136,76 @@ func (t *rotation) connector(ctx context.Context, spare bool) (*connector, error
 	if _, err := c.reach(ctx); err != nil {
 		return nil, err
 	}
-	for _, e := range c.ends() {
-		fabric, err := inventory.Fabric(ctx, e.cluster)
+	for _, m := range c.members() {
+		fabric, err := inventory.Fabric(ctx, m.cluster)
 		if err != nil {
 			return nil, err
 		}
-		if fabric != nil { // its ranges are known
-			e.side.Overrides = discover.Overrides{PodCIDRs: fabric.PodCIDRs, ServiceCIDRs: fabric.ServiceCIDRs, NodeNetworks: fabric.NodeNetworks}
+		if fabric != nil { // its CIDRs are known
+			m.side.Overrides = discover.Overrides{PodCIDRs: fabric.PodCIDRs, ServiceCIDRs: fabric.ServiceCIDRs, NodeNetworks: fabric.NodeNetworks}
 		}
-		e.options.SkipValidation, e.spare = true, spare
+		m.options.SkipValidation, m.spare = true, spare
 	}
 	if _, err := c.discover(ctx); err != nil {
 		return nil, err
 	}
-	for _, e := range c.ends() {
-		if e.have == nil {
-			return nil, hint.With(fmt.Errorf("cluster %q has no peering with cluster %q", e.cluster.Context, e.peer.cluster.Context), "liqoctl network connect")
+	for _, m := range c.members() {
+		if m.have == nil {
+			return nil, hint.With(fmt.Errorf("cluster %q has no peering with cluster %q", m.cluster.Context, m.peer.cluster.Context), "liqoctl network connect")
 		}
-		if err := e.checkAgreed(); err != nil && !t.update {
+		if err := m.checkPeerCIDRs(); err != nil && !t.update {
 			return nil, err
 		}
 		var err error
-		if e.options.Image, err = e.gatewayImage(ctx); err != nil {
+		if m.options.Image, err = m.gatewayImage(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
 }
 
-// checkAgreed refuses CIDRs of the peer other than those of the record: this cluster's packets to them would go to the
-// peer, and so its administrators could redirect any address by their own fabric.
-func (e *end) checkAgreed() error {
-	wanted := *e.have
-	wanted.Peer.PodCIDRs, wanted.Peer.ExternalCIDR = e.addresses.Pods, e.addresses.External
-	if sameCIDRs(wanted.Peer, e.have.Peer) {
+// checkPeerCIDRs rejects CIDRs of the peer that differ from those in the record. This cluster's packets to them would
+// be sent to the peer, whose administrators could thus redirect any address by editing their own fabric.
+func (m *member) checkPeerCIDRs() error {
+	desired := *m.have
+	desired.Peer.PodCIDRs, desired.Peer.ExternalCIDR = m.addresses.Pods, m.addresses.External
+	if sameCIDRs(desired.Peer, m.have.Peer) {
 		return nil
 	}
-	return hint.With(plan.Overtaken(e.cluster, records.PeeringName(e.peering), *e.have, wanted), "apply the changes with liqoctl network connect --update")
+	return hint.With(plan.Overtaken(m.cluster, records.PeeringName(m.peering), *m.have, desired), "apply the changes with liqoctl network connect --update")
 }
 
-// sameCIDRs reports whether a record's peer has the same ranges as another's, in any order: discovery sorts them.
+// sameCIDRs reports whether two peers have the same CIDRs, in any order: discovery sorts them.
 func sameCIDRs(a, b records.Peer) bool {
-	other := func(m records.Mapping) bool { return !slices.Contains(b.CIDRs(), m) }
+	other := func(mapping records.Mapping) bool { return !slices.Contains(b.CIDRs(), mapping) }
 	return len(a.PodCIDRs) == len(b.PodCIDRs) && !slices.ContainsFunc(a.CIDRs(), other)
 }
 
-// add starts the gateways that are missing, and leaves those that stand alone: connect replaces them, one at a time.
+// add starts missing gateways, and does not change existing ones: connect replaces those, one at a time.
 func (t *rotation) add(ctx context.Context, c *connector) (string, error) {
-	for _, e := range c.ends() {
-		e.adding = true
+	for _, m := range c.members() {
+		m.addOnly = true
 	}
 	return t.converge(ctx, c)
 }
 
-// converge completes what the connector is for, and verifies it.
+// converge applies the connector's configuration, and verifies it.
 func (t *rotation) converge(ctx context.Context, c *connector) (string, error) {
-	following, end := context.WithCancel(ctx)
-	defer end()
-	for _, e := range c.ends() {
-		go e.nodes.follow(following, e.cluster)
+	following, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, m := range c.members() {
+		go m.nodes.watch(following, m.cluster)
 	}
 	defer func() { t.result.Objects = slices.Concat(t.result.Objects, c.local.changes, c.remote.changes) }()
-	for _, do := range []func(context.Context) (string, error){c.prepare, c.configure, c.prove} {
+	for _, do := range []func(context.Context) (string, error){c.prepare, c.configure, c.verify} {
 		if _, err := do(ctx); err != nil {
 			return "", err
 		}
 	}
-	return fmt.Sprintf("%d gateways in %s, %d in %s", c.local.count(), c.local.name, c.remote.count(), c.remote.name), nil
+	return fmt.Sprintf("%d gateways in %s, %d in %s", c.local.gatewayCount(), c.local.name, c.remote.gatewayCount(), c.remote.name), nil
 }
 
-// prepare completes what stands, with second gateways where there is one.
+// prepare completes the peering, with second gateways in clusters with only one.
 func (t *rotation) prepare(ctx context.Context) (string, error) {
 	c, err := t.connector(ctx, true)
 	if err != nil {
@@ -214,7 +214,7 @@ func (t *rotation) prepare(ctx context.Context) (string, error) {
 	return t.add(ctx, c)
 }
 
-// replaceAll replaces the keys of all gateways that stay, one after the other.
+// replaceAll replaces the keys of all permanent gateways, one after the other.
 func (t *rotation) replaceAll(ctx context.Context) (string, error) {
 	for side := range 2 {
 		for i := 0; ; i++ {
@@ -222,24 +222,24 @@ func (t *rotation) replaceAll(ctx context.Context) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			e := c.ends()[side]
-			if i == e.lasting() {
+			m := c.members()[side]
+			if i == m.permanentGateways() {
 				break
 			}
-			if err := e.replaceKey(ctx, i); err != nil {
-				return "", fmt.Errorf("gateway %d of cluster %q: %w", i+1, e.cluster.Context, err)
+			if err := m.replaceKey(ctx, i); err != nil {
+				return "", fmt.Errorf("gateway %d of cluster %q: %w", i+1, m.cluster.Context, err)
 			}
 			if _, err := t.converge(ctx, c); err != nil {
 				return "", err
 			}
-			t.reporter.Note(fmt.Sprintf("cluster %q: gateway %d has a new key", e.cluster.Context, i+1))
-			t.result.Gateways = append(t.result.Gateways, NewKey{e.name, i + 1, e.keys[i].Public()})
+			t.reporter.Note(fmt.Sprintf("cluster %q: gateway %d has a new key", m.cluster.Context, i+1))
+			t.result.Gateways = append(t.result.Gateways, NewKey{m.name, i + 1, m.keys[i].Public()})
 		}
 	}
 	return fmt.Sprintf("%d new keys", len(t.result.Gateways)), nil
 }
 
-// finish removes second gateways, and verifies the rest.
+// finish removes second gateways, and verifies the others.
 func (t *rotation) finish(ctx context.Context) (string, error) {
 	c, err := t.connector(ctx, false)
 	if err != nil {
@@ -248,41 +248,41 @@ func (t *rotation) finish(ctx context.Context) (string, error) {
 	return t.converge(ctx, c)
 }
 
-// replaceKey stores a new key for the gateway of number i+1. What follows has the gateway start anew, as where an
-// earlier run ended here: see known.
-func (e *end) replaceKey(ctx context.Context, i int) error {
-	id := e.gatewayIDs()[i]
-	if e.keys[i] == nil || !e.known(i) {
-		return inventory.Conflict(e.cluster, "Secret", id.KeysName()) // all was complete before
+// replaceKey stores a new key for the gateway with number i+1. The next steps restart the gateway, as they do after an
+// earlier run that ended here: see peerHasKey.
+func (m *member) replaceKey(ctx context.Context, i int) error {
+	id := m.gatewayIDs()[i]
+	if m.keys[i] == nil || !m.peerHasKey(i) {
+		return inventory.Conflict(m.cluster, "Secret", id.KeysName()) // prepare completed everything
 	}
-	if err := e.checkEnding(ctx, id); err != nil {
+	if err := m.checkTerminating(ctx, id); err != nil {
 		return err
 	}
-	k, err := inventory.NewKeys(e.keys[i].Preshared)
+	k, err := inventory.NewKeys(m.keys[i].Preshared)
 	if err != nil {
 		return err
 	}
-	if err := e.putKey(ctx, id, e.keys[i], k); err != nil {
+	if err := m.storeKey(ctx, id, m.keys[i], k); err != nil {
 		return err
 	}
-	e.keys[i] = &k
+	m.keys[i] = &k
 	return nil
 }
 
-// planKey plans a new key. The run that stores it makes another one.
-func (e *end) planKey(ctx context.Context, i int) error {
-	if e.keys[i] == nil || !e.known(i) {
-		return nil // the run completes it first
+// planKey plans a new key. The run that stores it generates another one.
+func (m *member) planKey(ctx context.Context, i int) error {
+	if m.keys[i] == nil || !m.peerHasKey(i) {
+		return nil // the run first completes it
 	}
-	err := e.replaceKey(ctx, i)
-	e.keys[i], e.rekeyed[i] = nil, true
+	err := m.replaceKey(ctx, i)
+	m.keys[i], m.rekeyed[i] = nil, true
 	return err
 }
 
-// checkEnding refuses a gateway with a pod that does not end, as on a lost node: nobody could say whether it still has
-// the key.
-func (e *end) checkEnding(ctx context.Context, id records.GatewayID) error {
-	pods, err := kube.All[*corev1.Pod](ctx, e.cluster, inventory.GatewaySelector(id))
+// checkTerminating rejects a gateway with a pod that does not terminate, as on a lost node: the pod may still use the
+// key.
+func (m *member) checkTerminating(ctx context.Context, id records.GatewayID) error {
+	pods, err := kube.All[*corev1.Pod](ctx, m.cluster, inventory.GatewaySelector(id))
 	if err != nil {
 		return err
 	}

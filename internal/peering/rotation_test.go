@@ -27,7 +27,7 @@ func rotateOptions(a, b *fakecluster.Cluster) RotateOptions {
 	return RotateOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: 10 * time.Minute}
 }
 
-// rotated connects two clusters by so many gateways, and returns the public keys of all.
+// rotated connects two clusters with those numbers of gateways, and returns the public keys of all.
 func rotated(t *testing.T, local, remote int) (a, b *fakecluster.Cluster, before []string) {
 	t.Helper()
 	a, b = fakecluster.Pair()
@@ -38,7 +38,7 @@ func rotated(t *testing.T, local, remote int) (a, b *fakecluster.Cluster, before
 	return a, b, allKeys(t, a, b)
 }
 
-// allKeys are the public keys of all gateways of two clusters.
+// allKeys returns the public keys of all gateways of two clusters.
 func allKeys(t *testing.T, a, b *fakecluster.Cluster) (keys []string) {
 	t.Helper()
 	for number := range a.Peering(t).Gateways {
@@ -50,7 +50,7 @@ func allKeys(t *testing.T, a, b *fakecluster.Cluster) (keys []string) {
 	return keys
 }
 
-// checkRotated looks at what a rotation has left: the gateways of before with new keys, and nothing else.
+// checkRotated checks that after a rotation exactly the previous gateways exist, with new keys.
 func checkRotated(t *testing.T, a, b *fakecluster.Cluster, local, remote int, before []string) {
 	t.Helper()
 	for _, key := range allKeys(t, a, b) {
@@ -58,11 +58,11 @@ func checkRotated(t *testing.T, a, b *fakecluster.Cluster, local, remote int, be
 			t.Errorf("a gateway has its old key %s", key)
 		}
 	}
-	checkStands(t, a, b, local, remote)
+	checkGatewayCounts(t, a, b, local, remote)
 }
 
-// checkStands looks for so many gateways that carry packets, none of them temporary.
-func checkStands(t *testing.T, a, b *fakecluster.Cluster, local, remote int) {
+// checkGatewayCounts checks that those numbers of gateways carry packets, and that none of them is temporary.
+func checkGatewayCounts(t *testing.T, a, b *fakecluster.Cluster, local, remote int) {
 	t.Helper()
 	checkGateways(t, a, b, local, remote)
 	checkKeys(t, a, b)
@@ -79,7 +79,7 @@ func checkStands(t *testing.T, a, b *fakecluster.Cluster, local, remote int) {
 	}
 }
 
-// guardOthers refuses that a gateway goes while none of the others has a tunnel.
+// guardOthers rejects the deletion of a gateway while none of the others has a tunnel.
 func guardOthers(t *testing.T, w *fakecluster.Cluster, peering string) {
 	w.Fake.PrependReactor("delete", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		name := action.(clienttesting.DeleteActionImpl).Name
@@ -120,7 +120,7 @@ func TestRotateKeys(t *testing.T) {
 				if err != nil || now.Preshared() != preshared.Preshared() {
 					t.Errorf("the preshared key is another one: %v", err)
 				}
-				for i, w := range []*fakecluster.Cluster{a, b} { // nothing else of the peering changes
+				for i, w := range []*fakecluster.Cluster{a, b} { // the rest of the peering does not change
 					was, is := records[i], w.Peering(t)
 					for g := range was.Gateways {
 						for k := range was.Gateways[g].Tunnels {
@@ -137,7 +137,7 @@ func TestRotateKeys(t *testing.T) {
 }
 
 // TestInterruptedRotation: a rotation can be killed at any write. Both connect and another rotation complete the
-// peering, and no gateway goes meanwhile whose packets no other one carries.
+// peering, and a gateway is never removed while no other one carries its packets.
 func TestInterruptedRotation(t *testing.T) {
 	t.Parallel()
 	for _, count := range []int{1, 2} {
@@ -154,7 +154,7 @@ func TestInterruptedRotation(t *testing.T) {
 			},
 		} {
 			total := 0
-			for n := 0; n <= total; n += 1 + total/5 { // 0 counts
+			for n := 0; n <= total; n += 1 + total/5 { // 0 only counts writes
 				t.Run(fmt.Sprintf("%d gateways, write%02d, %s", count, n, next), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						a, b, before := rotated(t, count, count)
@@ -162,7 +162,7 @@ func TestInterruptedRotation(t *testing.T) {
 						defer cancel()
 						var writes func() int
 						a.Set(func() { b.Set(func() { writes = fakecluster.KillAt(n, cancel, a, b) }) })
-						// A run may need fewer writes than another.
+						// Runs differ in their number of writes.
 						if _, err := RotateKeys(ctx, rotateOptions(a, b), &fakecluster.Recorder{}); (err == nil) != (n == 0 || writes() < n) {
 							t.Fatalf("in spite of the interruption: %v", err)
 						}
@@ -176,7 +176,7 @@ func TestInterruptedRotation(t *testing.T) {
 						if next == "rotate" {
 							checkRotated(t, a, b, count, count, before)
 						} else {
-							checkStands(t, a, b, count, count)
+							checkGatewayCounts(t, a, b, count, count)
 						}
 					})
 				})
@@ -188,7 +188,7 @@ func TestInterruptedRotation(t *testing.T) {
 	}
 }
 
-// TestTwoRotations: of two at once one waits for the other.
+// TestTwoRotations: of two rotations in parallel, one waits for the other.
 func TestTwoRotations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestTwoRotations(t *testing.T) {
 	})
 }
 
-// TestRotationRefused: without a peering, and with another cluster than the peer that was named.
+// TestRotationRefused: a rotation fails without a peering, and if the remote cluster is not the named peer.
 func TestRotationRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()
@@ -232,7 +232,7 @@ func TestRotationRefused(t *testing.T) {
 	})
 }
 
-// TestRotationPlan: a plan names what changes, and changes nothing.
+// TestRotationPlan: a plan lists the changes of a rotation, and changes nothing.
 func TestRotationPlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, before := rotated(t, 1, 2)
@@ -259,8 +259,8 @@ func TestRotationPlan(t *testing.T) {
 	})
 }
 
-// TestRotationOnLostNode: a gateway with a pod that does not end keeps its key. If the pod is lost later, the command
-// ends with an error while the second gateway carries packets.
+// TestRotationOnLostNode: a gateway with a pod that does not terminate keeps its key. If the pod's node is lost later,
+// the command ends with an error while the second gateway carries packets.
 func TestRotationOnLostNode(t *testing.T) {
 	for name, lose := range map[string]func(*testing.T, *fakecluster.Cluster){
 		"before": func(t *testing.T, w *fakecluster.Cluster) {
@@ -292,7 +292,8 @@ func TestRotationOnLostNode(t *testing.T) {
 				if now := publicKey(t, a, "b", 1); name == "before" && now != before[0] {
 					t.Error("the key is another one")
 				}
-				// A pod that does not end may be in foreign hands: the peer accepts the key of the Secret alone.
+				// A pod that does not terminate may be under foreign control: the peer accepts only the key in the
+				// Secret.
 				if accepted := b.Peering(t).Gateways[0].Tunnels[0].PublicKey; accepted != publicKey(t, a, "b", 1) {
 					t.Error("the peer accepts another key than the new one")
 				}
@@ -304,8 +305,8 @@ func TestRotationOnLostNode(t *testing.T) {
 	}
 }
 
-// TestTemporaryGateway: connect without --update leaves a second gateway that an interrupted rotation has left; with
-// it, connect removes the gateway.
+// TestTemporaryGateway: connect without --update keeps the second gateway of an interrupted rotation; with it, connect
+// removes the gateway.
 func TestTemporaryGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, _ := rotated(t, 1, 1)
@@ -327,11 +328,11 @@ func TestTemporaryGateway(t *testing.T) {
 		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		checkStands(t, a, b, 1, 1)
+		checkGatewayCounts(t, a, b, 1, 1)
 	})
 }
 
-// TestRotationWithoutRecord: a rotation whose record is removed meanwhile ends, and makes no new one.
+// TestRotationWithoutRecord: a rotation whose record is deleted meanwhile ends, and does not create it again.
 func TestRotationWithoutRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, _ := rotated(t, 1, 1)
@@ -348,8 +349,8 @@ func TestRotationWithoutRecord(t *testing.T) {
 	})
 }
 
-// TestRotationWithoutDeletion: while a gateway with the old key goes on, the peer's record keeps that key, and the next
-// run has the gateway start anew.
+// TestRotationWithoutDeletion: while a gateway with the old key cannot be deleted, the peer's record keeps that key,
+// and the next run restarts the gateway.
 func TestRotationWithoutDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, before := rotated(t, 1, 1)

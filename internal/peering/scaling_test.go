@@ -28,15 +28,15 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// gatewayOptions are connectOptions with so many gateways of the local and the remote cluster, and the consent to
-// change what stands.
+// gatewayOptions returns connectOptions with those numbers of gateways of the local and the remote cluster, and with
+// Update.
 func gatewayOptions(a, b *fakecluster.Cluster, local, remote int) ConnectOptions {
 	o := connectOptions(a, b)
 	o.Local.Gateways, o.Remote.Gateways, o.Update = local, remote, true
 	return o
 }
 
-// checkGateways looks at everything that gateways have: a is the client, b the server.
+// checkGateways checks all objects of gateways: a is the client, b the server.
 func checkGateways(t *testing.T, a, b *fakecluster.Cluster, local, remote int) {
 	t.Helper()
 	client, server := a.Peering(t), b.Peering(t)
@@ -49,8 +49,8 @@ func checkGateways(t *testing.T, a, b *fakecluster.Cluster, local, remote int) {
 			seen[key] = true
 		}
 	}
-	checkSide(t, a, client, local, remote, once)
-	checkSide(t, b, server, remote, local, once)
+	checkCluster(t, a, client, local, remote, once)
+	checkCluster(t, b, server, remote, local, once)
 	for i := range remote {
 		for j := range local {
 			s, ok1 := server.Tunnel(i+1, j+1)
@@ -66,7 +66,7 @@ func checkGateways(t *testing.T, a, b *fakecluster.Cluster, local, remote int) {
 			if int(s.ListenPort) != 51840+j || c.ListenPort != s.ListenPort {
 				t.Errorf("tunnel %d-%d: ports %d, %d", i+1, j+1, s.ListenPort, c.ListenPort)
 			}
-			first := (i + j) % 2 // each tunnel begins with another node
+			first := (i + j) % 2 // each tunnel has another node first
 			wanted := []string{fmt.Sprintf("172.31.2.%d:%d", 11+first, 30840+k), fmt.Sprintf("172.31.2.%d:%d", 12-first, 30840+k)}
 			if !slices.Equal(c.Endpoints, wanted) {
 				t.Errorf("tunnel %d-%d: endpoints %v, want %v", i+1, j+1, c.Endpoints, wanted)
@@ -78,7 +78,7 @@ func checkGateways(t *testing.T, a, b *fakecluster.Cluster, local, remote int) {
 	}
 }
 
-// publicKey is that of a gateway, by its Secret.
+// publicKey returns that of a gateway, from its Secret.
 func publicKey(t *testing.T, w *fakecluster.Cluster, peering string, number int) string {
 	t.Helper()
 	k, err := inventory.ReadKeys(t.Context(), w.Cluster, records.GatewayID{Peering: peering, Number: number})
@@ -88,8 +88,8 @@ func publicKey(t *testing.T, w *fakecluster.Cluster, peering string, number int)
 	return k.Public()
 }
 
-// checkSide looks at what one side has for its gateways: nothing is missing, and nothing is left of others.
-func checkSide(t *testing.T, w *fakecluster.Cluster, p records.Peering, gateways, tunnels int, once func(string, any)) {
+// checkCluster checks the objects of one cluster's gateways: none is missing, and none of other gateways remains.
+func checkCluster(t *testing.T, w *fakecluster.Cluster, p records.Peering, gateways, tunnels int, once func(string, any)) {
 	t.Helper()
 	if len(p.Gateways) != gateways || len(p.Gateways[0].Tunnels) != tunnels {
 		t.Fatalf("cluster %s: %d gateways with %d tunnels, want %d and %d", w.Context, len(p.Gateways), len(p.Gateways[0].Tunnels), gateways, tunnels)
@@ -138,7 +138,7 @@ func checkSide(t *testing.T, w *fakecluster.Cluster, p records.Peering, gateways
 	}
 }
 
-// TestSeveralGateways: each gateway of one side has a tunnel to each of the other.
+// TestSeveralGateways: each gateway of one cluster has a tunnel to each of the other.
 func TestSeveralGateways(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()
@@ -154,7 +154,7 @@ func TestSeveralGateways(t *testing.T) {
 		}
 		checkGateways(t, a, b, 2, 3)
 		before := fakecluster.Contents(t, a.Cluster)
-		for _, o := range []ConnectOptions{o, unchangedOptions(a, b)} { // without the flags it is as it stands
+		for _, o := range []ConnectOptions{o, unchangedOptions(a, b)} { // without the flags nothing changes
 			if again, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil || again.Changed {
 				t.Errorf("again: %v, %v", again.Objects, err)
 			}
@@ -189,12 +189,12 @@ func TestSeveralGateways(t *testing.T) {
 	})
 }
 
-// TestScaling adds gateways before the records name them, and drains them before the records do not.
+// TestScaling: gateways are added before the records contain them, and drained before the records omit them.
 func TestScaling(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		stands := a.Peering(t).Gateways[0].Address
+		address := a.Peering(t).Gateways[0].Address
 		o := gatewayOptions(a, b, 2, 2)
 		o.Update = false
 		_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
@@ -208,16 +208,16 @@ func TestScaling(t *testing.T) {
 				t.Fatalf("%v: %v", count, err)
 			}
 			checkGateways(t, a, b, count[0], count[1])
-			if first := a.Peering(t).Gateways[0].Address; first != stands {
-				t.Errorf("%v: the address of gateway 1 was %s, is %s", count, stands, first)
+			if first := a.Peering(t).Gateways[0].Address; first != address {
+				t.Errorf("%v: the address of gateway 1 was %s, is %s", count, address, first)
 			}
 			checkOrder(t, a.Fake.Actions())
 		}
 	})
 }
 
-// checkOrder refuses a gateway that comes after the record which names it, or ends after the record which does not.
-// What it reads goes later.
+// checkOrder rejects a gateway that is created after the record contains it, or deleted after the record omits it.
+// Objects that it reads are deleted later.
 func checkOrder(t *testing.T, actions []clienttesting.Action) {
 	t.Helper()
 	recorded := false
@@ -245,13 +245,13 @@ func updates(action clienttesting.Action, name string) bool {
 	return ok && o.GetName() == name
 }
 
-// TestInterruptedScaling: scaling up and down can be killed at any write and run again. Eight of them are tried.
+// TestInterruptedScaling: scaling up and down can be killed at any write and run again. The test tries eight writes.
 func TestInterruptedScaling(t *testing.T) {
 	t.Parallel()
 	type step struct{ from, to int }
 	for _, s := range []step{{1, 2}, {2, 1}} {
 		total := 0
-		for n := 0; n <= total; n += 1 + total/8 { // 0 counts
+		for n := 0; n <= total; n += 1 + total/8 { // 0 only counts writes
 			t.Run(fmt.Sprintf("%d to %d, write%02d", s.from, s.to, n), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					a, b := fakecluster.Pair()
@@ -264,7 +264,7 @@ func TestInterruptedScaling(t *testing.T) {
 					var count func() int
 					a.Set(func() { b.Set(func() { count = fakecluster.KillAt(n, cancel, a, b) }) })
 					o := gatewayOptions(a, b, s.to, s.to)
-					// A run may need fewer writes than another.
+					// Runs differ in their number of writes.
 					if _, err := Connect(ctx, o, &fakecluster.Recorder{}); (err == nil) != (n == 0 || count() < n) {
 						t.Fatalf("in spite of the interruption: %v", err)
 					}
@@ -283,7 +283,7 @@ func TestInterruptedScaling(t *testing.T) {
 	}
 }
 
-// TestPortsOfTunnels: ports that count up beyond the last one are refused before anything is changed.
+// TestPortsOfTunnels: first ports from which tunnels would exceed the maximum are rejected before anything is changed.
 func TestPortsOfTunnels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()
@@ -300,8 +300,8 @@ func TestPortsOfTunnels(t *testing.T) {
 	})
 }
 
-// TestReplacedInTurn: of the gateways of both clusters that an update changes, one is replaced when the one before
-// carries packets again.
+// TestReplacedInTurn: an update of several gateways, in both clusters, replaces one after the previous one carries
+// packets again.
 func TestReplacedInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()
@@ -334,7 +334,7 @@ func TestReplacedInTurn(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		before, replaced := "", 0 // the status that shows the gateway which was replaced last
+		before, replaced := "", 0 // the status of the gateway that was replaced last
 		for _, event := range order {
 			switch name, is := strings.CutPrefix(event[strings.Index(event, " ")+1:], "gateway"); {
 			case event == before:
@@ -351,10 +351,11 @@ func TestReplacedInTurn(t *testing.T) {
 	})
 }
 
-// slowly is the interval of helpers in tests that wait for long.
+// slowly is the interval of helpers in tests with long waits.
 const slowly = 3 * time.Second
 
-// TestStayingGatewaysCarry: no gateway ends before packets cross by those that stay, and none at all if they never do.
+// TestStayingGatewaysCarry: no gateway is removed before the remaining ones carry packets, and none at all if they
+// never do.
 func TestStayingGatewaysCarry(t *testing.T) {
 	for _, after := range []time.Duration{0, 5 * time.Second, time.Hour} {
 		t.Run(after.String(), func(t *testing.T) {

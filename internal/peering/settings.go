@@ -17,7 +17,7 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// settings are those of a peering: what the user says, else what stands, else the default.
+// settings are the settings of a peering: the user's, else the existing ones, else the defaults.
 type settings struct {
 	records.Fixed
 
@@ -27,7 +27,7 @@ type settings struct {
 	clampMSS       bool
 }
 
-// choose decides the settings, and which end is the server. Both ends know their records.
+// choose decides the settings, and which member is the server. It needs the records of both members.
 func (c *connector) choose(ctx context.Context) error {
 	if err := c.chooseServer(); err != nil {
 		return err
@@ -35,9 +35,9 @@ func (c *connector) choose(ctx context.Context) error {
 	o, server := c.options, c.server()
 	have := records.Peering{Implementation: records.Auto, ClampMSS: true}
 	moved := false
-	for _, e := range []*end{server.peer, server} { // where they disagree, the server's record counts
-		if e.have != nil {
-			have, moved = *e.have, e.have.Role != e.role
+	for _, m := range []*member{server.peer, server} { // if they differ, the server's record takes precedence
+		if m.have != nil {
+			have, moved = *m.have, m.have.Role != m.role
 		}
 	}
 	if moved {
@@ -45,12 +45,12 @@ func (c *connector) choose(ctx context.Context) error {
 	}
 	s := settings{
 		Fixed: records.Fixed{
-			MTU:          given(o.MTU, have.Fixed.MTU),
-			EndpointHost: given(o.ClientAddress, have.Fixed.EndpointHost), EndpointPort: given(o.ClientPort, have.Fixed.EndpointPort),
+			MTU:          orExisting(o.MTU, have.Fixed.MTU),
+			EndpointHost: orExisting(o.ClientAddress, have.Fixed.EndpointHost), EndpointPort: orExisting(o.ClientPort, have.Fixed.EndpointPort),
 		},
 		mode:           cmp.Or(o.GatewayMode, have.GatewayMode),
 		implementation: cmp.Or(o.Implementation, have.Implementation),
-		clampMSS:       given(o.ClampMSS, have.ClampMSS),
+		clampMSS:       orExisting(o.ClampMSS, have.ClampMSS),
 	}
 	if s.mode == records.ActiveActive {
 		s.mode = ""
@@ -63,12 +63,12 @@ func (c *connector) choose(ctx context.Context) error {
 	return nil
 }
 
-// given is what the user says, else what stands.
-func given[T any](wish *T, standing T) T {
+// orExisting returns the user's value if it is set, else the existing one.
+func orExisting[T any](wish *T, existing T) T {
 	if wish != nil {
 		return *wish
 	}
-	return standing
+	return existing
 }
 
 // chooseServer decides the roles.
@@ -92,29 +92,29 @@ func (c *connector) chooseServer() error {
 	return nil
 }
 
-// chooseService decides the Service of the server's gateways. A cluster that was not the server has none yet.
-func (e *end) chooseService(ctx context.Context, v templates.ServiceValues) (templates.ServiceValues, error) {
-	var standing templates.ServiceValues
-	svc, err := kube.Find[*corev1.Service](ctx, e.cluster, records.ServiceName(e.peering))
+// chooseService decides the values of the server's Service. A cluster that was not the server before has no Service.
+func (m *member) chooseService(ctx context.Context, v templates.ServiceValues) (templates.ServiceValues, error) {
+	var existing templates.ServiceValues
+	svc, err := kube.Find[*corev1.Service](ctx, m.cluster, records.ServiceName(m.peering))
 	if err == nil && svc != nil {
-		standing, err = inventory.ServiceValues(svc)
+		existing, err = inventory.ServiceValues(svc)
 	}
 	if err != nil {
 		return v, err
 	}
-	v.Type = cmp.Or(v.Type, standing.Type, corev1.ServiceTypeLoadBalancer)
-	v.Port = cmp.Or(v.Port, standing.Port)
+	v.Type = cmp.Or(v.Type, existing.Type, corev1.ServiceTypeLoadBalancer)
+	v.Port = cmp.Or(v.Port, existing.Port)
 	if v.Type != corev1.ServiceTypeClusterIP {
-		v.NodePort = cmp.Or(v.NodePort, standing.NodePort)
+		v.NodePort = cmp.Or(v.NodePort, existing.NodePort)
 	}
 	if v.Type == corev1.ServiceTypeLoadBalancer {
-		v.LoadBalancerIP = cmp.Or(v.LoadBalancerIP, standing.LoadBalancerIP)
+		v.LoadBalancerIP = cmp.Or(v.LoadBalancerIP, existing.LoadBalancerIP)
 	}
 	if v.LoadBalancerIP.IsUnspecified() {
 		v.LoadBalancerIP = netip.Addr{}
 	}
 	if v.Annotations == nil {
-		v.Annotations = standing.Annotations
+		v.Annotations = existing.Annotations
 	}
 	if err := v.Validate(); err != nil {
 		return v, &progress.InputError{Err: fmt.Errorf("--gw-server-service-*: %w", err), Advice: "set --gw-server-service-type"}
@@ -122,17 +122,17 @@ func (e *end) chooseService(ctx context.Context, v templates.ServiceValues) (tem
 	return v, nil
 }
 
-// gatewayImage is the image of the gateways that stand.
-func (e *end) gatewayImage(ctx context.Context) (string, error) {
-	for _, id := range e.have.GatewayIDs() {
-		d, err := kube.Find[*appsv1.Deployment](ctx, e.cluster, id.Name())
+// gatewayImage returns the image of the existing gateways.
+func (m *member) gatewayImage(ctx context.Context) (string, error) {
+	for _, id := range m.have.GatewayIDs() {
+		d, err := kube.Find[*appsv1.Deployment](ctx, m.cluster, id.Name())
 		switch {
 		case err != nil:
 			return "", err
-		// One that is not there is completed: an earlier run was about to.
+		// A missing Deployment is created later: an earlier run was interrupted before it.
 		case d != nil && len(d.Spec.Template.Spec.Containers) > 0:
 			return d.Spec.Template.Spec.Containers[0].Image, nil
 		}
 	}
-	return "", hint.With(fmt.Errorf("cluster %q has no gateway of peering %q", e.cluster.Context, e.peering), "liqoctl network connect makes it again")
+	return "", hint.With(fmt.Errorf("cluster %q has no gateway of peering %q", m.cluster.Context, m.peering), "liqoctl network connect makes it again")
 }

@@ -16,7 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// fullOptions set all that can be set of a peering.
+// fullOptions returns options with all settings of a peering.
 func fullOptions(a, b *fakecluster.Cluster) ConnectOptions {
 	o := connectOptions(a, b)
 	o.Service.Type, o.Service.Port, o.Service.NodePort = corev1.ServiceTypeLoadBalancer, 50000, 31000
@@ -25,8 +25,8 @@ func fullOptions(a, b *fakecluster.Cluster) ConnectOptions {
 	return o
 }
 
-// TestSettingsStay: what the user has said of the peering stands after a rotation, though that adds gateways, and after
-// a connect that says nothing of it.
+// TestSettingsStay: the user's settings remain after a rotation, although that adds gateways, and after a connect
+// without settings.
 func TestSettingsStay(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(*ConnectOptions){
@@ -73,7 +73,7 @@ func TestSettingsStay(t *testing.T) {
 	}
 }
 
-// checkUnchanged looks that a connect has nothing to change.
+// checkUnchanged checks that a connect has nothing to change.
 func checkUnchanged(t *testing.T, o ConnectOptions) {
 	t.Helper()
 	plan, err := PlanConnect(t.Context(), o, &fakecluster.Recorder{})
@@ -87,11 +87,11 @@ func checkUnchanged(t *testing.T, o ConnectOptions) {
 	}
 }
 
-// TestSettingsChange: what the user sets replaces what stands, and takes with it what it cannot have.
+// TestSettingsChange: new settings replace existing ones, and remove those that are incompatible with them.
 func TestSettingsChange(t *testing.T) {
 	for name, c := range map[string]struct {
 		set   func(*Options)
-		check func(t *testing.T, server *corev1.Service, p records.Peering) bool // of the client
+		check func(t *testing.T, server *corev1.Service, p records.Peering) bool // p is the client's
 	}{
 		"NodePort": {
 			func(o *Options) { o.Service.Type = corev1.ServiceTypeNodePort },
@@ -133,8 +133,8 @@ func TestSettingsChange(t *testing.T) {
 	}
 }
 
-// TestAnotherServer: a new server has a Service and an endpoint of its own. Where a change of the server ended halfway,
-// liqoctl does not guess.
+// TestAnotherServer: a new server has a Service and an endpoint of its own. If a change of the server was interrupted,
+// liqoctl does not guess the server.
 func TestAnotherServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()
@@ -166,7 +166,7 @@ func TestAnotherServer(t *testing.T) {
 	})
 }
 
-// TestSettingsContradict: what the user sets must fit what stands.
+// TestSettingsContradict: new settings must be compatible with existing ones.
 func TestSettingsContradict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)

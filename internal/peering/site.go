@@ -22,58 +22,59 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// site is one cluster in an operation: what was found there and what it should become.
+// site is one cluster of an operation: its observed and its desired state.
 type site struct {
 	cluster  *kube.Cluster
-	side     Side // what the user says of it
+	side     Side // the user's options for it
 	options  Installation
 	reporter progress.Reporter
 
 	id        string
 	name      string
 	discovery discover.Discovery
-	nodes     *roster // those that have to take part
-	// unverified are those that do not; it is known at the end.
+	nodes     *roster // those that the operation needs
+	// unverified are the nodes that were not verified; known at the end.
 	unverified []UnverifiedNode
-	found      found
+	observed   observed
 	own        choose.Own
-	fabric     records.Fabric // as it should be; overlay and MTU are known once the nodes have reported
-	// unreserved are the differences between what the user wants reserved and what is.
+	fabric     records.Fabric // desired; overlay and MTU are known once the nodes have reported
+	// unreserved are the differences between requested and existing reservations.
 	unreserved []string
 
-	// connecting says that an installation which stands will do; standing is the digest of the one that the user
-	// may use, but not change, "" where he may.
-	connecting bool
-	standing   string
-	installing bool // there was no installation: this run writes one
-	assumedMTU int  // of packets between pods, in bytes, until nodes report; 0: none
-	update     bool // the user's word, also in the dry run of a comparison, in which options.Update is set
-	changes    []kube.Change
+	// connecting means that an existing installation is sufficient. usableDigest is the digest of an installation that
+	// the user may use but not change; "": the user may change it.
+	connecting   bool
+	usableDigest string
+	installing   bool // this run creates the installation
+	assumedMTU   int  // of packets between pods, in bytes, used until nodes report; 0: none
+	update       bool // the user's options.Update, which dry runs always set
+	changes      []kube.Change
 }
 
-// found is what liqonet has in a cluster before the operation changes anything.
-type found struct {
+// observed is the state of liqonet in a cluster before the operation changes it.
+type observed struct {
 	fabric   *records.Fabric // nil: liqonet is not installed
 	peerings []records.Peering
 	reports  []records.Node
-	// inUse is what nodes report to be in use around the cluster. unread are nodes of which that is not known, or not
-	// all.
+	// inUse are addresses in use around the cluster, as reported by its nodes. unread describes nodes whose addresses
+	// in use are not, or not completely, known.
 	inUse  choose.Uses
 	unread []string
 	// servers are the addresses of the cluster's API servers.
 	servers []netip.Addr
-	// pods are the settings of the installation for its pods.
+	// pods are the installation's settings for its pods.
 	pods templates.Pods
-	// registry is a copy on which the operation tries its reservations.
+	// registry is a copy, on which the operation tries its reservations.
 	registry *ipam.Registry
 }
 
-// newSite is the site of an operation that begins.
+// newSite returns the site of a new operation.
 func newSite(side Side, o Installation, r progress.Reporter) site {
 	return site{cluster: side.Cluster, side: side, options: o, nodes: &roster{strict: o.AllNodes}, update: o.Update, reporter: r}
 }
 
-// reach finds out whether the cluster answers, which one it is and whether the user may do what is to be done.
+// reach checks that the cluster is reachable and that the user has the required permissions, and reads the cluster's
+// ID.
 func (s *site) reach(ctx context.Context) error {
 	if err := s.cluster.Reach(ctx); err != nil {
 		return err
@@ -83,7 +84,7 @@ func (s *site) reach(ctx context.Context) error {
 		return err
 	}
 	warnOfYounger(s.cluster, younger, s.reporter)
-	// First: what is missing is told all at once.
+	// This is first, so that the error lists all missing permissions.
 	if !s.options.SkipValidation {
 		if err := s.checkInstaller(ctx); err != nil {
 			return err
@@ -93,24 +94,24 @@ func (s *site) reach(ctx context.Context) error {
 	return err
 }
 
-// discover reads the cluster: what it is, and what liqonet has there.
+// discover reads the configuration of the cluster, and the state of liqonet in it.
 func (s *site) discover(ctx context.Context) error {
 	if err := inventory.AwaitNamespace(ctx, s.cluster, s.side.Overrides.FlagPrefix); err != nil {
 		return err
 	}
 	var leases []*coordinationv1.Lease
 	group, ctx := errgroup.WithContext(ctx)
-	inventory.ReadInto(ctx, group, s.cluster, &s.found.fabric, inventory.Fabric)
-	inventory.ReadInto(ctx, group, s.cluster, &s.found.peerings, inventory.Peerings)
-	inventory.ReadInto(ctx, group, s.cluster, &s.found.pods, inventory.PodSettings)
-	inventory.ReadInto(ctx, group, s.cluster, &s.found.registry, inventory.Reservations)
+	inventory.ReadInto(ctx, group, s.cluster, &s.observed.fabric, inventory.Fabric)
+	inventory.ReadInto(ctx, group, s.cluster, &s.observed.peerings, inventory.Peerings)
+	inventory.ReadInto(ctx, group, s.cluster, &s.observed.pods, inventory.PodSettings)
+	inventory.ReadInto(ctx, group, s.cluster, &s.observed.registry, inventory.Reservations)
 	inventory.ReadInto(ctx, group, s.cluster, &leases, inventory.Leases)
 	group.Go(func() (err error) {
 		s.discovery, err = discover.Read(ctx, s.cluster, s.side.Overrides)
 		return err
 	})
 	group.Go(func() (err error) {
-		s.found.servers, err = discover.APIServers(ctx, s.cluster)
+		s.observed.servers, err = discover.APIServers(ctx, s.cluster)
 		if apierrors.IsForbidden(err) {
 			s.reporter.Note(fmt.Sprintf("cluster %q: not allowed to read the API server's addresses: reserve them with --%sreserve if peers could be remapped to them",
 				s.cluster.Context, s.side.Overrides.FlagPrefix))
@@ -121,23 +122,23 @@ func (s *site) discover(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	if err := s.takeReports(leases); err != nil {
+	if err := s.updateReports(leases); err != nil {
 		return err
 	}
 	s.nodes.set(s.discovery.Nodes)
-	s.tell()
+	s.reportDiscovery()
 	return s.plan()
 }
 
-// takeReports reads what nodes report.
-func (s *site) takeReports(leases []*coordinationv1.Lease) (err error) {
-	s.found.reports, err = inventory.Reports(leases)
-	s.found.inUse, s.found.unread = choose.ReportedUses(s.found.reports)
+// updateReports decodes the nodes' reports.
+func (s *site) updateReports(leases []*coordinationv1.Lease) (err error) {
+	s.observed.reports, err = inventory.Reports(leases)
+	s.observed.inUse, s.observed.unread = choose.ReportedUses(s.observed.reports)
 	return err
 }
 
-// tell passes on what discovery remarked, but for clashes that break something.
-func (s *site) tell() {
+// reportDiscovery reports the notes and warnings of discovery, without conflicts that break connections.
+func (s *site) reportDiscovery() {
 	for _, note := range s.discovery.Notes {
 		s.reporter.Note(fmt.Sprintf("cluster %q: %s", s.cluster.Context, note))
 	}
@@ -148,9 +149,9 @@ func (s *site) tell() {
 	}
 }
 
-// checkClashes tells of what in the cluster cannot work beside liqonet. It is an error if refuse is set, else a
+// checkConflicts reports what in the cluster is incompatible with liqonet: as an error if asError is set, else as a
 // warning.
-func (s *site) checkClashes(refuse bool) error {
+func (s *site) checkConflicts(asError bool) error {
 	var what, hints []string
 	for _, warning := range s.discovery.Warnings {
 		if warning.Breaks {
@@ -160,16 +161,16 @@ func (s *site) checkClashes(refuse bool) error {
 	if len(what) == 0 {
 		return nil
 	}
-	if refuse {
+	if asError {
 		hints = append(hints, "or continue with --skip-validation")
 	}
-	return s.object(refuse, strings.Join(what, "; "), strings.Join(hints, "; "))
+	return s.failOrWarn(asError, strings.Join(what, "; "), strings.Join(hints, "; "))
 }
 
-// object tells of what cannot work: as an error if refuse is set, else as a warning.
-func (s *site) object(refuse bool, what, advice string) error {
+// failOrWarn reports an incompatibility: as an error if asError is set, else as a warning.
+func (s *site) failOrWarn(asError bool, what, advice string) error {
 	what = fmt.Sprintf("cluster %q: %s", s.cluster.Context, what)
-	if refuse {
+	if asError {
 		return hint.With(errors.New(what), advice)
 	}
 	s.reporter.Warn(what, advice)
@@ -178,27 +179,27 @@ func (s *site) object(refuse bool, what, advice string) error {
 
 // plan decides name, ranges and fabric. It does no I/O.
 func (s *site) plan() error {
-	if len(s.nodes.all()) == 0 {
+	if len(s.nodes.allReady()) == 0 {
 		return hint.With(fmt.Errorf("cluster %q: no node is Ready", s.cluster.Context),
 			fmt.Sprintf("kubectl --context %s get nodes", kube.ShellWord(s.cluster.Context)))
 	}
-	if err := s.checkCopied(); err != nil {
+	if err := s.checkClusterID(); err != nil {
 		return err
 	}
 	var err error
-	if s.name, err = inventory.ChooseName(s.cluster, s.side.Name, s.found.fabric); err != nil {
+	if s.name, err = inventory.ChooseName(s.cluster, s.side.Name, s.observed.fabric); err != nil {
 		return err
 	}
-	choose.Restore(s.found.registry, s.found.fabric, s.found.peerings)
+	choose.Restore(s.observed.registry, s.observed.fabric, s.observed.peerings)
 	s.unreserved = s.newReservations()
-	s.own = choose.Own{Ranges: inventory.DesiredRanges(s.discovery, s.side.Overrides, s.found.fabric)}
+	s.own = choose.Own{Ranges: inventory.DesiredRanges(s.discovery, s.side.Overrides, s.observed.fabric)}
 	s.own.Pools = s.side.Pools
 	s.own.Reserved, s.own.External, s.own.Internal = s.side.Reserved, s.side.ExternalCIDR, s.side.InternalCIDR
 	s.own.InUse, _ = s.inUse()
-	if s.own.External, s.own.Internal, err = choose.ReserveOwn(s.found.registry, s.own); err != nil {
+	if s.own.External, s.own.Internal, err = choose.ReserveOwn(s.observed.registry, s.own); err != nil {
 		return inventory.ExplainAddresses(s.cluster.Context, err)
 	}
-	s.fabric, s.installing = s.wantedFabric(), s.found.fabric == nil && s.standing == ""
+	s.fabric, s.installing = s.desiredFabric(), s.observed.fabric == nil && s.usableDigest == ""
 	return nil
 }
 
@@ -209,32 +210,32 @@ func (s *site) base() ([]kube.Object, error) {
 	})
 }
 
-// apply applies objects and keeps account of what changed. Those that were compared, and have no differences, are only
-// completed without Update: what has become different since is what somebody else wants.
+// apply applies objects and records the changes. Without Update, objects that were compared and have no differences are
+// only completed: another writer may have changed them since, on purpose.
 func (s *site) apply(ctx context.Context, compared bool, objects ...kube.Object) error {
 	put := s.cluster.Apply
 	if compared && !s.options.Update {
 		put = s.cluster.Complete
 	}
 	changes, err := put(ctx, objects...)
-	s.note(changes...)
+	s.recordChanges(changes...)
 	return err
 }
 
-// remove deletes an object and keeps account of that.
+// remove deletes objects and records the changes.
 func (s *site) remove(ctx context.Context, objects ...kube.Object) error {
 	changes, err := s.cluster.Delete(ctx, objects...)
-	s.note(changes...)
+	s.recordChanges(changes...)
 	return err
 }
 
-// note keeps account of changes.
-func (s *site) note(changes ...kube.Change) {
+// recordChanges records changes.
+func (s *site) recordChanges(changes ...kube.Change) {
 	s.changes = append(s.changes, progress.Altering(changes)...)
 }
 
-// described is the site in a few words, once it is discovered.
-func (s *site) described() string {
+// summary describes the site after discovery.
+func (s *site) summary() string {
 	text := fmt.Sprintf("%s: pods %s (%s), services %s (%s), %d nodes", s.name,
 		joined(s.discovery.PodCIDRs.Prefixes), s.discovery.PodCIDRs.Source,
 		joined(s.discovery.ServiceCIDRs.Prefixes), s.discovery.ServiceCIDRs.Source, len(s.discovery.Nodes))
@@ -244,7 +245,7 @@ func (s *site) described() string {
 	return text
 }
 
-// joined lists values as text.
+// joined returns values as a list in text.
 func joined[T fmt.Stringer](values []T) string {
 	words := make([]string, len(values))
 	for i, v := range values {
@@ -253,7 +254,7 @@ func joined[T fmt.Stringer](values []T) string {
 	return strings.Join(words, ", ")
 }
 
-// warnOfYounger tells of installations beside which the one in use goes on.
+// warnOfYounger warns of younger installations, which do not affect the cluster's first one.
 func warnOfYounger(c *kube.Cluster, younger []string, r progress.Reporter) {
 	for _, namespace := range younger {
 		r.Warn(fmt.Sprintf("cluster %q: a second installation in namespace %s cannot work", c.Context, namespace),
@@ -261,5 +262,5 @@ func warnOfYounger(c *kube.Cluster, younger []string, r progress.Reporter) {
 	}
 }
 
-// pods are the settings for the pods of liqonet: what this run asks for, else what the installation has.
-func (s *site) pods() templates.Pods { return s.options.Pods.Over(s.found.pods) }
+// pods returns the settings for liqonet's pods: those of this run's options, else those of the installation.
+func (s *site) pods() templates.Pods { return s.options.Pods.Over(s.observed.pods) }

@@ -12,11 +12,11 @@ import (
 	"liqonet.io/liqonet/ipam/choose"
 )
 
-// inUse are the addresses that are in use around the cluster, as far as they are known, and those that are too many to
-// be avoided. What lies within the cluster's own ranges is no news.
+// inUse returns the known addresses in use around the cluster: those to avoid, and ranges too wide to be avoided.
+// Addresses within the cluster's own ranges are left out.
 func (s *site) inUse() (avoided, wide choose.Uses) {
 	own := slices.Concat(s.own.Pods, s.own.Services, s.own.Nodes)
-	for _, u := range choose.Outside(s.found.servers, inventory.ExternalUses(s.discovery.Nodes), s.found.inUse, own) {
+	for _, u := range choose.Outside(s.observed.servers, inventory.ExternalUses(s.discovery.Nodes), s.observed.inUse, own) {
 		if u.Wide() {
 			wide = append(wide, u)
 		} else {
@@ -26,10 +26,10 @@ func (s *site) inUse() (avoided, wide choose.Uses) {
 	return avoided, wide
 }
 
-// checkInUse compares what nodes report with the ranges that the cluster has. It is an error where this run has chosen
-// them just now, as nothing depends on them yet; else a warning.
+// checkInUse compares the nodes' reports with the cluster's ranges. An overlap is an error if this run has just
+// selected the ranges, as nothing depends on them yet; else a warning.
 func (s *site) checkInUse() error {
-	for _, text := range s.found.unread {
+	for _, text := range s.observed.unread {
 		s.reporter.Note(fmt.Sprintf("cluster %q: %s: reserve them with --%sreserve", s.cluster.Context, text, s.side.Overrides.FlagPrefix))
 	}
 	avoided, wide := s.inUse()
@@ -49,7 +49,7 @@ func (s *site) checkInUse() error {
 			s.warnInUse(u, fmt.Sprintf("%s is the %s", own.Assigned, own.what), "liqoctl network reset, then install it with --"+s.side.Overrides.FlagPrefix+own.flagged)
 		}
 	}
-	for _, p := range s.found.peerings {
+	for _, p := range s.observed.peerings {
 		for _, seen := range p.Seen() {
 			if u, used := avoided.Overlapping(seen); used {
 				s.warnInUse(u, fmt.Sprintf("%s leads to peering %q", seen, p.Name), "liqoctl network disconnect, then connect: other addresses are chosen")
@@ -63,8 +63,8 @@ func (s *site) warnInUse(u choose.Use, but, hint string) {
 	s.reporter.Warn(fmt.Sprintf("cluster %q: %s is in use, and %s: it cannot be reached from pods and nodes", s.cluster.Context, u, but), hint)
 }
 
-// otherRange says how to choose another range. A connect that fails removes the installation that it has made; an init
-// does not.
+// otherRange returns the hint for selecting another range. A failed connect rolls back the installation that it has
+// created; init does not.
 func (s *site) otherRange(flag string) string {
 	hint := fmt.Sprintf("choose another range with --%s%s", s.side.Overrides.FlagPrefix, flag)
 	if !s.connecting {
@@ -73,33 +73,33 @@ func (s *site) otherRange(flag string) string {
 	return hint
 }
 
-// notePublic names ranges that the record does not have yet, and whose addresses are not private: if they are not
-// remapped, pods reach nobody else at them any more.
-func (e *end) notePublic() {
+// reportPublicCIDRs reports public CIDRs of the peer that the record does not contain yet. If they are not remapped,
+// pods can no longer reach other hosts in them.
+func (m *member) reportPublicCIDRs() {
 	var public []string
-	for _, m := range append(slices.Clone(e.addresses.Pods), e.addresses.External) {
-		if m.Identity() && !cidr.Private(m.Real) && (e.have == nil || !slices.Contains(e.have.Peer.CIDRs(), m)) {
-			public = append(public, m.Real.String())
+	for _, mapping := range append(slices.Clone(m.addresses.Pods), m.addresses.External) {
+		if mapping.Identity() && !cidr.Private(mapping.Real) && (m.have == nil || !slices.Contains(m.have.Peer.CIDRs(), mapping)) {
+			public = append(public, mapping.Real.String())
 		}
 	}
 	if len(public) > 0 {
-		e.reporter.Note(fmt.Sprintf("cluster %q: packets to %s go to %s, whose CIDRs are not private (RFC 1918, RFC 6598)",
-			e.cluster.Context, strings.Join(public, ", "), e.peer.name))
+		m.reporter.Note(fmt.Sprintf("cluster %q: packets to %s go to %s, whose CIDRs are not private (RFC 1918, RFC 6598)",
+			m.cluster.Context, strings.Join(public, ", "), m.peer.name))
 	}
 }
 
-// noteUndetected names what the ranges of a new peering do not avoid.
-func (e *end) noteUndetected() {
-	e.reporter.Note(fmt.Sprintf("cluster %q: networks behind default routes are not detected: reserve on-premises ranges with --%sreserve",
-		e.cluster.Context, e.side.Overrides.FlagPrefix))
+// reportUndetected reports which networks the remapped CIDRs of a new peering do not avoid.
+func (m *member) reportUndetected() {
+	m.reporter.Note(fmt.Sprintf("cluster %q: networks behind default routes are not detected: reserve on-premises ranges with --%sreserve",
+		m.cluster.Context, m.side.Overrides.FlagPrefix))
 }
 
-// noteRemapped says why ranges of the peer that are no others' here are remapped all the same.
-func (e *end) noteRemapped() {
-	avoided, _ := e.inUse()
-	for _, m := range append(slices.Clone(e.addresses.Pods), e.addresses.External) {
-		if u, used := avoided.Overlapping(m.Real); used && !m.Identity() {
-			e.reporter.Note(fmt.Sprintf("cluster %q: %s of %s is remapped to %s, as %s is in use", e.cluster.Context, m.Real, e.peer.name, m.Seen, u))
+// reportRemapped reports CIDRs of the peer that are remapped because of addresses in use around the cluster.
+func (m *member) reportRemapped() {
+	avoided, _ := m.inUse()
+	for _, mapping := range append(slices.Clone(m.addresses.Pods), m.addresses.External) {
+		if u, used := avoided.Overlapping(mapping.Real); used && !mapping.Identity() {
+			m.reporter.Note(fmt.Sprintf("cluster %q: %s of %s is remapped to %s, as %s is in use", m.cluster.Context, mapping.Real, m.peer.name, mapping.Seen, u))
 		}
 	}
 }

@@ -11,46 +11,46 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// firstTunnel is the range of the two ends of the first tunnel; those of the others follow. They are link-local: never
-// routed, and in conflict with nothing.
+// firstTunnel contains the addresses of the first tunnel; those of the other tunnels follow. They are link-local: never
+// routed, and in conflict with no CIDR.
 var firstTunnel = netip.MustParsePrefix("169.254.18.0/30")
 
-// tunnelEnds are the addresses of the two ends of a tunnel.
-func tunnelEnds(t records.TunnelID) (server, client netip.Prefix) {
+// tunnelAddresses returns the two addresses of a tunnel.
+func tunnelAddresses(t records.TunnelID) (server, client netip.Prefix) {
 	const size = 4 // addresses of a /30
 	first := cidr.Number(firstTunnel.Addr()) + uint32(size*t.Index())
-	end := func(n uint32) netip.Prefix { return netip.PrefixFrom(cidr.Address(first+n), firstTunnel.Bits()) }
-	return end(1), end(2)
+	address := func(n uint32) netip.Prefix { return netip.PrefixFrom(cidr.Address(first+n), firstTunnel.Bits()) }
+	return address(1), address(2)
 }
 
-// tunnel is this end of the tunnel of one of its gateways to one of the peer's, by their numbers. What is not known yet
-// is as in the record.
-func (e *end) tunnel(own, peer int) records.Tunnel {
-	id := records.TunnelOf(e.role, own, peer)
-	server, client := tunnelEnds(id)
+// tunnel returns the configuration, at this member, of the tunnel between one of its gateways and one of the peer's, by
+// their numbers. Values that are not known yet are those of the current record.
+func (m *member) tunnel(own, peer int) records.Tunnel {
+	id := records.TunnelOf(m.role, own, peer)
+	server, client := tunnelAddresses(id)
 	t := records.Tunnel{ListenPort: uint16(templates.TunnelPort + id.Client - 1), Address: server, PeerAddress: client.Addr()}
-	if e.role == records.Client {
-		t.Address, t.PeerAddress, t.Endpoints = client, server.Addr(), e.endpoints[id]
+	if m.role == records.Client {
+		t.Address, t.PeerAddress, t.Endpoints = client, server.Addr(), m.endpoints[id]
 	}
 	var before records.Tunnel
-	if e.written != nil {
-		before, _ = e.written.Tunnel(own, peer)
+	if m.written != nil {
+		before, _ = m.written.Tunnel(own, peer)
 	}
-	switch key := e.peer.keys[peer-1]; {
+	switch key := m.peer.keys[peer-1]; {
 	case key != nil:
 		t.PublicKey = key.Public()
-	case !e.peer.rekeyed[peer-1]:
+	case !m.peer.rekeyed[peer-1]:
 		t.PublicKey = before.PublicKey
 	}
-	if e.role == records.Client && len(t.Endpoints) == 0 {
+	if m.role == records.Client && len(t.Endpoints) == 0 {
 		t.Endpoints = before.Endpoints
 	}
 	return t
 }
 
-// checkPorts refuses ports from which there are too few up to the last one.
+// checkPorts rejects first ports from which the tunnels' ports would exceed the maximum.
 func (c *connector) checkPorts() error {
-	last := records.TunnelID{Server: c.server().count(), Client: c.server().peer.count()}
+	last := records.TunnelID{Server: c.server().gatewayCount(), Client: c.server().peer.gatewayCount()}
 	s := c.server().settings
 	for flag, first := range map[string]uint16{
 		"gw-server-service-port": s.service.Port, "gw-server-service-nodeport": s.service.NodePort, "gw-client-port": s.EndpointPort,
@@ -62,43 +62,46 @@ func (c *connector) checkPorts() error {
 	return nil
 }
 
-// count is how many gateways the end has while this runs.
-func (e *end) count() int {
-	n := e.lasting()
-	if e.spare && n == 1 {
+// gatewayCount returns the number of gateways that the member has during this run.
+func (m *member) gatewayCount() int {
+	n := m.permanentGateways()
+	if m.spare && n == 1 {
 		n++
 	}
 	return n
 }
 
-// lasting is how many gateways the end is to have: as the user says, else as it stands, without temporary ones.
-func (e *end) lasting() int {
+// permanentGateways returns the number of gateways that the member will have: the user's, else the existing number,
+// without temporary ones.
+func (m *member) permanentGateways() int {
 	switch {
-	case e.side.Gateways != 0:
-		return e.side.Gateways
-	case e.have != nil:
-		return len(slices.DeleteFunc(slices.Clone(e.have.Gateways), func(g records.LocalGateway) bool { return g.Temporary }))
-	case e.peer.have != nil:
-		return len(e.peer.have.Gateways[0].Tunnels)
+	case m.side.Gateways != 0:
+		return m.side.Gateways
+	case m.have != nil:
+		return len(slices.DeleteFunc(slices.Clone(m.have.Gateways), func(g records.LocalGateway) bool { return g.Temporary }))
+	case m.peer.have != nil:
+		return len(m.peer.have.Gateways[0].Tunnels)
 	}
-	return e.newGateways()
+	return m.defaultGateways()
 }
 
-// newGateways is how many gateways the end of a new peering has: two, so that none is missed. A cluster with a single
-// Ready node has one. So has a peering whose server is reached at a port that the user chose: others would need more
-// ports there.
-func (e *end) newGateways() int {
+// defaultGateways returns the number of gateways in a new peering: two, so that the peering survives the loss of one.
+// It is one in a cluster with a single Ready node, and if the user has set the server's port, as more gateways would
+// need more ports there.
+func (m *member) defaultGateways() int {
 	ready := 0
-	for _, n := range e.discovery.Nodes {
+	for _, n := range m.discovery.Nodes {
 		if n.Ready {
 			ready++
 		}
 	}
-	if ready < 2 || e.onePort {
+	if ready < 2 || m.onePort {
 		return 1
 	}
 	return 2
 }
 
-// gatewayIDs are those of the gateways that the end has.
-func (e *end) gatewayIDs() []records.GatewayID { return records.GatewayIDs(e.peering, e.count()) }
+// gatewayIDs returns the IDs of the member's gateways.
+func (m *member) gatewayIDs() []records.GatewayID {
+	return records.GatewayIDs(m.peering, m.gatewayCount())
+}

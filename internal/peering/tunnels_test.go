@@ -7,7 +7,8 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
-// TestGatewaysOfNewPeerings: two where one alone would be missed, and where there are ports for them.
+// TestGatewaysOfNewPeerings: two gateways, but one in a cluster with a single node, and one if there are no ports for
+// two.
 func TestGatewaysOfNewPeerings(t *testing.T) {
 	one := fakecluster.Node{Name: "a1", PodCIDR: "10.244.1.0/24", Address: "172.31.1.11"}
 	lost := fakecluster.Node{Name: "a2", PodCIDR: "10.244.2.0/24", Address: "172.31.1.12", NotReady: true}
@@ -52,8 +53,8 @@ func TestGatewaysOfNewPeerings(t *testing.T) {
 	}
 }
 
-func TestDescribedEndpoints(t *testing.T) {
-	got := described([]string{"192.0.2.2:30840", "192.0.2.1:30840", "192.0.2.2:30841", "192.0.2.1:30841"})
+func TestEndpointSummary(t *testing.T) {
+	got := endpointSummary([]string{"192.0.2.2:30840", "192.0.2.1:30840", "192.0.2.2:30841", "192.0.2.1:30841"})
 	if want := "192.0.2.1, 192.0.2.2, UDP 30840, 30841"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -14,8 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 )
 
-// interruptedAt runs a connect that is interrupted when it is about to write an object of cluster a, and returns what
-// it said.
+// interruptedAt interrupts a connect when it is about to write an object of cluster a, and returns its output.
 func interruptedAt(t *testing.T, a, b *fakecluster.Cluster, kind, name string) []string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -29,11 +28,11 @@ func interruptedAt(t *testing.T, a, b *fakecluster.Cluster, kind, name string) [
 	return r.Lines()
 }
 
-// staysWhile reports objects of two clusters that are gone after something happened.
-func staysWhile(t *testing.T, a, b *fakecluster.Cluster, happens func()) {
+// checkKept reports objects of two clusters that no longer exist after do.
+func checkKept(t *testing.T, a, b *fakecluster.Cluster, do func()) {
 	t.Helper()
 	before := [2]map[string]string{fakecluster.Contents(t, a.Cluster), fakecluster.Contents(t, b.Cluster)}
-	happens()
+	do()
 	for i, w := range []*fakecluster.Cluster{a, b} {
 		now := fakecluster.Contents(t, w.Cluster)
 		for object := range before[i] {
@@ -44,13 +43,13 @@ func staysWhile(t *testing.T, a, b *fakecluster.Cluster, happens func()) {
 	}
 }
 
-// TestUnfinishedIsCompleted: what a killed connect has left can be completed, also after another one has failed, and
-// removed.
+// TestUnfinishedIsCompleted: the objects of a killed connect can be completed, also after another connect has failed,
+// and removed.
 func TestUnfinishedIsCompleted(t *testing.T) {
 	for name, next := range map[string]func(*testing.T, *fakecluster.Cluster, *fakecluster.Cluster){
 		"connect": func(t *testing.T, a, b *fakecluster.Cluster) {
 			fakecluster.Must(t, Connect, connectOptions(a, b))
-			checkStands(t, a, b, 1, 1)
+			checkGatewayCounts(t, a, b, 1, 1)
 		},
 		"disconnect": func(t *testing.T, a, b *fakecluster.Cluster) {
 			fakecluster.Must(t, removal.Disconnect, removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute})
@@ -66,14 +65,14 @@ func TestUnfinishedIsCompleted(t *testing.T) {
 				a, b := fakecluster.Pair()
 				fakecluster.Run(t, a, b)
 				killed := newConnector(connectOptions(a, b), progress.Quiet{})
-				for _, do := range []func(context.Context) (string, error){killed.reach, killed.discover, killed.install, killed.settle, killed.prepare} {
+				for _, do := range []func(context.Context) (string, error){killed.reach, killed.discover, killed.install, killed.awaitNodes, killed.prepare} {
 					if _, err := do(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}
-				staysWhile(t, a, b, func() {
-					if said := interruptedAt(t, a, b, "ConfigMap", "peering-b"); !strings.Contains(strings.Join(said, "\n"), `peering "b" stays`) {
-						t.Errorf("said %q", said)
+				checkKept(t, a, b, func() {
+					if output := interruptedAt(t, a, b, "ConfigMap", "peering-b"); !strings.Contains(strings.Join(output, "\n"), `peering "b" stays`) {
+						t.Errorf("output %q", output)
 					}
 				})
 				next(t, a, b)
@@ -82,14 +81,14 @@ func TestUnfinishedIsCompleted(t *testing.T) {
 	}
 }
 
-// TestUndoByCluster: a connect that fails leaves the cluster with remains of a killed one as it is, and removes what it
-// made in the other one.
-func TestUndoByCluster(t *testing.T) {
+// TestRollbackByCluster: a failed connect does not change a cluster with remains of a killed one, and rolls back its
+// changes in the other one.
+func TestRollbackByCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()
 		fakecluster.Run(t, a, b)
 		killed := newConnector(connectOptions(a, b), progress.Quiet{})
-		for _, do := range []func(context.Context) (string, error){killed.reach, killed.discover, killed.install, killed.settle, killed.prepare} {
+		for _, do := range []func(context.Context) (string, error){killed.reach, killed.discover, killed.install, killed.awaitNodes, killed.prepare} {
 			if _, err := do(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -105,6 +104,6 @@ func TestUndoByCluster(t *testing.T) {
 			t.Errorf("cluster a has %d objects, had %d", len(now), len(before))
 		}
 		fakecluster.Must(t, Connect, connectOptions(a, b))
-		checkStands(t, a, b, 1, 1)
+		checkGatewayCounts(t, a, b, 1, 1)
 	})
 }

@@ -27,10 +27,10 @@ import (
 
 const (
 	labNamespace = "ipam-writers"
-	labWriters   = 64 // some seconds on two free cores; those that block each other give up, which is an error
+	labWriters   = 64 // some seconds on two free cores; a writer with too many conflicts fails
 )
 
-// labConfig is the connection to the API server that $KUBECONFIG names.
+// labConfig returns the connection to the API server of $KUBECONFIG.
 func labConfig(t *testing.T) *rest.Config {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
@@ -40,7 +40,7 @@ func labConfig(t *testing.T) *rest.Config {
 	return config
 }
 
-// TestLabWriters has 64 connects reserve for their peers at once, all of which have the same ranges.
+// TestLabWriters has 64 connects in parallel reserve addresses for their peers, which all have the same CIDRs.
 func TestLabWriters(t *testing.T) {
 	config := labConfig(t)
 	client := fakecluster.Client(t, config)
@@ -59,19 +59,19 @@ func TestLabWriters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	peer := &end{site: site{fabric: records.Fabric{
+	peer := &member{site: site{fabric: records.Fabric{
 		PodCIDRs: []netip.Prefix{prefix("10.244.0.0/16")}, ExternalCIDR: prefix("10.70.0.0/16"), NodeNetworks: []netip.Prefix{prefix("172.31.2.0/24")},
 	}}}
 
-	ends := make([]*end, labWriters)
-	for i := range ends {
-		ends[i] = &end{peer: peer, peering: fmt.Sprintf("peer-%d", i), site: site{own: own, cluster: &kube.Cluster{Context: "a", Namespace: labNamespace, Kube: fakecluster.Client(t, config)}}}
+	members := make([]*member, labWriters)
+	for i := range members {
+		members[i] = &member{peer: peer, peering: fmt.Sprintf("peer-%d", i), site: site{own: own, cluster: &kube.Cluster{Context: "a", Namespace: labNamespace, Kube: fakecluster.Client(t, config)}}}
 	}
 	began := time.Now()
 	var all sync.WaitGroup
-	for _, e := range ends {
+	for _, m := range members {
 		all.Go(func() {
-			if err := e.reserve(ctx); err != nil {
+			if err := m.reserve(ctx); err != nil {
 				t.Error(err)
 			}
 		})
@@ -79,17 +79,17 @@ func TestLabWriters(t *testing.T) {
 	all.Wait()
 	t.Logf("%d clients reserved in %s", labWriters, time.Since(began).Round(time.Millisecond))
 
-	// That nothing overlaps is what reading it says; that nothing is lost is seen here.
+	// Decoding checks that nothing overlaps; the loop below checks that nothing is missing.
 	r, err := inventory.Reservations(ctx, kept)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range ends {
-		held := r.Held(ipam.Peering(e.peering), ipam.PeerPods, ipam.PeerExternal, ipam.GatewayAddress)
-		if len(held) != 3 || r.Held(ipam.Peering(e.peering), ipam.PeerPods)[0].Range != e.addresses.Pods[0].Seen ||
-			r.Held(ipam.Peering(e.peering), ipam.PeerExternal)[0].Range != e.addresses.External.Seen ||
-			r.Held(ipam.Peering(e.peering), ipam.GatewayAddress)[0].Range.Addr() != e.gateways[0].Address {
-			t.Errorf("%s was given %+v, and holds %+v", e.peering, e.addresses, held)
+	for _, m := range members {
+		held := r.Held(ipam.Peering(m.peering), ipam.PeerPods, ipam.PeerExternal, ipam.GatewayAddress)
+		if len(held) != 3 || r.Held(ipam.Peering(m.peering), ipam.PeerPods)[0].Range != m.addresses.Pods[0].Seen ||
+			r.Held(ipam.Peering(m.peering), ipam.PeerExternal)[0].Range != m.addresses.External.Seen ||
+			r.Held(ipam.Peering(m.peering), ipam.GatewayAddress)[0].Range.Addr() != m.gateways[0].Address {
+			t.Errorf("%s was given %+v, and holds %+v", m.peering, m.addresses, held)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func TestControlPlanes(t *testing.T) {
 		"TestLabRemovalKilled", "TestLabConnectedTwice", "TestLabOvertaken", "TestLabSwap",
 	}
 	if !testing.Short() {
-		tests = append(tests, "TestLabAgainAtOnce", "TestLabInterruptedBeforeOthers", "TestLabLockLost", "TestLabManyOfOneHub")
+		tests = append(tests, "TestLabAgainImmediately", "TestLabInterruptedBeforeOthers", "TestLabLockLost", "TestLabManyOfOneHub")
 	}
 	if os.Getenv("LIQONET_CROWDS") != "" { // see make scale
 		tests = append(tests, "TestLabCrowd")

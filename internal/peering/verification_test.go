@@ -11,7 +11,7 @@ import (
 
 var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// healthyStatus is a report of noon with two nodes.
+// healthyStatus returns a report of noon with two nodes.
 func healthyStatus() *records.Status {
 	node := func(name string) records.NodeStatus {
 		return records.NodeStatus{Name: name, LastEcho: noon.Add(-time.Second), LastProof: noon.Add(-2 * time.Second)}
@@ -24,7 +24,7 @@ func healthyStatus() *records.Status {
 	}
 }
 
-func TestWitness(t *testing.T) {
+func TestVerification(t *testing.T) {
 	later := func(d time.Duration) *records.Status {
 		s := healthyStatus()
 		s.Time, s.LastHandshake, s.LastEcho = s.Time.Add(d), s.LastHandshake.Add(d), s.LastEcho.Add(d)
@@ -36,31 +36,31 @@ func TestWitness(t *testing.T) {
 	nodes := &roster{}
 	nodes.set([]discover.Node{{Name: "n1", Ready: true}, {Name: "n2", Ready: true}})
 	t.Run("a first report needs no clock", func(t *testing.T) {
-		w := witness{nodes: nodes}
-		if w.look(nil, noon.Add(24*time.Hour)) == "" {
+		w := verification{nodes: nodes}
+		if w.check(nil, noon.Add(24*time.Hour)) == "" {
 			t.Error("nothing is proof enough")
 		}
-		if missing := w.look(healthyStatus(), noon.Add(24*time.Hour)); missing != "" {
+		if missing := w.check(healthyStatus(), noon.Add(24*time.Hour)); missing != "" {
 			t.Errorf("missing %q", missing)
 		}
 	})
 	t.Run("an old report is none", func(t *testing.T) {
-		w := witness{nodes: nodes}
-		if w.look(healthyStatus(), noon.Add(time.Minute)) == "" {
+		w := verification{nodes: nodes}
+		if w.check(healthyStatus(), noon.Add(time.Minute)) == "" {
 			t.Error("taken for proof")
 		}
-		if missing := w.look(later(time.Second), noon.Add(time.Minute)); missing != "" {
+		if missing := w.check(later(time.Second), noon.Add(time.Minute)); missing != "" {
 			t.Errorf("missing %q", missing)
 		}
 	})
 	t.Run("after a change old packets do not count", func(t *testing.T) {
-		w := witness{nodes: nodes, renewed: true}
+		w := verification{nodes: nodes, renewed: true}
 		for _, d := range []time.Duration{0, time.Second} {
-			if w.look(later(d), noon.Add(d)) == "" {
+			if w.check(later(d), noon.Add(d)) == "" {
 				t.Errorf("report of %s later taken for proof", d)
 			}
 		}
-		if missing := w.look(later(6*time.Second), noon.Add(6*time.Second)); missing != "" {
+		if missing := w.check(later(6*time.Second), noon.Add(6*time.Second)); missing != "" {
 			t.Errorf("missing %q", missing)
 		}
 	})

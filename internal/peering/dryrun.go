@@ -10,31 +10,31 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// dry is a copy of the site for a dry run, in which all changes are wanted.
+// dry returns a copy of the site for a dry run, in which all changes are allowed.
 func (s site) dry(cluster *kube.Cluster) site {
 	s.cluster, s.options.Update, s.reporter, s.changes = cluster, true, progress.Quiet{}, nil
 	return s
 }
 
-// dry is a copy of the connector for a dry run of what follows the comparison.
+// dry returns a copy of the connector for a dry run of the steps after the comparison.
 func (c *connector) dry(of func(*kube.Cluster) *kube.Cluster) *connector {
 	local, remote := *c.local, *c.remote
 	local.site, remote.site = local.dry(of(local.cluster)), remote.dry(of(remote.cluster))
 	local.peer, remote.peer = &remote, &local
-	for _, e := range []*end{&local, &remote} {
-		e.rekeyed = slices.Clone(e.rekeyed)
+	for _, m := range []*member{&local, &remote} {
+		m.rekeyed = slices.Clone(m.rekeyed)
 	}
 	d := *c
 	d.reporter, d.local, d.remote = progress.Quiet{}, &local, &remote
 	return &d
 }
 
-// rehearse carries out what writes.
-func (c *connector) rehearse(ctx context.Context) error {
+// applyAll runs the steps that write.
+func (c *connector) applyAll(ctx context.Context) error {
 	if _, err := c.install(ctx); err != nil {
 		return err
 	}
-	if err := c.both(ctx, (*end).settle); err != nil {
+	if err := c.both(ctx, (*member).awaitNodes); err != nil {
 		return err
 	}
 	if _, err := c.prepare(ctx); err != nil {
@@ -43,21 +43,21 @@ func (c *connector) rehearse(ctx context.Context) error {
 	if _, err := c.configure(ctx); err != nil {
 		return err
 	}
-	return c.both(ctx, (*end).releaseGateways)
+	return c.both(ctx, (*member).releaseGateways)
 }
 
-// newReservations lists ranges that the user wants reserved and that are not yet, and pools that are others.
+// newReservations lists requested reservations that do not exist yet, and a change of the pools.
 func (s *site) newReservations() []string {
-	if s.found.fabric == nil {
+	if s.observed.fabric == nil {
 		return nil
 	}
 	var lines []string
-	if pools := s.found.registry.Pools(); s.side.Pools != nil && !slices.Equal(s.side.Pools, pools) {
+	if pools := s.observed.registry.Pools(); s.side.Pools != nil && !slices.Equal(s.side.Pools, pools) {
 		lines = append(lines, fmt.Sprintf("cluster %q: pools: %s -> %s", s.cluster.Context, joined(pools), joined(s.side.Pools)))
 	}
 	for _, p := range s.side.Reserved {
 		same := func(held ipam.Reservation) bool { return held.Range == p.Masked() }
-		if !slices.ContainsFunc(s.found.registry.Held(ipam.Cluster, ipam.Reserved), same) {
+		if !slices.ContainsFunc(s.observed.registry.Held(ipam.Cluster, ipam.Reserved), same) {
 			lines = append(lines, fmt.Sprintf("cluster %q: %s is not reserved yet", s.cluster.Context, p.Masked()))
 		}
 	}
