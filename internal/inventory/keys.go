@@ -78,14 +78,17 @@ func CompleteKeys(server, client []*Keys) (s, c []Keys, err error) {
 	var preshared Secret
 	var all []Keys
 	for _, have := range slices.Concat(server, client) {
-		k, err := orNew(have)
-		if err != nil {
-			return nil, nil, err
+		if have == nil {
+			made, err := NewKeys(nil)
+			if err != nil {
+				return nil, nil, err
+			}
+			have = &made
 		}
 		if preshared == nil {
-			preshared = k.Preshared
+			preshared = have.Preshared
 		}
-		all = append(all, k)
+		all = append(all, *have)
 	}
 	if preshared == nil {
 		made, err := wgtypes.GenerateKey()
@@ -98,14 +101,6 @@ func CompleteKeys(server, client []*Keys) (s, c []Keys, err error) {
 		all[i].Preshared = preshared
 	}
 	return all[:len(server)], all[len(server):], nil
-}
-
-// orNew returns the keys, or a new private key without a preshared key.
-func orNew(k *Keys) (Keys, error) {
-	if k != nil {
-		return *k, nil
-	}
-	return NewKeys(nil)
 }
 
 // NewKeys generates a private key and combines it with the given preshared key; nil: none yet.

@@ -36,15 +36,15 @@ func NameFromContext(context string) string {
 }
 
 // ChooseName returns the name of a cluster. A cluster with a name keeps it, because its peers use it.
-func ChooseName(c *kube.Cluster, wish string, fabric *records.Fabric) (string, error) {
+func ChooseName(c *kube.Cluster, requested string, fabric *records.Fabric) (string, error) {
 	switch {
-	case fabric == nil && wish == "":
+	case fabric == nil && requested == "":
 		return NameFromContext(c.Context), nil
 	case fabric == nil:
-		return wish, records.ValidateName(wish)
-	case wish != "" && wish != fabric.Name:
+		return requested, records.ValidateName(requested)
+	case requested != "" && requested != fabric.Name:
 		return "", hint.With(
-			fmt.Errorf("cluster %q already has the name %q, not %q", c.Context, fabric.Name, wish),
+			fmt.Errorf("cluster %q already has the name %q, not %q", c.Context, fabric.Name, requested),
 			"leave the name out, or begin anew: liqoctl network reset --context "+kube.ShellWord(c.Context))
 	}
 	return fabric.Name, nil

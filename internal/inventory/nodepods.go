@@ -17,7 +17,7 @@ import (
 
 // HelperNodes returns the names of a cluster's nodes that can run a helper, sorted: those that are Ready, and the
 // others.
-func HelperNodes(ctx context.Context, c *kube.Cluster) (ready, silent []string, err error) {
+func HelperNodes(ctx context.Context, c *kube.Cluster) (ready, notReady []string, err error) {
 	nodes, err := kube.All[*corev1.Node](ctx, c, "")
 	for _, n := range nodes {
 		switch {
@@ -25,12 +25,12 @@ func HelperNodes(ctx context.Context, c *kube.Cluster) (ready, silent []string, 
 		case kube.Ready(n):
 			ready = append(ready, n.Name)
 		default:
-			silent = append(silent, n.Name)
+			notReady = append(notReady, n.Name)
 		}
 	}
 	slices.Sort(ready)
-	slices.Sort(silent)
-	return ready, silent, err
+	slices.Sort(notReady)
+	return ready, notReady, err
 }
 
 // AwaitOnNodes waits until the pods of a DaemonSet, which is annotated with the ID of a run, are done on all of the

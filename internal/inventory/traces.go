@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,12 +47,7 @@ func Traces(ctx context.Context, c *kube.Cluster) ([]Trace, error) {
 			found[name] = t
 		}
 	}
-	all := make([]Trace, 0, len(found))
-	for _, t := range found {
-		all = append(all, t)
-	}
-	slices.SortFunc(all, func(a, b Trace) int { return strings.Compare(a.Name, b.Name) })
-	return all, err
+	return slices.SortedFunc(maps.Values(found), func(a, b Trace) int { return strings.Compare(a.Name, b.Name) }), err
 }
 
 // TracesOf selects the traces of one peer: by its cluster ID, and by name those without a record.

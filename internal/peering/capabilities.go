@@ -2,19 +2,19 @@ package peering
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/records"
 )
 
 // chooseOverlay selects a cluster's encapsulation from the reports of its nodes. Without a requested kind, a cluster
 // keeps its current one as long as all nodes support it.
-func chooseOverlay(nodes []records.Node, wish, decided records.OverlayKind) (records.OverlayKind, error) {
+func chooseOverlay(nodes []records.Node, requested, decided records.OverlayKind) (records.OverlayKind, error) {
 	candidates := []records.OverlayKind{decided, records.Geneve, records.VXLAN}
-	if wish != "" {
-		candidates = []records.OverlayKind{wish}
+	if requested != "" {
+		candidates = []records.OverlayKind{requested}
 	}
 	var reasons []string
 	for _, kind := range candidates {
@@ -27,7 +27,7 @@ func chooseOverlay(nodes []records.Node, wish, decided records.OverlayKind) (rec
 		if len(without) == 0 {
 			return kind, nil
 		}
-		if kind != decided || wish != "" {
+		if kind != decided || requested != "" {
 			reasons = append(reasons, fmt.Sprintf("no %s on %s", kind, strings.Join(without, ", ")))
 		}
 	}
@@ -37,8 +37,8 @@ func chooseOverlay(nodes []records.Node, wish, decided records.OverlayKind) (rec
 
 // checkImplementation rejects kernel WireGuard if a node that may run a gateway does not support it. Auto and userspace
 // run on every node.
-func checkImplementation(nodes []records.Node, wish records.Implementation) error {
-	if wish != records.Kernel {
+func checkImplementation(nodes []records.Node, requested records.Implementation) error {
+	if requested != records.Kernel {
 		return nil
 	}
 	without := nodesWithout(nodes, func(c records.Capabilities) bool { return c.WireGuard })
@@ -62,16 +62,11 @@ func nodesWithout(nodes []records.Node, has func(records.Capabilities) bool) []s
 
 // smallestMTU returns the smallest MTU in the nodes' reports, in bytes; 0 if there is none.
 func smallestMTU(nodes []records.Node) int {
-	var mtus []int
+	smallest := 0
 	for _, n := range nodes {
-		if n.MTU > 0 {
-			mtus = append(mtus, n.MTU)
-		}
+		smallest = minKnown(smallest, n.MTU)
 	}
-	if len(mtus) == 0 {
-		return 0
-	}
-	return slices.Min(mtus)
+	return smallest
 }
 
 // checkForward finds nodes whose firewall drops forwarded packets unless one of its own rules accepts them, as
@@ -83,12 +78,8 @@ func (s *site) checkForward(asError bool) error {
 	}
 	var nodes []string
 	for _, n := range s.readyReports() {
-		var chains []string
-		for _, d := range n.ForwardDrops {
-			chains = append(chains, d.String())
-		}
-		if len(chains) > 0 {
-			nodes = append(nodes, fmt.Sprintf("%s (%s)", n.Name, strings.Join(chains, ", ")))
+		if len(n.ForwardDrops) > 0 {
+			nodes = append(nodes, fmt.Sprintf("%s (%s)", n.Name, plan.Joined(n.ForwardDrops)))
 		}
 	}
 	if len(nodes) == 0 {

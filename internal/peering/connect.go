@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/ptr"
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
@@ -62,7 +63,7 @@ func newConnector(o ConnectOptions, r progress.Reporter) *connector {
 	replacing := make(chan struct{}, 1)
 	part := func(side Side) *member {
 		m := &member{site: newSite(side, o.Installation, r), replacing: replacing}
-		m.connecting, m.onePort = true, o.Service.Port != 0 || o.Service.NodePort != 0 || orExisting(o.ClientPort, 0) != 0
+		m.connecting, m.onePort = true, o.Service.Port != 0 || o.Service.NodePort != 0 || ptr.Deref(o.ClientPort, 0) != 0
 		return m
 	}
 	c := &connector{options: o, stages: progress.Stages{Reporter: r}, reporter: r}
@@ -132,6 +133,16 @@ func (c *connector) run(ctx context.Context) error {
 		progress.Step{Stage: progress.StageGateway, Do: c.handOver},
 		progress.Step{Stage: progress.StageTunnel, Do: c.configure},
 		progress.Step{Stage: progress.StageProof, Hint: "see where packets get lost: liqoctl network status -o wide (keep what was made with --keep)", Do: c.verify})
+}
+
+// inOrder runs steps until one fails, without reporting them.
+func inOrder(ctx context.Context, steps ...func(context.Context) (string, error)) error {
+	for _, do := range steps {
+		if _, err := do(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *connector) reach(ctx context.Context) (string, error) {

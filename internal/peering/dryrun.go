@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/ipam"
 )
@@ -31,16 +32,8 @@ func (c *connector) dry(of func(*kube.Cluster) *kube.Cluster) *connector {
 
 // applyAll runs the steps that write.
 func (c *connector) applyAll(ctx context.Context) error {
-	if _, err := c.install(ctx); err != nil {
-		return err
-	}
-	if err := c.both(ctx, (*member).awaitNodes); err != nil {
-		return err
-	}
-	if _, err := c.prepare(ctx); err != nil {
-		return err
-	}
-	if _, err := c.configure(ctx); err != nil {
+	nodes := func(ctx context.Context) (string, error) { return "", c.both(ctx, (*member).awaitNodes) }
+	if err := inOrder(ctx, c.install, nodes, c.prepare, c.configure); err != nil {
 		return err
 	}
 	return c.both(ctx, (*member).releaseGateways)
@@ -53,7 +46,7 @@ func (s *site) newReservations() []string {
 	}
 	var lines []string
 	if pools := s.observed.registry.Pools(); s.side.Pools != nil && !slices.Equal(s.side.Pools, pools) {
-		lines = append(lines, fmt.Sprintf("cluster %q: pools: %s -> %s", s.cluster.Context, joined(pools), joined(s.side.Pools)))
+		lines = append(lines, fmt.Sprintf("cluster %q: pools: %s -> %s", s.cluster.Context, plan.Joined(pools), plan.Joined(s.side.Pools)))
 	}
 	for _, p := range s.side.Reserved {
 		same := func(held ipam.Reservation) bool { return held.Range == p.Masked() }

@@ -37,11 +37,11 @@ func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []discover.
 		port = svc.Spec.Ports[i].NodePort
 	}
 	if fixed.EndpointPort != 0 {
-		wished, err := templates.PortOf(fixed.EndpointPort, t)
+		requested, err := templates.PortOf(fixed.EndpointPort, t)
 		if err != nil {
 			return nil, err.Error()
 		}
-		port = int32(wished)
+		port = int32(requested)
 	}
 	if port == 0 {
 		return nil, "no node port yet"
@@ -63,10 +63,8 @@ func serviceHosts(svc *corev1.Service, nodes []discover.Node) (hosts []string, m
 	switch svc.Spec.Type {
 	case corev1.ServiceTypeLoadBalancer:
 		for _, in := range svc.Status.LoadBalancer.Ingress {
-			if host := in.IP; host != "" {
+			if host := cmp.Or(in.IP, in.Hostname); host != "" {
 				hosts = append(hosts, host)
-			} else if in.Hostname != "" {
-				hosts = append(hosts, in.Hostname)
 			}
 		}
 		missing = "no load balancer address yet"
@@ -164,9 +162,5 @@ func endpointSummary(endpoints []string) string {
 		host, port, _ := net.SplitHostPort(endpoint)
 		hosts, ports = append(hosts, host), append(ports, port)
 	}
-	unique := func(words []string) string {
-		slices.Sort(words)
-		return strings.Join(slices.Compact(words), ", ")
-	}
-	return unique(hosts) + ", UDP " + unique(ports)
+	return strings.Join(unique(hosts), ", ") + ", UDP " + strings.Join(unique(ports), ", ")
 }

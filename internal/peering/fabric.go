@@ -1,9 +1,12 @@
 package peering
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+
+	"k8s.io/utils/ptr"
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
@@ -49,25 +52,21 @@ func (s *site) desiredFabric() records.Fabric {
 	if have := s.observed.fabric; have != nil {
 		f.Overlay, f.MTU, f.AllowForward = have.Overlay, have.MTU, have.AllowForward
 	}
-	if s.options.OverlayPort != 0 {
-		f.Overlay.Port = s.options.OverlayPort
-	}
-	if s.options.AllowForward != nil {
-		f.AllowForward = *s.options.AllowForward
-	}
+	f.Overlay.Port = cmp.Or(s.options.OverlayPort, f.Overlay.Port)
+	f.AllowForward = ptr.Deref(s.options.AllowForward, f.AllowForward)
 	return f
 }
 
 // mayRaiseMTU reports whether the MTU may rise: only with --update, while every node is Ready and has reported. A node
 // that is temporarily down must not cause a rise.
 func (s *site) mayRaiseMTU() bool {
-	silent := func(node string) bool { return !s.hasReport(node) }
-	return s.update && len(s.nodes.notReady()) == 0 && !slices.ContainsFunc(s.nodes.allReady(), silent)
+	missing := func(node string) bool { return !s.hasReport(node) }
+	return s.update && len(s.nodes.notReady()) == 0 && !slices.ContainsFunc(s.nodes.allReady(), missing)
 }
 
 // withReports adds the values from nodes' reports: overlay and MTU. Without raise, the MTU can only fall.
-func withReports(f records.Fabric, nodes []records.Node, wish records.OverlayKind, raise bool) (records.Fabric, error) {
-	kind, err := chooseOverlay(nodes, wish, f.Overlay.Kind)
+func withReports(f records.Fabric, nodes []records.Node, requested records.OverlayKind, raise bool) (records.Fabric, error) {
+	kind, err := chooseOverlay(nodes, requested, f.Overlay.Kind)
 	if err != nil {
 		return f, err
 	}

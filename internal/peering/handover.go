@@ -18,7 +18,7 @@ const handOverTime = 2 * time.Minute
 // meanwhile; configure removes it. If the second gateway carries no packets in time, because no node has room for it or
 // its port is closed, the peering is interrupted until the new pod runs.
 func (c *connector) handOver(ctx context.Context) (string, error) {
-	if !c.replacesOnly() || !c.carries(ctx) {
+	if !c.replacesOnly() || !c.packetsCross(ctx) {
 		return c.prepare(ctx)
 	}
 	if err := c.replaceGateways(ctx); err != nil && ctx.Err() == nil {
@@ -51,8 +51,8 @@ func (c *connector) replacesOnly() bool {
 	})
 }
 
-// carries reports whether packets cross. If they do not, replacing the gateway interrupts nothing.
-func (c *connector) carries(ctx context.Context) bool {
+// packetsCross reports whether packets cross. If they do not, replacing the gateway interrupts nothing.
+func (c *connector) packetsCross(ctx context.Context) bool {
 	bounded, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()
 	return !slices.ContainsFunc(c.members(), func(m *member) bool { return !m.awaitCarrying(bounded, m.gatewayIDs()[0], false) })
@@ -63,7 +63,9 @@ func (c *connector) replaceGateways(ctx context.Context) error {
 	c.reporter.Note("starting second gateways, which carry the packets while the only ones are replaced")
 	t := newRotation(RotateOptions{Local: c.local.cluster, Remote: c.remote.cluster, SkipValidation: true}, progress.Quiet{})
 	t.update = true
-	err := t.addSecond(ctx)
+	bounded, cancel := context.WithTimeout(ctx, replaceTime)
+	defer cancel()
+	_, err := t.prepare(bounded)
 	c.local.changes = append(c.local.changes, t.result.Objects...) // of both clusters
 	if err != nil {
 		return fmt.Errorf("no second gateway carries packets while the only one is replaced: %w", err)
@@ -73,10 +75,8 @@ func (c *connector) replaceGateways(ctx context.Context) error {
 	for _, m := range next.members() {
 		m.options.SkipValidation, m.spare = true, true
 	}
-	for _, do := range []func(context.Context) (string, error){next.reach, next.discover} {
-		if _, err := do(ctx); err != nil {
-			return err
-		}
+	if err := inOrder(ctx, next.reach, next.discover); err != nil {
+		return err
 	}
 	_, err = t.converge(ctx, next)
 	for i, m := range c.members() {
@@ -86,16 +86,4 @@ func (c *connector) replaceGateways(ctx context.Context) error {
 		return fmt.Errorf("replace gateways while second ones carry packets: %w", err)
 	}
 	return nil
-}
-
-// addSecond starts second gateways in addition to the existing ones.
-func (t *rotation) addSecond(ctx context.Context) error {
-	bounded, cancel := context.WithTimeout(ctx, replaceTime)
-	defer cancel()
-	c, err := t.connector(bounded, true)
-	if err != nil {
-		return err
-	}
-	_, err = t.add(bounded, c)
-	return err
 }

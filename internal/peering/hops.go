@@ -22,7 +22,7 @@ type hopSizes struct {
 	gateways   int      // between the gateways
 	overlay    int      // from nodes to the gateway, the smallest
 	unmeasured []string // hops that are not measured yet
-	silent     []string // hops that could not be measured
+	failed     []string // hops that could not be measured
 }
 
 // hopSizesOf returns the hop sizes in a gateway's status; nil: no status yet.
@@ -33,7 +33,7 @@ func hopSizesOf(s *records.Status, nodes []string) hopSizes {
 		case !p.Asked:
 			h.unmeasured = append(h.unmeasured, what)
 		case p.MTU == 0:
-			h.silent = append(h.silent, what)
+			h.failed = append(h.failed, what)
 		}
 	}
 	if s == nil {
@@ -63,24 +63,20 @@ func minKnown(a, b int) int {
 func mergeHopSizes(all []hopSizes) (sum hopSizes) {
 	for _, h := range all {
 		sum.gateways, sum.overlay = minKnown(sum.gateways, h.gateways), minKnown(sum.overlay, h.overlay)
-		sum.unmeasured, sum.silent = append(sum.unmeasured, h.unmeasured...), append(sum.silent, h.silent...)
+		sum.unmeasured, sum.failed = append(sum.unmeasured, h.unmeasured...), append(sum.failed, h.failed...)
 	}
-	sum.unmeasured, sum.silent = unique(sum.unmeasured), unique(sum.silent)
+	sum.unmeasured, sum.failed = unique(sum.unmeasured), unique(sum.failed)
 	return sum
 }
 
-// unique returns a list without duplicates, in its order.
-func unique(all []string) (some []string) {
-	for _, text := range all {
-		if !slices.Contains(some, text) {
-			some = append(some, text)
-		}
-	}
-	return some
+// unique sorts a list and removes duplicates.
+func unique(all []string) []string {
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // complete reports whether every hop is measured.
-func (h hopSizes) complete() bool { return len(h.unmeasured)+len(h.silent) == 0 }
+func (h hopSizes) complete() bool { return len(h.unmeasured)+len(h.failed) == 0 }
 
 // hops returns the hops of a peering, as far as they are known.
 func hops(a, b *member) []Hop {

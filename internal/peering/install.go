@@ -258,8 +258,8 @@ func (s *site) readyReports() []records.Node {
 
 // warnSkipped warns of the nodes that are skipped.
 func (s *site) warnSkipped() {
-	if silent := s.nodes.notReady(); len(silent) > 0 {
-		s.reporter.Warn(fmt.Sprintf("cluster %q: skipping node %s: not Ready", s.cluster.Context, strings.Join(silent, ", ")),
+	if skipped := s.nodes.notReady(); len(skipped) > 0 {
+		s.reporter.Warn(fmt.Sprintf("cluster %q: skipping node %s: not Ready", s.cluster.Context, strings.Join(skipped, ", ")),
 			"a node that becomes Ready takes part by itself")
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
@@ -43,20 +41,11 @@ func (c *connector) measure(ctx context.Context) error {
 
 // measure waits for the gateways' reports of all hops. A hop that cannot be measured is a warning.
 func (m *member) measure(ctx context.Context) error {
-	ids := m.gatewayIDs()
-	all := make([]hopSizes, len(ids))
-	group, inner := errgroup.WithContext(ctx)
-	for i, id := range ids {
-		group.Go(func() (err error) {
-			all[i], err = m.measureGateway(inner, id)
-			return err
-		})
-	}
-	err := group.Wait()
+	all, err := forEach(ctx, m.gatewayIDs(), m.measureGateway)
 	if m.sizes = mergeHopSizes(all); err != nil {
 		return err
 	}
-	if unknown := append(m.sizes.unmeasured, m.sizes.silent...); len(unknown) > 0 {
+	if unknown := append(m.sizes.unmeasured, m.sizes.failed...); len(unknown) > 0 {
 		m.reporter.Warn(fmt.Sprintf("cluster %q: path MTU unknown %s", m.cluster.Context, strings.Join(unknown, ", ")),
 			"where less passes than on the nodes' links, use --mtu")
 	}

@@ -31,10 +31,8 @@ func Render(ctx context.Context, o RenderOptions, r progress.Reporter) (local, r
 	bounded, cancel := progress.Within(ctx, o.Timeout)
 	defer cancel()
 	c := newConnector(o.ConnectOptions, progress.Planning(r))
-	for _, step := range []func(context.Context) (string, error){c.reach, c.discover} {
-		if _, err := step(bounded); err != nil {
-			return local, remote, err
-		}
+	if err := inOrder(bounded, c.reach, c.discover); err != nil {
+		return local, remote, err
 	}
 	for _, m := range c.members() {
 		m.reportPublicCIDRs()

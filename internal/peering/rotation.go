@@ -181,14 +181,6 @@ func sameCIDRs(a, b records.Peer) bool {
 	return len(a.PodCIDRs) == len(b.PodCIDRs) && !slices.ContainsFunc(a.CIDRs(), other)
 }
 
-// add starts missing gateways, and does not change existing ones: connect replaces those, one at a time.
-func (t *rotation) add(ctx context.Context, c *connector) (string, error) {
-	for _, m := range c.members() {
-		m.addOnly = true
-	}
-	return t.converge(ctx, c)
-}
-
 // converge applies the connector's configuration, and verifies it.
 func (t *rotation) converge(ctx context.Context, c *connector) (string, error) {
 	following, cancel := context.WithCancel(ctx)
@@ -197,21 +189,23 @@ func (t *rotation) converge(ctx context.Context, c *connector) (string, error) {
 		go m.nodes.watch(following, m.cluster)
 	}
 	defer func() { t.result.Objects = slices.Concat(t.result.Objects, c.local.changes, c.remote.changes) }()
-	for _, do := range []func(context.Context) (string, error){c.prepare, c.configure, c.verify} {
-		if _, err := do(ctx); err != nil {
-			return "", err
-		}
+	if err := inOrder(ctx, c.prepare, c.configure, c.verify); err != nil {
+		return "", err
 	}
 	return fmt.Sprintf("%d gateways in %s, %d in %s", c.local.gatewayCount(), c.local.name, c.remote.gatewayCount(), c.remote.name), nil
 }
 
-// prepare completes the peering, with second gateways in clusters with only one.
+// prepare starts missing gateways, and second ones in clusters with only one. It does not change existing gateways:
+// connect replaces those, one at a time.
 func (t *rotation) prepare(ctx context.Context) (string, error) {
 	c, err := t.connector(ctx, true)
 	if err != nil {
 		return "", err
 	}
-	return t.add(ctx, c)
+	for _, m := range c.members() {
+		m.addOnly = true
+	}
+	return t.converge(ctx, c)
 }
 
 // replaceAll replaces the keys of all permanent gateways, one after the other.

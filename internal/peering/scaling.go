@@ -66,11 +66,11 @@ func (m *member) applyGateway(ctx context.Context, i int, deployment kube.Object
 			return err
 		}
 	}
-	if stays, err := m.keepsGateway(ctx, i); stays || err != nil {
+	if keep, err := m.keepsGateway(ctx, i); keep || err != nil {
 		return err
 	}
-	alone := m.gatewayCount() == 1 && m.peer.gatewayCount() == 1
-	if !m.hasGateway(i) || m.rekeyed[i] || alone || m.cluster.IsDryRun() {
+	single := m.gatewayCount() == 1 && m.peer.gatewayCount() == 1
+	if !m.hasGateway(i) || m.rekeyed[i] || single || m.cluster.IsDryRun() {
 		return m.apply(ctx, m.have != nil, deployment)
 	}
 	select {
@@ -184,28 +184,28 @@ func (m *member) awaitRemaining(ctx context.Context) error {
 		return nil
 	}
 	ids := m.have.GatewayIDs()
-	stays := min(m.gatewayCount(), len(ids))
+	remaining := min(m.gatewayCount(), len(ids))
 	bounded, cancel := context.WithTimeout(ctx, replaceTime)
 	defer cancel()
 	carries := make([]bool, len(ids))
 	var group sync.WaitGroup
-	for i, id := range ids[:stays] {
+	for i, id := range ids[:remaining] {
 		group.Go(func() { carries[i] = m.awaitCarrying(bounded, id, m.rekeyed[i]) })
 	}
 	group.Wait()
-	if ctx.Err() != nil || slices.Contains(carries[:stays], true) {
+	if ctx.Err() != nil || slices.Contains(carries[:remaining], true) {
 		return ctx.Err()
 	}
 	last, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()
-	for i, id := range ids[stays:] {
-		group.Go(func() { carries[stays+i] = m.awaitCarrying(last, id, false) })
+	for i, id := range ids[remaining:] {
+		group.Go(func() { carries[remaining+i] = m.awaitCarrying(last, id, false) })
 	}
 	group.Wait()
 	if ctx.Err() != nil || !slices.Contains(carries, true) {
 		return ctx.Err()
 	}
-	return hint.With(fmt.Errorf("cluster %q: no packets cross by the gateways that would stay: %d of %d", m.cluster.Context, stays, len(ids)),
+	return hint.With(fmt.Errorf("cluster %q: no packets cross by the gateways that would stay: %d of %d", m.cluster.Context, remaining, len(ids)),
 		"the others are kept; see why with: liqoctl network status -o wide")
 }
 

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
@@ -45,12 +46,12 @@ func (c *connector) choose(ctx context.Context) error {
 	}
 	s := settings{
 		Fixed: records.Fixed{
-			MTU:          orExisting(o.MTU, have.Fixed.MTU),
-			EndpointHost: orExisting(o.ClientAddress, have.Fixed.EndpointHost), EndpointPort: orExisting(o.ClientPort, have.Fixed.EndpointPort),
+			MTU:          ptr.Deref(o.MTU, have.Fixed.MTU),
+			EndpointHost: ptr.Deref(o.ClientAddress, have.Fixed.EndpointHost), EndpointPort: ptr.Deref(o.ClientPort, have.Fixed.EndpointPort),
 		},
 		mode:           cmp.Or(o.GatewayMode, have.GatewayMode),
 		implementation: cmp.Or(o.Implementation, have.Implementation),
-		clampMSS:       orExisting(o.ClampMSS, have.ClampMSS),
+		clampMSS:       ptr.Deref(o.ClampMSS, have.ClampMSS),
 	}
 	if s.mode == records.ActiveActive {
 		s.mode = ""
@@ -63,21 +64,13 @@ func (c *connector) choose(ctx context.Context) error {
 	return nil
 }
 
-// orExisting returns the user's value if it is set, else the existing one.
-func orExisting[T any](wish *T, existing T) T {
-	if wish != nil {
-		return *wish
-	}
-	return existing
-}
-
 // chooseServer decides the roles.
 func (c *connector) chooseServer() error {
 	l, r := c.local.have, c.remote.have
 	localServes := false
-	switch wish := c.options.LocalServes; {
-	case wish != nil:
-		localServes = *wish
+	switch requested := c.options.LocalServes; {
+	case requested != nil:
+		localServes = *requested
 	case l != nil && r != nil && l.Role == r.Role:
 		return hint.With(fmt.Errorf("both clusters have the role %s in their peering", l.Role), "liqoctl network connect --update --server-side remote, or local")
 	case l != nil:

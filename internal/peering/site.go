@@ -15,6 +15,7 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/kube/discover"
+	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
@@ -83,7 +84,10 @@ func (s *site) reach(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	warnOfYounger(s.cluster, younger, s.reporter)
+	for _, namespace := range younger { // these do not affect the cluster's first installation
+		s.reporter.Warn(fmt.Sprintf("cluster %q: a second installation in namespace %s cannot work", s.cluster.Context, namespace),
+			fmt.Sprintf("liqoctl network reset -n %s --context %s", namespace, kube.ShellWord(s.cluster.Context)))
+	}
 	// This is first, so that the error lists all missing permissions.
 	if !s.options.SkipValidation {
 		if err := s.checkInstaller(ctx); err != nil {
@@ -237,29 +241,12 @@ func (s *site) recordChanges(changes ...kube.Change) {
 // summary describes the site after discovery.
 func (s *site) summary() string {
 	text := fmt.Sprintf("%s: pods %s (%s), services %s (%s), %d nodes", s.name,
-		joined(s.discovery.PodCIDRs.Prefixes), s.discovery.PodCIDRs.Source,
-		joined(s.discovery.ServiceCIDRs.Prefixes), s.discovery.ServiceCIDRs.Source, len(s.discovery.Nodes))
+		plan.Joined(s.discovery.PodCIDRs.Prefixes), s.discovery.PodCIDRs.Source,
+		plan.Joined(s.discovery.ServiceCIDRs.Prefixes), s.discovery.ServiceCIDRs.Source, len(s.discovery.Nodes))
 	if s.discovery.CNI != "" {
 		text += ", " + s.discovery.CNI
 	}
 	return text
-}
-
-// joined returns values as a list in text.
-func joined[T fmt.Stringer](values []T) string {
-	words := make([]string, len(values))
-	for i, v := range values {
-		words[i] = v.String()
-	}
-	return strings.Join(words, ", ")
-}
-
-// warnOfYounger warns of younger installations, which do not affect the cluster's first one.
-func warnOfYounger(c *kube.Cluster, younger []string, r progress.Reporter) {
-	for _, namespace := range younger {
-		r.Warn(fmt.Sprintf("cluster %q: a second installation in namespace %s cannot work", c.Context, namespace),
-			fmt.Sprintf("liqoctl network reset -n %s --context %s", namespace, kube.ShellWord(c.Context)))
-	}
 }
 
 // pods returns the settings for liqonet's pods: those of this run's options, else those of the installation.

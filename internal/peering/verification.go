@@ -36,18 +36,23 @@ func (c *connector) verify(ctx context.Context) (string, error) {
 // whose packets cross is sufficient for each.
 func (m *member) verify(ctx context.Context) error {
 	defer m.nodes.limitWait(ctx, mostOfTime)()
-	ids := m.gatewayIDs()
-	m.verifications = make([]verification, len(ids))
-	return m.cluster.FailWhen(ctx, templates.NodePods(), m.nodes.recordProblems, func(ctx context.Context) error {
-		group, ctx := errgroup.WithContext(ctx)
-		for i, id := range ids {
-			group.Go(func() (err error) {
-				m.verifications[i], err = m.verifyGateway(ctx, id)
-				return err
-			})
-		}
-		return group.Wait()
+	return m.cluster.FailWhen(ctx, templates.NodePods(), m.nodes.recordProblems, func(ctx context.Context) (err error) {
+		m.verifications, err = forEach(ctx, m.gatewayIDs(), m.verifyGateway)
+		return err
 	})
+}
+
+// forEach calls do for gateways in parallel, until one call fails. The results are in the order of the gateways.
+func forEach[T any](ctx context.Context, ids []records.GatewayID, do func(context.Context, records.GatewayID) (T, error)) ([]T, error) {
+	all := make([]T, len(ids))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, id := range ids {
+		group.Go(func() (err error) {
+			all[i], err = do(ctx, id)
+			return err
+		})
+	}
+	return all, group.Wait()
 }
 
 // verifyGateway waits for the status of one gateway. After a change of an existing peering, only a status whose echoes

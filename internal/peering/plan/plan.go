@@ -95,7 +95,7 @@ func reservationChanges(p kube.Planned) ([]string, error) {
 	}
 	var lines []string
 	if p.Action != kube.Deleted && !slices.Equal(before.Pools(), after.Pools()) {
-		lines = append(lines, "pools: "+poolsOf(before)+" -> "+poolsOf(after))
+		lines = append(lines, "pools: "+Joined(before.Pools())+" -> "+Joined(after.Pools()))
 	}
 	list := func(action string, all, without []ipam.Reservation) {
 		for _, r := range all {
@@ -109,13 +109,13 @@ func reservationChanges(p kube.Planned) ([]string, error) {
 	return lines, nil
 }
 
-// poolsOf lists the pools of a registry.
-func poolsOf(r *ipam.Registry) string {
-	var all []string
-	for _, p := range r.Pools() {
-		all = append(all, p.String())
+// Joined returns values as a list in text.
+func Joined[T fmt.Stringer](values []T) string {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = v.String()
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(words, ", ")
 }
 
 // Of returns the plan from dry runs in clusters; err is the error of the dry runs.

@@ -240,9 +240,9 @@ func (r *remover) awaitReports(ctx context.Context, what string, done func(recor
 	if err != nil {
 		return err
 	}
-	missing, silent, err := unconfirmed(leases, live, done)
-	if len(silent) > 0 {
-		r.reporter.Warn(fmt.Sprintf("cluster %q: skipping node %s: not Ready", r.cluster.Context, strings.Join(silent, ", ")),
+	missing, notReady, err := unconfirmed(leases, live, done)
+	if len(notReady) > 0 {
+		r.reporter.Warn(fmt.Sprintf("cluster %q: skipping node %s: not Ready", r.cluster.Context, strings.Join(notReady, ", ")),
 			"a node that comes back empties its kernel only while its helper runs there; one that restarts has nothing left")
 	}
 	if len(missing) == 0 || err != nil {
@@ -267,7 +267,7 @@ func (r *remover) awaitReports(ctx context.Context, what string, done func(recor
 // unconfirmed returns the names, sorted, of the nodes without a report for which done is true: missing are live, silent
 // cannot report. Every node with an internal address must report: a helper that has just started may have changed the
 // kernel already.
-func unconfirmed(leases []*coordinationv1.Lease, live map[string]bool, done func(records.Node) bool) (missing, silent []string, err error) {
+func unconfirmed(leases []*coordinationv1.Lease, live map[string]bool, done func(records.Node) bool) (missing, notReady []string, err error) {
 	reports, err := inventory.Reports(leases)
 	for _, lease := range leases {
 		name := lease.Spec.HolderIdentity
@@ -276,12 +276,12 @@ func unconfirmed(leases []*coordinationv1.Lease, live map[string]bool, done func
 		case live[*name]:
 			missing = append(missing, *name)
 		default:
-			silent = append(silent, *name)
+			notReady = append(notReady, *name)
 		}
 	}
 	slices.Sort(missing)
-	slices.Sort(silent)
-	return slices.Compact(missing), slices.Compact(silent), err
+	slices.Sort(notReady)
+	return slices.Compact(missing), slices.Compact(notReady), err
 }
 
 // checkHelper returns an error if no helper exists that could report for the missing nodes.

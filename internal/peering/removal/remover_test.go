@@ -21,9 +21,9 @@ func TestResetWaitsForHelpersThatHaveJustStarted(t *testing.T) {
 		leaseOf(t, records.Node{Version: 1, Name: "n2", Internal: netip.MustParseAddr("10.80.0.2")}),
 	}
 	live := map[string]bool{"n1": true, "n2": true, "n3": true}
-	missing, silent, err := unconfirmed(leases, live, func(n records.Node) bool { return n.Clean })
-	if err != nil || !slices.Equal(missing, []string{"n2", "n3"}) || len(silent) > 0 {
-		t.Errorf("missing %v, silent %v, %v", missing, silent, err)
+	missing, notReady, err := unconfirmed(leases, live, func(n records.Node) bool { return n.Clean })
+	if err != nil || !slices.Equal(missing, []string{"n2", "n3"}) || len(notReady) > 0 {
+		t.Errorf("missing %v, silent %v, %v", missing, notReady, err)
 	}
 }
 
