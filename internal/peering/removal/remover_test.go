@@ -23,7 +23,7 @@ func TestResetWaitsForHelpersThatHaveJustStarted(t *testing.T) {
 	live := map[string]bool{"n1": true, "n2": true, "n3": true}
 	missing, notReady, err := unconfirmed(leases, live, func(n records.Node) bool { return n.Clean })
 	if err != nil || !slices.Equal(missing, []string{"n2", "n3"}) || len(notReady) > 0 {
-		t.Errorf("missing %v, silent %v, %v", missing, notReady, err)
+		t.Errorf("missing %v, not Ready %v, %v", missing, notReady, err)
 	}
 }
 
