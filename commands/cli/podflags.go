@@ -62,14 +62,14 @@ func (v checkedValue) Set(text string) error {
 // AsItIs takes any value of a pair.
 func AsItIs(_, value string) (string, error) { return value, nil }
 
-// OnePair and manyPairs are the arguments of pairsFlag. With onePair a value may have commas.
+// OnePair and manyPairs are kinds for PairsFlag. With OnePair a value may contain commas.
 const (
 	OnePair   = "KEY=VALUE"
 	manyPairs = "KEY=VALUE,..."
 )
 
-// PairsFlag adds a flag that takes pairs of key and value, by repeating the flag, or with commas where kind is not
-// onePair. The empty value is no pairs.
+// PairsFlag adds a flag that takes pairs of key and value, by repeating the flag, or with commas if kind is not
+// OnePair. The empty value deletes all pairs.
 func PairsFlag[M ~map[K]V, K ~string, V any](flags *pflag.FlagSet, to *M, name, kind, usage string, read func(key, value string) (V, error)) *pflag.Flag {
 	return ui.AddFlag(flags, to, name, kind, usage, func(text string) (M, error) {
 		if text == "" {

@@ -12,7 +12,7 @@ import (
 )
 
 // Translation returns the address translation between a cluster and its peers, from the records of the cluster. A
-// peering whose record does not decode is no error: see translate.Decode.
+// peering whose record does not decode is no error: see translate.Read.
 func Translation(ctx context.Context, c *kube.Cluster) (translate.Cluster, error) {
 	all, err := kube.All[*corev1.ConfigMap](ctx, c, "")
 	if err != nil {

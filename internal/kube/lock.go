@@ -17,11 +17,11 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// LockOptions say how runs lock a cluster against each other. Zero values are the defaults.
+// LockOptions configures the lock of a cluster. Zero values are the defaults.
 type LockOptions struct {
-	Holder   string        // what other runs are told of this one, such as "alice@host: network connect"
-	Timeout  time.Duration // of the wait for other runs; by default DefaultLockTimeout
-	Duration time.Duration // a lock that does not change for so long is taken over; by default DefaultLockDuration
+	Holder   string        // description of this run for other runs, such as "alice@host: network connect"
+	Timeout  time.Duration // limit of the wait for other runs; 0: DefaultLockTimeout
+	Duration time.Duration // after this time without a change a lock is taken over; 0: DefaultLockDuration
 	Break    bool          // take the lock of another run at once
 }
 
@@ -31,24 +31,23 @@ const (
 	DefaultLockDuration = 15 * time.Second
 )
 
-// lock is a Lease in liqonet's namespace: the run that it names as its holder is the only one that writes to the
-// cluster. client-go's leader election is no help: it reads the Lease itself, and so cannot take it provided that
-// nobody has written since facts were read.
+// lock is a Lease in liqonet's namespace: only its holder writes to the cluster. client-go's leader election cannot be
+// used: it reads the Lease itself, and so cannot take it on condition that no run has written since facts were read.
 type lock struct {
 	cluster *Cluster // without the lock
 	options LockOptions
-	id      string // of the cluster; "" where the run has one
+	id      string // of the cluster; "": the run has a single cluster
 	holder  string // this run
 
-	read   bool                  // seen is known
-	seen   *coordinationv1.Lease // as it was before the facts were read, or last; nil: there is none
-	unread error                 // why it is not known
+	read   bool                  // seen is set
+	seen   *coordinationv1.Lease // as read before the facts, or last; nil: it does not exist
+	unread error                 // why seen could not be read
 	held   bool
-	stop   func() // renewing, while it is held
-	gone   bool   // it was let go: the run removes the Lease
+	stop   func() // stops renewing; set while the lock is held
+	gone   bool   // released, because this run removes the Lease
 }
 
-// holderOf is the run that holds a lock; "": none.
+// holderOf returns the run that holds a lock; "": none.
 func holderOf(lease *coordinationv1.Lease) string {
 	if lease == nil {
 		return ""
@@ -56,10 +55,10 @@ func holderOf(lease *coordinationv1.Lease) string {
 	return value(lease.Spec.HolderIdentity)
 }
 
-// nameOf is the holder of a lock in messages: others write it, at any length.
+// nameOf returns the holder of a lock for messages. It is truncated, because others can write any length.
 func nameOf(lease *coordinationv1.Lease) string { return fmt.Sprintf("%.200s", holderOf(lease)) }
 
-// versionOf is the version of a Lease; "": there is none.
+// versionOf returns the resource version of a Lease; "": it does not exist.
 func versionOf(lease *coordinationv1.Lease) string {
 	if lease == nil {
 		return ""
@@ -67,7 +66,7 @@ func versionOf(lease *coordinationv1.Lease) string {
 	return lease.ResourceVersion
 }
 
-// errWritten says that another run has written since this one has read its facts, or may still write.
+// errWritten reports that another run has written since this one read its facts, or may still write.
 var errWritten = errors.New("another run has written to the cluster")
 
 // look reads the Lease.
@@ -82,7 +81,8 @@ func (l *lock) look(ctx context.Context) (err error) {
 	return nil
 }
 
-// write makes a run the holder, "" none, provided that the Lease is as it was last seen. Else the error is errWritten.
+// write sets the holder, "" for none, if the Lease has not changed since it was read. Otherwise the error is
+// errWritten.
 func (l *lock) write(ctx context.Context, holder string) error {
 	now := metav1.NowMicro()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
@@ -118,7 +118,7 @@ func (l *lock) write(ctx context.Context, holder string) error {
 	return err
 }
 
-// take takes the lock as it was seen, if no run held it.
+// take takes the lock if no run held it when it was read.
 func (l *lock) take(ctx context.Context) error {
 	switch {
 	case l.unread != nil:
@@ -126,13 +126,13 @@ func (l *lock) take(ctx context.Context) error {
 	case holderOf(l.seen) != "":
 		return errWritten
 	}
-	// Whether it was taken must be known, also where the user interrupts that.
+	// The result must be known, even if the user interrupts the request.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reachTimeout)
 	defer cancel()
 	return l.write(ctx, l.holder)
 }
 
-// try takes the lock if it is free. An API server that does not answer soon is no better than a lock that is held.
+// try takes the lock if it is free. An API server that does not answer soon counts as a held lock.
 func (l *lock) try(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
@@ -140,7 +140,7 @@ func (l *lock) try(ctx context.Context) error {
 		return err
 	}
 	switch holderOf(l.seen) {
-	case l.holder: // the answer was lost
+	case l.holder: // the response was lost
 		return nil
 	case "":
 		return l.write(ctx, l.holder)
@@ -148,21 +148,21 @@ func (l *lock) try(ctx context.Context) error {
 	return errWritten
 }
 
-// await waits until the lock is free, or its holder does not renew it any more, and takes it. It returns without the
-// lock where the namespace is gone by then.
+// await waits until the lock is free, or no longer renewed, and takes it. It returns without the lock if the namespace
+// was deleted.
 func (l *lock) await(ctx context.Context, note func(string)) error {
 	if err := l.mayBreak(ctx); err != nil {
 		return err
 	}
-	var told string       // the holder that the user knows of
-	var changed time.Time // when the version was seen first
+	var reported string   // the last reported holder
+	var changed time.Time // when the present version was first read
 	for {
 		before := versionOf(l.seen)
 		err := l.look(ctx)
 		if changed.IsZero() || versionOf(l.seen) != before {
 			changed = time.Now()
 		}
-		done := err == nil && holderOf(l.seen) == l.holder // the answer was lost
+		done := err == nil && holderOf(l.seen) == l.holder // the response was lost
 		if err == nil && !done && l.free(changed) {
 			err = l.write(ctx, l.holder)
 			done = err == nil || apierrors.IsNotFound(err)
@@ -173,7 +173,7 @@ func (l *lock) await(ctx context.Context, note func(string)) error {
 		case ctx.Err() == nil && lasting(err):
 			return err
 		}
-		told = l.tell(told, note)
+		reported = l.report(reported, note)
 		select {
 		case <-ctx.Done():
 			return l.stillHeld(context.Cause(ctx))
@@ -182,8 +182,7 @@ func (l *lock) await(ctx context.Context, note func(string)) error {
 	}
 }
 
-// mayBreak returns an error if the lock of another run is to be taken without the right to: who may create the Lease
-// may replace its holder.
+// mayBreak returns an error if the user wants to take the lock of another run without the right to create the Lease.
 func (l *lock) mayBreak(ctx context.Context) error {
 	if !l.options.Break {
 		return nil
@@ -191,8 +190,8 @@ func (l *lock) mayBreak(ctx context.Context) error {
 	return l.cluster.CheckPermissions(ctx, []Permission{{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: l.cluster.Namespace}})
 }
 
-// tell names the holder, unless it is the one that was told last, and returns it.
-func (l *lock) tell(last string, note func(string)) string {
+// report prints the holder if it differs from the last reported one, and returns it.
+func (l *lock) report(last string, note func(string)) string {
 	holder := holderOf(l.seen)
 	if holder != "" && holder != last {
 		note(fmt.Sprintf("cluster %q is locked by %s, since %s: waiting", l.cluster.Context, nameOf(l.seen), since(l.seen)))
@@ -200,10 +199,10 @@ func (l *lock) tell(last string, note func(string)) string {
 	return holder
 }
 
-// lasting reports whether an error stays if the same is tried again.
+// lasting reports whether an error is permanent.
 func lasting(err error) bool { return err != nil && !errors.Is(err, errWritten) && !Lost(err) }
 
-// stillHeld is the error of a wait that has ended by that cause.
+// stillHeld returns the error of a wait that ended with a cause.
 func (l *lock) stillHeld(cause error) error {
 	if holderOf(l.seen) == "" {
 		return cause
@@ -212,8 +211,7 @@ func (l *lock) stillHeld(cause error) error {
 		"wait longer with --lock-timeout; an administrator takes the lock of a run that does not end with --break-lock")
 }
 
-// free reports whether the lock, which has not changed since then, may be taken. Its holder renews it by its own
-// duration.
+// free reports whether the lock, unchanged since a time, may be taken. Its own duration decides.
 func (l *lock) free(changed time.Time) bool {
 	if holderOf(l.seen) == "" || l.options.Break {
 		return true
@@ -221,11 +219,11 @@ func (l *lock) free(changed time.Time) bool {
 	return time.Since(changed) >= cmp.Or(time.Duration(value(l.seen.Spec.LeaseDurationSeconds))*time.Second, l.options.Duration)
 }
 
-// lockRetry is the shortest pause of a run that waits; the longest is three times as long. Runs that wait must not ask
-// at once.
+// lockRetry is the shortest pause of a waiting run; the longest is three times as long, so that waiting runs do not
+// retry at the same time.
 const lockRetry = 500 * time.Millisecond
 
-// since is when the holder took a lock.
+// since returns the time at which the holder took a lock.
 func since(lease *coordinationv1.Lease) string {
 	if lease == nil || lease.Spec.AcquireTime == nil {
 		return "an unknown time"
@@ -233,8 +231,8 @@ func since(lease *coordinationv1.Lease) string {
 	return lease.Spec.AcquireTime.Format(time.TimeOnly)
 }
 
-// keep renews the lock until ctx ends, and returns why that is no longer possible: another run can take it after the
-// duration.
+// keep renews the lock until ctx ends. It returns an error if that is no longer possible: another run can take the lock
+// after its duration.
 func (l *lock) keep(ctx context.Context) error {
 	every, last := l.options.Duration*2/15, l.options.Duration*2/3
 	for renewed := time.Now(); ; {
@@ -249,7 +247,7 @@ func (l *lock) keep(ctx context.Context) error {
 		cancel()
 		switch {
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // it is released
+			return nil //nolint:nilerr // released
 		case errors.Is(err, errTaken):
 			return fmt.Errorf("%w %s", err, cmp.Or(nameOf(l.seen), "nobody, and is free"))
 		case err == nil:
@@ -265,7 +263,7 @@ var (
 	errTaken      = errors.New("it was taken by")
 )
 
-// rewrite is write by the holder. Other fields of the Lease may have changed since it was seen: an Apply of this run
+// rewrite is write by the holder. Other fields of the Lease may have changed since it was read: an Apply of this run
 // sets labels.
 func (l *lock) rewrite(ctx context.Context, holder string) error {
 	err := l.write(ctx, holder)
@@ -281,7 +279,7 @@ func (l *lock) rewrite(ctx context.Context, holder string) error {
 	return l.write(ctx, holder)
 }
 
-// giveBack lets a lock go, if it is held. One that cannot be written is taken over after its duration.
+// giveBack releases the lock if it is held. If that fails, another run takes it over after its duration.
 func (l *lock) giveBack(ctx context.Context) {
 	if !l.held {
 		return
@@ -291,15 +289,15 @@ func (l *lock) giveBack(ctx context.Context) {
 	l.held = false
 }
 
-// ErrLockLost ends a run that no longer holds the lock of a cluster. It writes nothing more and rolls nothing back:
-// another run may write by now.
+// ErrLockLost ends a run that no longer holds the lock of a cluster. The run writes nothing more and does not roll
+// back, because another run may write.
 var ErrLockLost = errors.New("the lock is lost, what this run made stays")
 
-// lost is the error of a run whose lock of a cluster was lost that way.
+// lost returns the error of a run that lost the lock of a cluster because of err.
 func (l *lock) lost(err error) error {
 	return hint.With(fmt.Errorf("cluster %q: %w: %w", l.cluster.Context, ErrLockLost, err),
 		"run this again to complete it, or remove what is there: liqoctl network disconnect, then liqoctl network reset")
 }
 
-// ErrLocked ends a run that has waited for another one.
+// ErrLocked ends a run that has waited too long for another run.
 var ErrLocked = errors.New("locked")

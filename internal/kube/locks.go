@@ -17,22 +17,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Locks are those of all clusters that one run writes to. Its first write takes all of them, in the order of the
-// clusters' IDs. While it waits for one it holds none: two runs do not wait for each other, and whoever keeps the lock
-// of one cluster keeps nobody from changing another.
+// Locks are the locks of all clusters to which a run writes. The first write takes all of them, in the order of the
+// clusters' IDs. A run that waits for a lock holds none: two runs do not wait for each other, and a lock that is never
+// released does not block changes of other clusters.
 type Locks struct {
 	all     []*lock
 	timeout time.Duration
 
 	mu       sync.Mutex
-	taken    bool // writes are allowed
-	outdated bool // the first write found that another run has written, or holds a lock
+	taken    bool // all locks are held
+	outdated bool // another run has written, or holds a lock, as found by the first write
 	lost     error
-	end      context.CancelCauseFunc // of what runs now
+	end      context.CancelCauseFunc // ends the context of Begin
 }
 
-// NewLocks replaces clusters by ones whose writes need the locks of this run; what points to nil is left out. It
-// returns nil where the clusters have the locks of a run already, or keep writes in memory.
+// NewLocks replaces clusters by copies whose writes require the locks of this run; nil clusters are ignored. It returns
+// nil if the clusters already have the locks of a run, or keep writes in memory.
 func NewLocks(clusters ...**Cluster) *Locks {
 	r := &Locks{end: func(error) {}}
 	for _, at := range clusters {
@@ -54,8 +54,8 @@ func NewLocks(clusters ...**Cluster) *Locks {
 	return r
 }
 
-// Begin returns the context of a run that reads its facts now. It ends with a lock that is lost, and where a write
-// finds that the facts are outdated.
+// Begin returns the context of a run that starts to read its facts. The context ends when a lock is lost, and when a
+// write finds that the facts are outdated.
 func (r *Locks) Begin(ctx context.Context) context.Context {
 	ctx, end := context.WithCancelCause(ctx)
 	r.mu.Lock()
@@ -71,15 +71,15 @@ func (r *Locks) Begin(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Stale reports whether a run failed with err because of what another run wrote, or may have written, while it read its
-// facts: it is to Await the locks and begin again.
+// Stale reports whether err may be the effect of another run that wrote while this one read its facts. The caller then
+// calls Await and begins again.
 func (r *Locks) Stale(ctx context.Context, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.outdated || r.taken || r.lost != nil {
 		return r.outdated && r.lost == nil
 	}
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) { // a dry run of the comparison found it so
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) { // found by a dry run
 		return true
 	}
 	return slices.ContainsFunc(r.all, func(l *lock) bool {
@@ -91,7 +91,7 @@ func (r *Locks) Stale(ctx context.Context, err error) bool {
 	})
 }
 
-// Explain returns the error of a run; a lock that was lost is its cause.
+// Explain returns the error of a run: that of the lost lock if there is one, else err.
 func (r *Locks) Explain(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,7 +101,7 @@ func (r *Locks) Explain(err error) error {
 	return r.lost
 }
 
-// Await takes the locks, and waits for runs that hold them. note gets what to tell the user.
+// Await takes the locks, and waits for runs that hold them. note prints messages for the user.
 func (r *Locks) Await(ctx context.Context, note func(string)) error {
 	ctx = r.Begin(ctx)
 	if err := r.order(ctx); err != nil {
@@ -115,7 +115,7 @@ func (r *Locks) Await(ctx context.Context, note func(string)) error {
 			break
 		}
 		r.giveBack(ctx)
-		select { // two runs with one lock of two each must not try again in step
+		select { // two runs that each hold one of two locks must not retry at the same time
 		case <-ctx.Done():
 		case <-time.After(wait.Jitter(lockRetry, 2)):
 		}
@@ -132,7 +132,7 @@ func (r *Locks) Await(ctx context.Context, note func(string)) error {
 	return nil
 }
 
-// tryAll takes the locks that are free, in order, until one is not, and returns that one.
+// tryAll takes the free locks, in order, up to the first that is not free, which it returns.
 func (r *Locks) tryAll(ctx context.Context) (missed *lock) {
 	for _, l := range r.all {
 		if l.held {
@@ -141,14 +141,14 @@ func (r *Locks) tryAll(ctx context.Context) (missed *lock) {
 		switch err := l.try(ctx); {
 		case err == nil:
 			r.hold(ctx, l)
-		case !apierrors.IsNotFound(err): // there is no namespace, and nothing to lock
+		case !apierrors.IsNotFound(err): // without a namespace there is nothing to lock
 			return l
 		}
 	}
 	return nil
 }
 
-// hold renews a lock that was taken.
+// hold starts to renew a taken lock.
 func (r *Locks) hold(ctx context.Context, l *lock) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
@@ -161,7 +161,7 @@ func (r *Locks) hold(ctx context.Context, l *lock) {
 	}()
 }
 
-// lose ends the run, unless it has let the lock go.
+// lose ends the run, unless it has released the lock.
 func (r *Locks) lose(l *lock, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,7 +171,7 @@ func (r *Locks) lose(l *lock, err error) {
 	}
 }
 
-// take takes all locks, if they are as they were when the facts were read.
+// take takes all locks if they have not changed since the facts were read.
 func (r *Locks) take(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -197,7 +197,7 @@ func (r *Locks) take(ctx context.Context) error {
 			r.outdated = true
 			r.end(errWritten)
 			return err
-		case apierrors.IsNotFound(err): // there is no namespace, and nothing to lock before there is one
+		case apierrors.IsNotFound(err): // without a namespace there is nothing to lock
 			everywhere = false
 		case err != nil:
 			return err
@@ -226,13 +226,14 @@ func (r *Locks) order(ctx context.Context) (err error) {
 	return nil
 }
 
-// Release gives the locks back. A lock that cannot be is taken over after its duration.
+// Release releases the locks. If that fails, other runs take them over after their duration.
 func (r *Locks) Release(ctx context.Context) {
 	r.end(nil)
 	r.giveBack(ctx)
 }
 
-// giveBack is Release for a run that goes on. No lock waits for the API server of another.
+// giveBack is Release for a run that continues. The locks are released concurrently: an API server that does not answer
+// delays only its own lock.
 func (r *Locks) giveBack(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reachTimeout)
 	defer cancel()
@@ -262,13 +263,13 @@ func (c *Cluster) readLock(ctx context.Context) error {
 	}
 	err := c.lock.look(ctx)
 	c.lock.read, c.lock.unread = true, nil
-	if apierrors.IsForbidden(err) { // the check of permissions says what else is missing
+	if apierrors.IsForbidden(err) { // the check of permissions reports it with others
 		c.lock.unread, err = err, nil
 	}
 	return err
 }
 
-// Writes reports whether the run may write: no other run has the lock of one of its clusters, as far as it knows.
+// Writes reports whether the run may write: no other run is known to hold the lock of one of its clusters.
 func (c *Cluster) Writes() bool {
 	if c.lock == nil {
 		return true
@@ -278,8 +279,8 @@ func (c *Cluster) Writes() bool {
 	return !c.locks.outdated && c.locks.lost == nil
 }
 
-// LetGo lets the lock go, as the run is about to delete the Lease. Runs that wait take it once the Lease is gone, or
-// not renewed.
+// LetGo releases the lock before the run deletes the Lease. Waiting runs take it when the Lease is deleted, or no
+// longer renewed.
 func (c *Cluster) LetGo(ctx context.Context) error {
 	if c.lock == nil || c.dry != nil {
 		return nil
@@ -293,7 +294,7 @@ func (c *Cluster) LetGo(ctx context.Context) error {
 	return nil
 }
 
-// guarded is a resource that takes the locks of a run before it changes anything.
+// guarded is a resource whose writes take the locks of the run first.
 type guarded struct {
 	resource
 	locks *Locks
@@ -315,7 +316,7 @@ func (g guarded) Delete(ctx context.Context, name string, o metav1.DeleteOptions
 	return g.resource.Delete(ctx, name, o)
 }
 
-// apply sends an object that would change nothing as a dry run alone: a run without changes needs no lock.
+// apply sends an object as a dry run first: a run without changes needs no lock.
 func (g guarded) apply(ctx context.Context, name string, data []byte, dry ...string) (Object, error) {
 	if len(dry) > 0 {
 		return g.resource.apply(ctx, name, data, dry...)
@@ -323,7 +324,7 @@ func (g guarded) apply(ctx context.Context, name string, data []byte, dry ...str
 	if !g.locks.holds() {
 		live, err := g.get(ctx, name)
 		switch _, namespace := g.like.(*corev1.Namespace); {
-		case apierrors.IsNotFound(err) && namespace: // the Lease needs it; a rollback must know whether it was made
+		case apierrors.IsNotFound(err) && namespace: // required by the Lease; a rollback must know
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reachTimeout)
 			defer cancel()
 			return g.resource.apply(ctx, name, data)
@@ -342,7 +343,7 @@ func (g guarded) apply(ctx context.Context, name string, data []byte, dry ...str
 	return g.resource.apply(ctx, name, data)
 }
 
-// holds reports whether the locks were taken, or never will be: what is written next needs no look at what it changes.
+// holds reports whether the locks were taken, or never will be: the next write needs no dry run.
 func (r *Locks) holds() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,14 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// problemGrace is how long a pod may have a problem before FailFast gives up: a scheduler that has not seen a
-// new node yet, or a registry's hiccup, is over by then.
+// problemGrace is the time after which FailFast gives up because of a problem. Shorter problems are those of a
+// scheduler that has not seen a new node yet, or of a registry.
 const problemGrace = 5 * time.Second
 
-// ProblemsAtOnce is how many requests for problems of pods are made at once.
+// ProblemsAtOnce limits concurrent requests for problems of pods.
 const ProblemsAtOnce = 16
 
-// PodError says why a pod cannot start.
+// PodError is the reason why a pod cannot start.
 type PodError struct {
 	Pod     string
 	Node    string // "": on none yet
@@ -36,7 +36,7 @@ func (e *PodError) Error() string {
 	return fmt.Sprintf("pod %s%s cannot start: %s: %s", e.Pod, where, e.Reason, e.Message)
 }
 
-// Hint says what to do about images that cannot be had, and about pods that are refused; "" for other reasons.
+// Hint returns the remedy for images that cannot be pulled and for rejected pods; "" for other reasons.
 func (e *PodError) Hint() string {
 	if slices.Contains(imageReasons(), e.Reason) {
 		return "the nodes must be able to get the image: see liqoctl image push, liqoctl image save and --image"
@@ -59,8 +59,8 @@ func stuckReasons() []string {
 	return []string{"CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError"}
 }
 
-// PodProblem looks at the pods in liqonet's namespace that a label selector matches and returns the first
-// that cannot start; nil when all can. Where there are no pods it looks for the reason why none was created.
+// PodProblem returns the first pod in liqonet's namespace that a label selector matches and that cannot start; nil if
+// all can. If there are no pods, it returns the reason why none was created.
 func (c *Cluster) PodProblem(ctx context.Context, selector string) (*PodError, error) {
 	pods, err := All[*corev1.Pod](ctx, c, selector)
 	if err != nil {
@@ -113,8 +113,8 @@ func (c *Cluster) FailFast(ctx context.Context, selector string, wait func(conte
 	return c.FailWhen(ctx, selector, first, wait)
 }
 
-// FailWhen is FailFast for waits that go on without some pods. judge is called with the pods that cannot start, sorted
-// by name, at every change; it returns the one that ends the wait, nil: none does.
+// FailWhen is FailFast for waits that go on without some pods. judge is called after every change with the
+// pods that cannot start, sorted by name; it returns the error that ends the wait, or nil.
 func (c *Cluster) FailWhen(ctx context.Context, selector string, judge func([]*PodError) *PodError, wait func(context.Context) error) error {
 	if c.dry != nil {
 		return wait(ctx)

@@ -137,7 +137,7 @@ func TestFailFastReturnsWhatTheWaitDoes(t *testing.T) {
 	}
 }
 
-// Time may run out before the grace does: the error still tells of the pod.
+// If the time limit is shorter than the grace period, the error still contains the pod.
 func TestFailFastExplainsATimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{pod("a", "n1", waiting("ErrImagePull", "not found"))}})
@@ -151,7 +151,7 @@ func TestFailFastExplainsATimeout(t *testing.T) {
 	})
 }
 
-// refusePods tells that pods of a DaemonSet were refused, at a time, as its controller does.
+// refusePods reports that pods of a DaemonSet were rejected, at a time, as its controller does.
 func refusePods(t *testing.T, api kubernetes.Interface, version, message string) {
 	t.Helper()
 	event := &corev1.Event{

@@ -36,7 +36,7 @@ func Swap[T Object](ctx context.Context, c *Cluster, at T, want func(live T) (T,
 	}
 }
 
-// swapOnce is one read, computation and write. overtaken says that the object is no longer as it was read.
+// swapOnce is one read, computation and write. overtaken is set if the object has changed since it was read.
 func swapOnce[T Object](ctx context.Context, c *Cluster, at T, want func(live T) (T, error)) (_ Change, overtaken bool, err error) {
 	t, err := c.find(ctx, at, at.GetNamespace(), at.GetName())
 	var live T

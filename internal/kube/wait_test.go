@@ -91,7 +91,7 @@ func TestWaitEndsWithTheChecksError(t *testing.T) {
 	}
 }
 
-// A server that is away for a while, or ends a watch, does not end a wait; one that refuses does.
+// A server that is unavailable for a while, or ends a watch, does not end a wait. A server that rejects requests does.
 func TestWaitAndTroubledServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("x")}})

@@ -20,7 +20,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// quiet is a note that nobody reads.
+// quiet ignores messages.
 func quiet(string) {}
 
 // keepHeld has another run hold the lock of a cluster, and renew it until the test ends.
@@ -50,7 +50,7 @@ func keepHeld(t *testing.T, c *kube.Cluster) {
 	}()
 }
 
-// hung is an API server that tells the ID of its cluster and which Leases there are, none, and answers nothing else.
+// hung is an API server that answers requests for the ID of its cluster and for Leases (there are none), and no others.
 type hung string
 
 // RoundTrip implements http.RoundTripper.

@@ -99,8 +99,8 @@ func TestRangesInUseAreAvoided(t *testing.T) {
 	}
 }
 
-// TestRangesInUseAreRefused: what the user names exactly, or what nodes tell of only when the cluster's own ranges are
-// chosen, is refused. Nothing is left.
+// TestRangesInUseAreRefused checks that ranges in use are refused, with nothing left: requested ones, and those that
+// nodes report only after the cluster's own ranges were chosen.
 func TestRangesInUseAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare    func(t *testing.T, a *fakecluster.Cluster, o *peering.ConnectOptions)
@@ -157,7 +157,7 @@ func TestRangesInUseAreRefused(t *testing.T) {
 	}
 }
 
-// TestPlanNamesUndetected: the plan of a new peering says which ranges in use are not known.
+// TestPlanNamesUndetected checks that the plan of a new peering lists the ranges in use that cannot be detected.
 func TestPlanNamesUndetected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.Pair()
@@ -184,7 +184,7 @@ func TestPlanNamesUndetected(t *testing.T) {
 	})
 }
 
-// TestRangesComeIntoUse: a connection that stands keeps its addresses, and the user is told.
+// TestRangesComeIntoUse checks that an existing peering keeps its addresses, with a warning.
 func TestRangesComeIntoUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := otherPods()

@@ -8,14 +8,14 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// entry maps a range to another of the same length.
+// entry maps a range to another one with the same prefix length.
 type entry struct {
 	from, to netip.Prefix
 	kind     Kind
 	peer     string
 }
 
-// table holds entries sorted by range; the ranges do not overlap. The zero value maps no address.
+// table holds entries sorted by from; these ranges do not overlap. The zero value maps no address.
 type table []entry
 
 // newTable rejects overlapping ranges: their addresses would have two translations.
@@ -59,9 +59,9 @@ func (t table) translate(a netip.Addr) (Address, bool) {
 	return Address{Given: a, Translated: cidr.Swap(a, t[i].to), Peer: t[i].peer, Kind: t[i].kind}, true
 }
 
-// reversed returns the table of the reverse translation.
-func (t table) reversed() table {
-	back := slices.Clone(t)
+// reversed returns the entries of the reverse translation, in the same order.
+func reversed(entries []entry) []entry {
+	back := slices.Clone(entries)
 	for i, e := range back {
 		back[i].from, back[i].to = e.to, e.from
 	}

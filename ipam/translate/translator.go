@@ -110,7 +110,7 @@ func bothWays(forth, back []entry) (forward, reverse table, err error) {
 	if forward, err = newTable(forth...); err != nil {
 		return nil, nil, err
 	}
-	reverse, err = newTable(table(back).reversed()...)
+	reverse, err = newTable(reversed(back)...)
 	return forward, reverse, err
 }
 

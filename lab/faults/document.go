@@ -24,20 +24,23 @@ The aims: a planned change loses no packet. A gateway that ends without notice c
 second, two at worst. No stream breaks.
 `
 
-// Files are the runs in the files faults-GATEWAYS.json and faults-GATEWAYS-LAB.json of a folder, by the number of
-// gateways.
+// Files reads the runs in the files faults-GATEWAYS.json and faults-GATEWAYS-LAB.json of a folder, by the number of
+// gateways. LAB is the name of a lab; the files of one number are merged.
 func Files(folder string) (map[int]*Report, error) {
 	names, err := filepath.Glob(filepath.Join(folder, "faults-*.json"))
 	reports := make(map[int]*Report)
 	for _, name := range names {
 		number, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSuffix(filepath.Base(name), ".json"), "faults-"), "-")
-		gateways, no := strconv.Atoi(number)
-		if no != nil {
+		gateways, parseErr := strconv.Atoi(number)
+		if parseErr != nil {
 			continue
 		}
-		r, failed := OpenReport(name)
-		err = errors.Join(err, failed)
-		if have := reports[gateways]; have != nil && r != nil {
+		r, openErr := OpenReport(name)
+		if openErr != nil {
+			err = errors.Join(err, openErr)
+			continue
+		}
+		if have := reports[gateways]; have != nil {
 			r.samples = append(have.samples, r.samples...)
 		}
 		reports[gateways] = r

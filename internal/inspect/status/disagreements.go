@@ -19,16 +19,16 @@ type Disagreement struct {
 // disagreement.
 func Disagreements(local, remote Peering) []Disagreement {
 	// Each cluster chooses the CIDRs by which it reaches the peer. The peer has a copy of them.
-	remoteCIDRs, remoteCopy := differing(local.Mappings, remote.OwnMappings)
-	localCIDRs, localCopy := differing(remote.Mappings, local.OwnMappings)
+	chosenByLocal, copyOfRemote := differing(local.Mappings, remote.OwnMappings)
+	chosenByRemote, copyOfLocal := differing(remote.Mappings, local.OwnMappings)
 	return slices.DeleteFunc([]Disagreement{
 		{"state", string(local.State), string(remote.State)},
 		{"name of " + local.Cluster, local.Cluster, remote.Peer},
 		{"name of " + remote.Cluster, local.Peer, remote.Cluster},
 		{"WireGuard server", server(local), server(remote)},
 		{"MTU", size(local.MTU), size(remote.MTU)},
-		{"CIDRs of " + remote.Cluster, remoteCIDRs, remoteCopy},
-		{"CIDRs of " + local.Cluster, localCopy, localCIDRs},
+		{"CIDRs of " + remote.Cluster, chosenByLocal, copyOfRemote},
+		{"CIDRs of " + local.Cluster, copyOfLocal, chosenByRemote},
 	}, func(d Disagreement) bool { return d.Local == "" || d.Remote == "" || d.Local == d.Remote })
 }
 
@@ -50,7 +50,7 @@ func size(mtu int) string {
 	return fmt.Sprint(mtu)
 }
 
-// differing returns the ranges that only one of two lists has, as text; "" if a list is unknown.
+// differing returns the ranges that only one of two lists has, as text; "" for a list that is empty, or has no others.
 func differing(a, b []MappedRange) (onlyA, onlyB string) {
 	only := func(some, others []MappedRange) string {
 		if len(some) == 0 {
