@@ -89,30 +89,57 @@ func hasPlace(t *testing.T, page, place string) bool {
 	return false
 }
 
-// TestMakefileNamesTests: each test that the Makefile chooses exists, or some that begin so.
-func TestMakefileNamesTests(t *testing.T) {
+// packageAndTests is a package followed by tests of it, as `internal/peering` `TestA`, `TestB`. A name can end in "…".
+var packageAndTests = regexp.MustCompile("`([a-z]+(?:/[a-z]+)*(?:/\\.\\.\\.)?)` ((?:`(?:Test|Fuzz)\\w*…?\\w*`(?:, (?:and )?)?)+)")
+
+// TestNamedTestsExist checks that tests that the Makefile and the pages name exist, in the package that a page names.
+// The Makefile also has the beginnings of names.
+func TestNamedTestsExist(t *testing.T) {
+	tests := make(map[string]string) // package: text of its tests
+	var all, pages strings.Builder
+	err := filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
+		isTest, isPage := strings.HasSuffix(path, "_test.go"), strings.HasSuffix(path, ".md")
+		if err != nil || !isTest && !isPage {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if isPage {
+			pages.Write(text)
+			return err
+		}
+		tests[filepath.Dir(path)] += string(text)
+		all.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	makefile, err := os.ReadFile("Makefile")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all strings.Builder
-	if err := filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		all.Write(text)
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
 	names := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(makefile), -1)
-	if len(names) < 20 {
-		t.Errorf("only %d tests: %q", len(names), names)
-	}
-	for _, name := range names {
-		if !strings.Contains(all.String(), "\nfunc "+name) {
+	onPages := regexp.MustCompile("`(?:Test|Fuzz)\\w+`").FindAllString(pages.String(), -1)
+	for _, name := range append(names, onPages...) {
+		if !strings.Contains(all.String(), "\nfunc "+strings.Trim(name, "`")) {
 			t.Errorf("no test is called %s", name)
+		}
+	}
+	claims := packageAndTests.FindAllStringSubmatch(pages.String(), -1)
+	if len(names) < 20 || len(onPages) < 300 || len(claims) < 80 {
+		t.Errorf("only %d tests in the Makefile, %d on pages, %d packages with tests", len(names), len(onPages), len(claims))
+	}
+	for _, claim := range claims {
+		text, within := tests[claim[1]], strings.TrimSuffix(claim[1], "...")
+		for dir, more := range tests {
+			if within != claim[1] && strings.HasPrefix(dir+"/", within) {
+				text += more
+			}
+		}
+		for _, name := range regexp.MustCompile(`(?:Test|Fuzz)\w+`).FindAllString(claim[2], -1) {
+			if !strings.Contains(text, "\nfunc "+name) {
+				t.Errorf("%s has no test %s", claim[1], name)
+			}
 		}
 	}
 }
