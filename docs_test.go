@@ -89,7 +89,7 @@ func hasPlace(t *testing.T, page, place string) bool {
 	return false
 }
 
-// packageAndTests is a package followed by tests of it, as `internal/peering` `TestA`, `TestB`. A name can end in "…".
+// packageAndTests is a package followed by its tests, as `internal/peering` `TestA`, `TestB`. A name can end in "…".
 var packageAndTests = regexp.MustCompile("`([a-z]+(?:/[a-z]+)*(?:/\\.\\.\\.)?)` ((?:`(?:Test|Fuzz)\\w*…?\\w*`(?:, (?:and )?)?)+)")
 
 // TestNamedTestsExist checks that tests that the Makefile and the pages name exist, in the package that a page names.

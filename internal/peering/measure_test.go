@@ -25,7 +25,7 @@ func TestConnectMeasuresHops(t *testing.T) {
 		"nodes of a":              {func(a, _ *fakecluster.Cluster) { a.OverlayMTU = 1400 }, 1350, "from nodes of a to their gateway"},
 		"nodes of b, little":      {func(_, b *fakecluster.Cluster) { b.OverlayMTU = 1480 }, 1420, ""},
 		"a server that says more": {func(a, _ *fakecluster.Cluster) { a.GatewayMTU = 1460 }, 1380, "between the gateways"},
-		"nobody answers":          {func(a, b *fakecluster.Cluster) { a.GatewayMTU, b.GatewayMTU, a.OverlayMTU, b.OverlayMTU = 0, 0, 0, 0 }, 1420, ""},
+		"no answer":               {func(a, b *fakecluster.Cluster) { a.GatewayMTU, b.GatewayMTU, a.OverlayMTU, b.OverlayMTU = 0, 0, 0, 0 }, 1420, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -78,7 +78,7 @@ func testProcesses(ctx context.Context, t *testing.T, c liqoctl) {
 	}
 	for _, r := range list.Reservations {
 		if i, ok := owners[r.Range]; !ok || r.Owner != fmt.Sprintf("user/ci-%d", i) {
-			t.Errorf("%s keeps %s, which was assigned to nobody", r.Owner, r.Range)
+			t.Errorf("%s keeps %s, which no run acquired", r.Owner, r.Range)
 		}
 	}
 }
