@@ -69,6 +69,9 @@ func versionOf(lease *coordinationv1.Lease) string {
 // errWritten reports that another run has written since this one read its facts, or may still write.
 var errWritten = errors.New("another run has written to the cluster")
 
+// errTerminating is errWritten because liqonet's namespace is being deleted.
+var errTerminating = fmt.Errorf("%w: its namespace is being deleted", errWritten)
+
 // look reads the Lease.
 func (l *lock) look(ctx context.Context) (err error) {
 	l.seen, err = l.cluster.Kube.CoordinationV1().Leases(l.cluster.Namespace).Get(ctx, records.LockName, metav1.GetOptions{})
@@ -107,8 +110,9 @@ func (l *lock) write(ctx context.Context, holder string) error {
 	case err == nil:
 		l.seen = after
 		return nil
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), l.seen != nil && apierrors.IsNotFound(err),
-		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return errTerminating
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), l.seen != nil && apierrors.IsNotFound(err):
 		return errWritten
 	}
 	err = fmt.Errorf("lock cluster %q: %w", l.cluster.Context, err)
@@ -154,7 +158,7 @@ func (l *lock) await(ctx context.Context, note func(string)) error {
 	if err := l.mayBreak(ctx); err != nil {
 		return err
 	}
-	var reported string   // the last reported holder
+	var reported string   // the last reported reason
 	var changed time.Time // when the present version was first read
 	for {
 		before := versionOf(l.seen)
@@ -173,7 +177,7 @@ func (l *lock) await(ctx context.Context, note func(string)) error {
 		case ctx.Err() == nil && lasting(err):
 			return err
 		}
-		reported = l.report(reported, note)
+		reported = l.report(reported, err, note)
 		select {
 		case <-ctx.Done():
 			return l.stillHeld(context.Cause(ctx))
@@ -190,13 +194,20 @@ func (l *lock) mayBreak(ctx context.Context) error {
 	return l.cluster.CheckPermissions(ctx, []Permission{{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: l.cluster.Namespace}})
 }
 
-// report prints the holder if it differs from the last reported one, and returns it.
-func (l *lock) report(last string, note func(string)) string {
-	holder := holderOf(l.seen)
-	if holder != "" && holder != last {
-		note(fmt.Sprintf("cluster %q is locked by %s, since %s: waiting", l.cluster.Context, nameOf(l.seen), since(l.seen)))
+// report prints the reason of a wait, after a failed attempt to take the lock, if it differs from the last reported
+// one, and returns it.
+func (l *lock) report(last string, err error, note func(string)) string {
+	reason := ""
+	switch {
+	case holderOf(l.seen) != "":
+		reason = fmt.Sprintf("cluster %q is locked by %s, since %s: waiting", l.cluster.Context, nameOf(l.seen), since(l.seen))
+	case errors.Is(err, errTerminating):
+		reason = fmt.Sprintf("cluster %q: namespace %s is being deleted: waiting", l.cluster.Context, l.cluster.Namespace)
 	}
-	return holder
+	if reason != "" && reason != last {
+		note(reason)
+	}
+	return reason
 }
 
 // lasting reports whether an error is permanent.

@@ -1,6 +1,7 @@
 package kube_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -111,4 +112,25 @@ func TestNamespaceGoesWhileRunCompares(t *testing.T) {
 	if !locks.Stale(ctx, fmt.Errorf("compare: %w", refused)) {
 		t.Error("the run ends with the error of a namespace that another run removes")
 	}
+}
+
+// TestWaitForTerminatingNamespace checks that a run that waits for the deletion of a namespace reports that, once.
+func TestWaitForTerminatingNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, api := withID("1", new(atomic.Bool))
+		api.PrependReactor("create", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			refused := apierrors.NewForbidden(corev1.Resource("leases"), records.LockName, errors.New("it is being terminated"))
+			refused.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+			return true, nil, refused
+		})
+		locks := kube.NewLocks(&a)
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		var notes []string
+		err := locks.Await(ctx, func(text string) { notes = append(notes, text) })
+		want := `cluster "cluster 1": namespace liqonet is being deleted: waiting`
+		if !errors.Is(err, context.DeadlineExceeded) || len(notes) != 1 || notes[0] != want {
+			t.Errorf("error %v, notes %q, want %q", err, notes, want)
+		}
+	})
 }
