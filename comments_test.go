@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // commentColumns is the largest width of a line with a comment. A tab counts as four columns.
@@ -34,9 +36,7 @@ func TestCommentsFit(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 func wideComments(t *testing.T, text []byte) (wide []int) {

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 var (
@@ -18,9 +20,7 @@ func TestLinksOfPages(t *testing.T) {
 	var pages []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "lab/*.md"} {
 		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		pages = append(pages, found...)
 	}
 	if len(pages) < 20 {
@@ -28,9 +28,7 @@ func TestLinksOfPages(t *testing.T) {
 	}
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
 			if strings.Contains(found[1], "://") {
 				continue
@@ -76,9 +74,7 @@ func TestPagesInCode(t *testing.T) {
 func hasPlace(t *testing.T, page, place string) bool {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, found := range heading.FindAllStringSubmatch(string(text), -1) {
 		anchor := strings.ReplaceAll(strings.ToLower(found[1]), " ", "-")
 		anchor = regexp.MustCompile(`[^a-z0-9_-]`).ReplaceAllString(anchor, "")
@@ -111,13 +107,9 @@ func TestNamedTestsExist(t *testing.T) {
 		all.Write(text)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	makefile, err := os.ReadFile("Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	names := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(makefile), -1)
 	onPages := regexp.MustCompile("`(?:Test|Fuzz)\\w+`").FindAllString(pages.String(), -1)
 	for _, name := range append(names, onPages...) {

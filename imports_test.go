@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 const module = "liqonet.io/liqonet/"
@@ -179,9 +181,7 @@ var places = map[string]string{
 
 func TestImportedInOnePlace(t *testing.T) {
 	root, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	packages := list(t)
 	for dep, place := range places {
 		for _, p := range packages {
@@ -201,9 +201,7 @@ func (p listed) importers(t *testing.T, dep string) []string {
 	for _, name := range p.GoFiles {
 		path := filepath.Join(p.Dir, name)
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, spec := range f.Imports {
 			if spec.Path.Value == strconv.Quote(dep) {
 				files = append(files, path)

@@ -19,6 +19,7 @@ import (
 	"liqonet.io/liqonet/bench/report"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/process"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestMain also runs the processes of the paths.
@@ -53,9 +54,7 @@ func TestEveryPath(t *testing.T) {
 		p.sample *= 3
 		r, err = p.run(t.Context(), t.Output())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := []string{tunnelAlone, ownTunnel, baseline, liqoModel, liqonetPath, twoGateways}
 	ratios := len(aims) - 2 // the model with the MTU of the others is measured only by name
 	if p.kinds.WireGuard == records.Kernel {
@@ -103,9 +102,7 @@ func expectNoChildren(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	o, err := parse(strings.Fields("-overlay geneve -wireguard kernel -rounds 3 -sample 1s -only liqonet,tunnel -o json"), io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := gocmp.Diff([]string{"liqonet", "tunnel"}, o.plan.only); diff != "" {
 		t.Errorf("paths, -want +got:\n%s", diff)
 	}
@@ -128,21 +125,13 @@ func TestGuestReport(t *testing.T) {
 		{Name: "TCP", Unit: "Mbit/s", Samples: map[string][]float64{"tunnel": {1, 2}}},
 	}}}
 	var written bytes.Buffer
-	if err := (options{json: true}).write(&written, want); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, (options{json: true}).write(&written, want))
 	dir := t.TempDir()
 	lab := filepath.Join(dir, "lab")
-	if err := os.WriteFile(filepath.Join(dir, "report.json"), written.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(lab, []byte("#!/bin/sh\ncat "+dir+"/report.json\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "report.json"), written.Bytes(), 0o644))
+	require.NoError(t, os.WriteFile(lab, []byte("#!/bin/sh\ncat "+dir+"/report.json\n"), 0o755))
 	got, err := options{guest: lab}.measureInGuest(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("report, -want +got:\n%s", diff)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/bench/path"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestFloods floods gateways for some seconds: over a link with a delay, with a CPU quota, and with two gateways. Their
@@ -31,12 +32,8 @@ func (s strain) flood(t *testing.T, name string) {
 	i := slices.IndexFunc(floods(), func(f flood) bool { return strings.HasPrefix(name, f.name) })
 	s.kinds, s.sample, s.gateways = shortPlan().kinds, 3*time.Second, max(1, s.gateways)
 	r, err := s.measure(t.Context(), floods()[i])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.write(t.Output(), name); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, r.write(t.Output(), name))
 	if r.peak > path.MemoryLimit {
 		t.Errorf("a gateway took %d MiB, want %d at most", r.peak>>20, path.MemoryLimit>>20)
 	}

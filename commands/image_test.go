@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 
 	"liqonet.io/liqonet/commands/cli"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func TestImagePush(t *testing.T) {
@@ -22,9 +23,7 @@ func TestImagePush(t *testing.T) {
 	program := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 57)...)
 	program[16], program[18], program[20], program[52], program[58] = 2, 62, 1, 64, 64
 	file := filepath.Join(t.TempDir(), "liqoctl")
-	if err := os.WriteFile(file, program, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, program, 0o600))
 	var out, stderr strings.Builder
 	ref := strings.TrimPrefix(server.URL, "http://") + "/net:1"
 	env := &cli.Env{Out: &out, Err: &stderr}

@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/commands/cli"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestInterrupted: the user knows why it ended, and needs no advice.
 func TestInterrupted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(file, []byte(oneContext), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(oneContext), 0o600))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var stderr strings.Builder

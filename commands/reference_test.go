@@ -10,6 +10,7 @@ import (
 	"liqonet.io/liqonet/commands"
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestReference: docs/cli describes exactly the existing commands. The pages change only when the commands do: dates
@@ -19,24 +20,18 @@ func TestReference(t *testing.T) {
 	root, folder := commands.New(&cli.Env{}), t.TempDir()
 	root.DisableAutoGenTag = true
 	root.InitDefaultCompletionCmd() // Cobra adds it when a command runs
-	if err := doc.GenMarkdownTree(root, folder); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, doc.GenMarkdownTree(root, folder))
 	fresh, err := os.ReadDir(folder)
 	if err != nil || len(fresh) == 0 {
 		t.Fatal(fresh, err)
 	}
 	for _, page := range fresh {
 		text, err := os.ReadFile(filepath.Join(folder, page.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		golden.File(t, filepath.Join(committed, page.Name()), string(text))
 	}
 	pages, err := filepath.Glob(filepath.Join(committed, "liqoctl*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, page := range pages {
 		if _, err := os.Stat(filepath.Join(folder, filepath.Base(page))); err != nil {
 			golden.Gone(t, page)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // crowded returns a registry with 10,000 reservations and small holes: two of every three /24 are reserved.
@@ -22,9 +23,7 @@ func crowded(b *testing.B) *Registry {
 		})
 	}
 	r, err := Restore(DefaultPools(), held)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	return r
 }
 
@@ -36,9 +35,7 @@ func BenchmarkAcquire(b *testing.B) {
 				// The preferred range is reserved, so that both the conflict and the search are measured.
 				q := Request{Owner: Peering("new"), Purpose: PeerPods, Real: netip.PrefixFrom(address("10.0.0.0"), bits)}
 				held, err := r.Acquire(q)
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				r.remove(held)
 			}
 		})
@@ -55,9 +52,7 @@ func BenchmarkAcquireAddress(b *testing.B) {
 	}
 	for b.Loop() {
 		a, err := r.AcquireAddress(Request{Owner: Peering("new"), Purpose: GatewayAddress}, inside)
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		r.remove(Reservation{Range: cidr.Single(a), Owner: Peering("new"), Purpose: GatewayAddress})
 	}
 }

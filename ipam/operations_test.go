@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // comparePrefixes lets cmp compare the unexported fields of package netip.
@@ -20,9 +22,7 @@ func run(t *testing.T, bytes []byte) *Registry {
 	t.Helper()
 	pools := []netip.Prefix{prefix("10.0.0.0/20"), prefix("10.1.0.0/22"), prefix("fd00::/116"), prefix("fd01::/118")}
 	r, err := New(pools...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m := &model{pools: pools}
 	for o := (&operations{bytes}); len(o.bytes) > 0; {
 		done, difference := o.step(r, m)
@@ -107,9 +107,7 @@ func FuzzOperations(f *testing.F) {
 
 func TestAcquireUntilFull(t *testing.T) {
 	r, err := New(netip.MustParsePrefix("192.168.0.0/26"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i := range 64 {
 		got, err := r.Acquire(Request{Owner: Peering(fmt.Sprint(i)), Purpose: PeerPods, Bits: 32})
 		if err != nil {

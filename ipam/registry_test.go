@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 var (
@@ -25,9 +27,7 @@ func installed(t testing.TB) *Registry {
 		{Range: prefix("10.70.0.0/16"), Owner: Cluster, Purpose: ExternalCIDR},
 		{Range: prefix("10.80.0.0/16"), Owner: Cluster, Purpose: InternalCIDR},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return r
 }
 
@@ -50,9 +50,7 @@ func TestAcquire(t *testing.T) {
 			r := installed(t)
 			c.request.Owner, c.request.Purpose = Peering("b"), PeerPods
 			got, err := r.Acquire(c.request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			want := Reservation{Range: prefix(c.want), Owner: Peering("b"), Purpose: PeerPods, Real: c.request.Real}
 			if got != want {
 				t.Errorf("%+v, want %+v", got, want)
@@ -70,9 +68,7 @@ func TestAcquire(t *testing.T) {
 
 func TestAcquireFromTheNextPool(t *testing.T) {
 	r, err := New(prefix("172.16.0.0/12"), prefix("10.0.0.0/8"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, want := range []string{"172.16.0.0/13", "172.24.0.0/13", "10.0.0.0/13"} {
 		got, err := r.Acquire(Request{Owner: Peering(fmt.Sprint(i)), Purpose: PeerPods, Bits: 13})
 		if err != nil || got.Range != prefix(want) {
@@ -89,9 +85,7 @@ func TestPeersWithTheSameRange(t *testing.T) {
 	acquire := func(name string) {
 		t.Helper()
 		held, err := r.Acquire(Request{Owner: Peering(name), Purpose: PeerPods, Real: prefix("10.200.0.0/16")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got[name] = held.Range.String()
 	}
 	acquire("b")
@@ -184,9 +178,7 @@ func TestShared(t *testing.T) {
 
 func TestNoneFree(t *testing.T) {
 	r := installed(t)
-	if err := r.Reserve(Reservation{Range: prefix("fd00::/56"), Owner: Cluster, Purpose: PodCIDR}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.Reserve(Reservation{Range: prefix("fd00::/56"), Owner: Cluster, Purpose: PodCIDR}))
 	for _, c := range []struct {
 		request Request
 		message string
@@ -278,9 +270,7 @@ func TestOverlapping(t *testing.T) {
 		{Range: prefix("10.80.128.1/32"), Owner: Peering("b"), Purpose: GatewayAddress},
 		{Range: prefix("10.9.0.0/24"), Owner: User("vpn"), Purpose: Reserved},
 	} {
-		if err := r.Reserve(want); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.Reserve(want))
 	}
 	for of, want := range map[string][]string{
 		"10.9.0.0/16":    {`user "vpn" reserved range`},
@@ -336,9 +326,7 @@ func TestReleaseRange(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := r.ReleaseRange(Peering("b"), PeerPods, prefix("10.20.0.0/16")); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.ReleaseRange(Peering("b"), PeerPods, prefix("10.20.0.0/16")))
 	}
 	if held := r.Held(Peering("b")); len(held) != 1 || held[0].Range != prefix("10.21.0.0/16") {
 		t.Errorf("held after the release of one: %+v", held)

@@ -7,6 +7,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // wideWrites are the cluster-wide objects of an installation: the user who installs it may write only these.
@@ -25,9 +27,7 @@ func TestUsersWriteNamedObjectsOutsideTheNamespace(t *testing.T) {
 	var written []string
 	for _, level := range Levels() {
 		local, wide, err := Rules("liqonet", level)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, rule := range slices.Concat(local, wide) {
 			for _, word := range slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.ResourceNames) {
 				if strings.Contains(word, "*") || slices.Contains([]string{"escalate", "bind", "impersonate", "deletecollection"}, word) {
@@ -73,9 +73,7 @@ func TestEachLevelIncludesTheOneBefore(t *testing.T) {
 	var lower [2][]rbacv1.PolicyRule
 	for _, level := range Levels() {
 		local, wide, err := Rules("liqonet", level)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for i, rules := range [2][]rbacv1.PolicyRule{local, wide} {
 			for _, had := range lower[i] {
 				for _, verb := range had.Verbs {
@@ -98,13 +96,9 @@ func TestEachLevelIncludesTheOneBefore(t *testing.T) {
 func TestUsersHaveTheRightsTheyGrant(t *testing.T) {
 	for level, render := range map[Level]func() ([]Object, error){Operate: gateway(func(*GatewayValues) {}), Administer: base} {
 		local, wide, err := Rules("liqonet", level)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		objects, err := render()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, o := range objects {
 			var given, held []rbacv1.PolicyRule
 			switch role := o.(type) {
@@ -149,9 +143,7 @@ func TestDigestFollowsEveryChange(t *testing.T) {
 	} {
 		for range 2 {
 			objects, err := Base(v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			d := Digest(objects)
 			if other, taken := seen[d]; d == "" || taken && other != i {
 				t.Errorf("installations %d and %d have digest %q", i, other, d)

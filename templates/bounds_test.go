@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // priorities are the priority classes of each component: without its helper a node's pods are cut off, without a
@@ -44,9 +45,7 @@ func tolerated(t *testing.T, tolerations []corev1.Toleration) map[string]int64 {
 func TestPodsAreBounded(t *testing.T) {
 	for name, render := range renderings {
 		objects, err := render()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, o := range objects {
 			var pod corev1.PodSpec
 			switch workload := o.(type) {
@@ -79,9 +78,7 @@ func TestPodsAreBounded(t *testing.T) {
 // TestPodSecurityLevelIsEnforced: the namespace has labels for the Pod Security level, for new and for existing pods.
 func TestPodSecurityLevelIsEnforced(t *testing.T) {
 	objects, err := base()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	labels := pick[*corev1.Namespace](t, objects).Labels
 	for _, mode := range []string{"enforce", "audit", "warn"} {
 		if level := labels["pod-security.kubernetes.io/"+mode]; level != "privileged" {

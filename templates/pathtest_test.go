@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func pathTest() ([]Object, error) {
@@ -32,9 +33,7 @@ func pathTest() ([]Object, error) {
 
 func TestPathTestHasNoRights(t *testing.T) {
 	objects, err := pathTest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	sets := 0
 	for _, o := range objects {
 		set, ok := o.(*appsv1.DaemonSet)
@@ -68,9 +67,7 @@ func TestPathTestHasNoRights(t *testing.T) {
 // TestPathTestServerOnNodes: a server for measurements runs in the host network and has a token.
 func TestPathTestServerOnNodes(t *testing.T) {
 	set, err := PathTestServer(PathTestValues{Namespace: "liqonet", Image: image, Host: true, Args: []string{"--token", "t"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pod := set.Spec.Template.Spec
 	if c := pod.Containers[0]; !pod.HostNetwork || strings.Join(c.Args, " ") != "helper test serve --token t" || len(c.SecurityContext.Capabilities.Add) > 0 || *pod.SecurityContext.RunAsUser == 0 {
 		t.Errorf("network %v, %v, %v", pod.HostNetwork, c.Args, c.SecurityContext)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // everySetting has a value in every field.
@@ -28,17 +29,11 @@ func everySetting() Pods {
 func workloads(t *testing.T, p Pods) []Object {
 	t.Helper()
 	installation, err := Base(BaseValues{Namespace: "liqonet", Image: image, Pods: p})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	gateway, err := gateway(func(v *GatewayValues) { v.Pods = p })()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	set, err := Verify(VerifyValues{Namespace: "liqonet", Image: image, Pods: p})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return []Object{pick[*appsv1.DaemonSet](t, installation), pick[*appsv1.Deployment](t, gateway), set}
 }
 

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -40,22 +41,16 @@ type apiServer struct {
 func installed(t *testing.T) apiServer {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	config.QPS = -1 // no limit
 	a := apiServer{kubernetes.NewForConfigOrDie(config), config}
 	base, err := Base(BaseValues{Namespace: policed, Image: image, Policies: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	peering, err := Gateways(GatewayValues{
 		Namespace: policed, Peering: "b", Image: image, Role: records.Server, Implementation: records.Auto, Gateways: 1, Tunnels: 1,
 		Service: ServiceValues{Type: corev1.ServiceTypeNodePort},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	a.create(t, append(base, peering...)...)
 	return a
 }
@@ -65,9 +60,7 @@ func (a apiServer) create(t *testing.T, objects ...Object) {
 	t.Helper()
 	for _, o := range objects {
 		text, err := json.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		group, resource := resourceOf(o)
 		path := "/api/v1"
 		if group != "" {
@@ -111,9 +104,7 @@ func (a apiServer) user(t *testing.T, level Level) apiServer {
 		t.Fatal(err)
 	}
 	objects, err := Access(policed, level)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var r reader
 	binding, clusterBinding := read[rbacv1.RoleBinding](&r, "base/rolebinding.yaml"), read[rbacv1.ClusterRoleBinding](&r, "base/clusterrolebinding.yaml")
 	if r.err != nil {
@@ -140,9 +131,7 @@ func (a apiServer) with(t *testing.T, namespace, account string, bound *authenti
 	token, err := a.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: bound},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	config := rest.AnonymousClientConfig(a.config)
 	config.BearerToken, config.QPS = token.Status.Token, -1
 	return apiServer{kubernetes.NewForConfigOrDie(config), config}
@@ -166,9 +155,7 @@ func (a apiServer) as(t *testing.T, account, node string) apiServer {
 		t.Fatal(err)
 	}
 	made, err := pods.Create(t.Context(), pod, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return a.with(t, policed, account, &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: made.Name, UID: made.UID})
 }
 
@@ -387,9 +374,7 @@ func testLeases(t *testing.T, a apiServer) {
 		t.Logf("%d of %d Leases at once", taken, atOnce)
 	}
 	before, err := a.CoordinationV1().Leases(policed).List(t.Context(), metav1.ListOptions{LabelSelector: records.LabelNode + "=n2"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if held := len(before.Items); held < 2 || held == atOnce {
 		t.Errorf("it holds %d Leases", held)
 	}

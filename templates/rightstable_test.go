@@ -14,6 +14,7 @@ import (
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestRightsTable: the table in docs/security.md matches the permissions of all roles.
@@ -24,9 +25,7 @@ func TestRightsTable(t *testing.T) {
 		end   = "<!-- end of rights -->\n"
 	)
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	before, rest, begins := strings.Cut(string(text), begin)
 	_, after, ends := strings.Cut(rest, end)
 	roles, err := allRoles()

@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // pick returns the only object of a type.
@@ -34,9 +35,7 @@ func TestPodsHaveNetAdminAlone(t *testing.T) {
 			continue // have fewer: see TestVerifyHasNoRights, TestPathTestHasNoRights
 		}
 		objects, err := render()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, o := range objects {
 			var pod corev1.PodSpec
 			node := false
@@ -75,9 +74,7 @@ func TestPodsHaveNetAdminAlone(t *testing.T) {
 func TestTUNOnlyWhereUserspaceMayRun(t *testing.T) {
 	for implementation, want := range map[records.Implementation]int{records.Kernel: 2, records.Userspace: 3, records.Auto: 3} {
 		objects, err := gateway(func(v *GatewayValues) { v.Implementation = implementation })()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		pod := pick[*appsv1.Deployment](t, objects).Spec.Template.Spec
 		if len(pod.Volumes) != want || len(pod.Containers[0].VolumeMounts) != want {
 			t.Errorf("%s: %d volumes, %d mounts, want %d", implementation, len(pod.Volumes), len(pod.Containers[0].VolumeMounts), want)
@@ -93,9 +90,7 @@ func readsOnly(rule rbacv1.PolicyRule) bool {
 
 func TestRights(t *testing.T) {
 	everything, err := base()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	clusterRole := pick[*rbacv1.ClusterRole](t, everything)
 	for _, rule := range clusterRole.Rules {
 		if !readsOnly(rule) {
@@ -103,9 +98,7 @@ func TestRights(t *testing.T) {
 		}
 	}
 	server, err := gateway(func(*GatewayValues) {})()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	role := pick[*rbacv1.Role](t, server)
 	for _, o := range server {
 		switch o.(type) {
@@ -138,9 +131,7 @@ func TestRights(t *testing.T) {
 // TestService: only the server has a Service, and it selects the gateway's pods.
 func TestService(t *testing.T) {
 	objects, err := gateway(func(*GatewayValues) {})()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	service, deployment := pick[*corev1.Service](t, objects), pick[*appsv1.Deployment](t, objects)
 	for key, value := range service.Spec.Selector {
 		if deployment.Spec.Template.Labels[key] != value {
@@ -148,9 +139,7 @@ func TestService(t *testing.T) {
 		}
 	}
 	objects, err = gateway(func(v *GatewayValues) { v.Role = records.Client })()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, o := range objects {
 		if _, found := o.(*corev1.Service); found {
 			t.Error("the client's gateway has a Service")
@@ -197,9 +186,7 @@ func TestHostileValues(t *testing.T) {
 func TestAnnotationStaysAValue(t *testing.T) {
 	text := "x\nspec:\n  type: LoadBalancer"
 	objects, err := gateway(func(v *GatewayValues) { v.Service.Annotations = map[string]string{"example.com/a": text} })()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	service := pick[*corev1.Service](t, objects)
 	if service.Annotations["example.com/a"] != text || service.Spec.Type != corev1.ServiceTypeNodePort {
 		t.Errorf("service %v", service)

@@ -17,6 +17,7 @@ import (
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 const image = "registry.example/liqonet:v1.2.3"
@@ -70,9 +71,7 @@ func TestGolden(t *testing.T) {
 	for name, render := range renderings {
 		t.Run(name, func(t *testing.T) {
 			objects, err := render()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			golden.Check(t, name+".golden", string(text(t, objects)))
 		})
 	}
@@ -84,13 +83,9 @@ func TestGoldenDecodesStrictly(t *testing.T) {
 	for name, render := range renderings {
 		t.Run(name, func(t *testing.T) {
 			want, err := render()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			golden, err := os.ReadFile(filepath.Join("testdata", name+".golden"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			documents := strings.Split(string(golden), "---\n")
 			if len(documents) != len(want) {
 				t.Fatalf("%d documents, want %d", len(documents), len(want))
@@ -112,14 +107,10 @@ func TestGoldenDecodesStrictly(t *testing.T) {
 func TestRenderingIsStable(t *testing.T) {
 	for name, render := range renderings {
 		first, err := render()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for range 20 {
 			again, err := render()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if !bytes.Equal(text(t, first), text(t, again)) {
 				t.Fatalf("%s differs from one rendering to the next", name)
 			}
@@ -130,9 +121,7 @@ func TestRenderingIsStable(t *testing.T) {
 func TestEveryObjectHasLiqonetsLabel(t *testing.T) {
 	for name, render := range renderings {
 		objects, err := render()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, o := range objects {
 			// Roles of users do not belong to the installation.
 			if o.GetLabels()[records.LabelComponent] == "" && !strings.HasPrefix(name, "access-") {
@@ -154,18 +143,12 @@ func text(t *testing.T, objects []Object) []byte {
 			all.WriteString("---\n")
 		}
 		data, err := json.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var fields map[string]any
-		if err := json.Unmarshal(data, &fields); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(data, &fields))
 		delete(fields, "status")
 		document, err := yaml.Marshal(fields)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		all.Write(document)
 	}
 	return all.Bytes()

@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // FuzzGateway renders a gateway's manifests with untrusted texts. Accepted texts do not change the fields, and result
@@ -55,13 +57,9 @@ func fieldsOf(t testing.TB, objects []Object) []string {
 	var paths []string
 	for i, o := range objects {
 		text, err := yaml.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var read any
-		if err := yaml.Unmarshal(text, &read); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, yaml.Unmarshal(text, &read))
 		paths = appendFields(paths, fmt.Sprint(i), read)
 	}
 	slices.Sort(paths)

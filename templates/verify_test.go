@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func verification() ([]Object, error) {
@@ -14,9 +16,7 @@ func verification() ([]Object, error) {
 
 func TestVerifyHasNoRights(t *testing.T) {
 	set, err := Verify(VerifyValues{Namespace: "liqonet", Image: image, Remove: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pod := set.Spec.Template.Spec
 	if pod.ServiceAccountName != "" || pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
 		t.Error("it has a token for the API server")

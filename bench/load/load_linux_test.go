@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // wire returns a direct path between two namespaces.
@@ -16,9 +17,7 @@ func wire(t *testing.T) Way {
 	var ends [2]netns.Handle
 	for i := range ends {
 		ns, err := netns.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = ns.Close() })
 		ends[i] = ns
 	}

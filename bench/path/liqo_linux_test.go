@@ -17,6 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/process"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestMain also runs the processes of the paths.
@@ -47,9 +48,7 @@ func TestLiqoModel(t *testing.T) {
 		}
 	})
 	client, server, err := b.clusters()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := b.modelLiqo(client, server, LiqoMTU); err != nil {
 		t.Fatal(err)
 	}
@@ -57,9 +56,7 @@ func TestLiqoModel(t *testing.T) {
 		t.Run(c.from.name+" to "+c.to.name, func(t *testing.T) {
 			target := netip.AddrPortFrom(c.to.seenPod(), modelPort)
 			seen, err := exchange(c.from.pod, c.to.pod, target)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if seen != c.from.seenPod() {
 				t.Errorf("the pod of cluster %s sees packets from %v, want %v", c.to.name, seen, c.from.seenPod())
 			}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // capture inspects every frame on every link of a namespace for the marks in the senders' packets.
@@ -188,9 +189,7 @@ func (c *capture) captured(mark string) []sighting {
 func (c *capture) complete() {
 	c.t.Helper()
 	stats, err := unix.GetsockoptTpacketStats(c.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
 	if stats.Drops > 0 {
 		c.t.Errorf("capture: %d of %d packets were missed", stats.Drops, stats.Packets)
 	}

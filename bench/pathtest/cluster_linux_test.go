@@ -23,6 +23,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/apiserver"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/process"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // kinds are the implementations of a test's path.
@@ -194,9 +195,7 @@ func (c *testCluster) write(name string, record records.Document) {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: records.DefaultNamespace, Labels: id.Labels()}}
 	if record != nil {
 		text, err := records.Encode(record)
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		require.NoError(c.t, err)
 		cm.Data = map[string]string{records.DataKey: text}
 	}
 	if _, err := c.api.CoreV1().ConfigMaps(cm.Namespace).Create(c.t.Context(), cm, metav1.CreateOptions{}); err != nil {
@@ -281,7 +280,5 @@ func (c *testCluster) edit(name string, change func(string) string) {
 		cm.Data[records.DataKey] = change(cm.Data[records.DataKey])
 		_, err = maps.Update(c.t.Context(), cm, metav1.UpdateOptions{})
 	}
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -54,12 +55,8 @@ func TestDamagedRecords(t *testing.T) {
 
 	pods := a.api.CoreV1().Pods(records.DefaultNamespace)
 	pod, err := pods.Get(t.Context(), a.gateways[0].pod(), metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := pods.Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, pods.Delete(t.Context(), pod.Name, metav1.DeleteOptions{}))
 	const grace = 4 * time.Second // of five, after which a node treats the gateway as gone
 	gone := time.Now()
 	if _, err := seenBy(a.pods[0], b.remappedPod(1)); err != nil && time.Since(gone) < grace {
@@ -81,9 +78,7 @@ func (c *testCluster) reserve(peer *testCluster) {
 		{Range: peer.remapped, Owner: ipam.Peering("peer"), Purpose: ipam.PeerPods, Real: podCIDR},
 		{Range: peerExternal, Owner: ipam.Peering("peer"), Purpose: ipam.PeerExternal, Real: externalCIDR},
 	})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
 	id, _ := records.IdentityOf(records.IPAMName)
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: records.IPAMName, Namespace: records.DefaultNamespace, Labels: id.Labels()},
@@ -98,9 +93,7 @@ func (c *testCluster) reserve(peer *testCluster) {
 func (c *testCluster) damage(name string) *corev1.ConfigMap {
 	c.t.Helper()
 	good, err := c.api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
 	bad := good.DeepCopy()
 	bad.Data[records.DataKey] = "x"
 	c.put(bad)
@@ -118,13 +111,9 @@ func (c *testCluster) put(cm *corev1.ConfigMap) {
 func (c *testCluster) resetNode(i int) {
 	c.t.Helper()
 	kernel, err := kernel.OpenAt(c.nodes[i].FD())
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
 	defer func() { _ = kernel.Close() }()
-	if err := kernel.Cleanup(); err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, kernel.Cleanup())
 }
 
 // awaitBlocked waits until the routes and rules of a node block the peer.

@@ -20,6 +20,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/process"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -122,9 +123,7 @@ func (c *testCluster) writeGarbage(n int) {
 			})
 		}
 	}
-	if err := group.Wait(); err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, group.Wait())
 }
 
 // awaitMTU changes the peering's record, and waits until the nodes and the gateway apply it.

@@ -17,6 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/process"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // testGateway is the pod of a gateway.
@@ -49,9 +50,7 @@ func (c *testCluster) addGateway() *testGateway {
 		c.t.Fatal(err)
 	}
 	for name, key := range map[string]wgtypes.Key{records.PrivateKeyKey: g.key, records.PresharedKeyKey: presharedKey} {
-		if err := os.WriteFile(filepath.Join(g.keys, name), []byte(key.String()), 0o600); err != nil {
-			c.t.Fatal(err)
-		}
+		require.NoError(c.t, os.WriteFile(filepath.Join(g.keys, name), []byte(key.String()), 0o600))
 	}
 	c.addGatewayPod(g)
 	c.gateways = append(c.gateways, g)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 )
@@ -212,13 +213,9 @@ func (c *testCluster) rewrite(p records.Peering) {
 	c.t.Helper()
 	maps := c.api.CoreV1().ConfigMaps(records.DefaultNamespace)
 	cm, err := maps.Get(c.t.Context(), records.PeeringName(p.Name), metav1.GetOptions{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
 	text, err := records.Encode(p)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
 	cm.Data = map[string]string{records.DataKey: text}
 	if _, err := maps.Update(c.t.Context(), cm, metav1.UpdateOptions{}); err != nil {
 		c.t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/process"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/kernel"
@@ -91,9 +92,7 @@ func (c *testCluster) writeLarge(n int) (remove func()) {
 	}
 	return func() {
 		for _, name := range names {
-			if err := maps.Delete(c.t.Context(), name, metav1.DeleteOptions{}); err != nil {
-				c.t.Fatal(err)
-			}
+			require.NoError(c.t, maps.Delete(c.t.Context(), name, metav1.DeleteOptions{}))
 		}
 	}
 }
@@ -163,9 +162,7 @@ func TestLateLists(t *testing.T) {
 func (c *testCluster) reserveAlso(p netip.Prefix) {
 	c.t.Helper()
 	cm, err := c.api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), records.IPAMName, metav1.GetOptions{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
 	cm.Data[records.DataKey] += fmt.Sprintf("- \"%s peering/new peer-pods\"\n", p)
 	c.put(cm)
 }
@@ -190,9 +187,7 @@ func TestBootGuardStays(t *testing.T) {
 			if err == nil {
 				err = maps.Delete(t.Context(), records.IPAMName, metav1.DeleteOptions{})
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return good
 		},
 	} {

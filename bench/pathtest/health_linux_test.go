@@ -11,6 +11,7 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -236,8 +237,6 @@ func (c *testCluster) judge() (health.State, string) {
 		nodes = append(nodes, c.nodeName(i))
 	}
 	state, why, err := verdict.OfAll(c.t.Context(), c.api, records.GatewayIDs("peer", len(c.gateways)), pathMTU, nodes...)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
 	return state, why
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -126,9 +127,7 @@ func (c *testCluster) placeMover(node string) {
 	pods := c.api.CoreV1().Pods(metav1.NamespaceDefault)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: moverPodName, Namespace: metav1.NamespaceDefault}, Spec: corev1.PodSpec{NodeName: node}}
 	pod, err := pods.Create(c.t.Context(), pod, metav1.CreateOptions{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
 	pod.Status = corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: moverAddress.String(), PodIPs: []corev1.PodIP{{IP: moverAddress.String()}},
 	}
@@ -140,9 +139,7 @@ func (c *testCluster) placeMover(node string) {
 // removeMover deletes the pod and waits until the gateway has no route to it.
 func (c *testCluster) removeMover() {
 	c.t.Helper()
-	if err := c.api.CoreV1().Pods(metav1.NamespaceDefault).Delete(c.t.Context(), moverPodName, metav1.DeleteOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, c.api.CoreV1().Pods(metav1.NamespaceDefault).Delete(c.t.Context(), moverPodName, metav1.DeleteOptions{}))
 	wait.Succeeds(c.t, joining, func() error {
 		if routes := c.gateways[0].Run("ip", "route", "show", "table", "all"); strings.Contains(routes, moverAddress.String()) {
 			return fmt.Errorf("the gateway has a route to %s, which is no pod any more:\n%s", moverAddress, routes)
@@ -160,9 +157,7 @@ type moverWatch struct {
 func watchMover(t *testing.T, c *testCluster) moverWatch {
 	t.Helper()
 	w, err := c.api.CoreV1().Pods(metav1.NamespaceDefault).Watch(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(w.Stop)
 	m := moverWatch{t, make(chan time.Time, moves)}
 	go func() {

@@ -17,6 +17,7 @@ import (
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -157,9 +158,7 @@ func seenBy(from netns.Namespace, pod netip.Addr) (source string, err error) {
 func expectAll(from, to *testCluster) {
 	from.t.Helper()
 	reports, err := from.reports()
-	if err != nil {
-		from.t.Fatal(err)
-	}
+	require.NoError(from.t, err)
 	for i := range from.nodes {
 		internal := reports[from.nodeName(i)].Internal.As4()
 		external := peerExternal.Addr().As4()

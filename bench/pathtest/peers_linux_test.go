@@ -19,6 +19,7 @@ import (
 	"liqonet.io/liqonet/internal/helper"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/process"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 )
@@ -74,9 +75,7 @@ func TestManyPeers(t *testing.T) {
 	t.Logf("node helper: %d MiB, %.1f s of a core so far; %d links, %d rules of nftables, %d routing rules", resident>>20, (after - before).Seconds(),
 		count("ip -o link show", " lqn-gw"), count("nft -a list ruleset", "# handle"), count("ip rule", "lookup"))
 	metrics, err := process.Ask(n.Handle, "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for line := range strings.Lines(metrics) {
 		if strings.HasPrefix(line, "liqonet_kernel_pass_duration_seconds_sum") || strings.HasPrefix(line, "liqonet_kernel_pass_duration_seconds_count") {
 			t.Log(strings.TrimSpace(line))
@@ -91,9 +90,7 @@ func TestManyPeers(t *testing.T) {
 	for _, end := range []bool{false, true} {
 		for i, p := range all {
 			now, err := process.Time(p.PID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			taken[i] = now - taken[i]
 		}
 		if !end {
@@ -104,17 +101,13 @@ func TestManyPeers(t *testing.T) {
 	var sum time.Duration
 	for i, p := range all[1:] {
 		resident, err := load.Resident(p.PID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		most, sum = max(most, resident), sum+taken[i+1]
 	}
 	t.Logf("at rest: node helper %.3f of a core; %d gateways %.3f together, %d MiB each at most", taken[0].Seconds()/rest.Seconds(), *gatewaysOfOne,
 		sum.Seconds()/rest.Seconds(), most>>20)
 	for i := range *peers {
-		if err := a.api.CoreV1().ConfigMaps(records.DefaultNamespace).Delete(t.Context(), records.PeeringName(manyName(i)), metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.api.CoreV1().ConfigMaps(records.DefaultNamespace).Delete(t.Context(), records.PeeringName(manyName(i)), metav1.DeleteOptions{}))
 	}
 	begin = time.Now()
 	wait.Succeeds(t, joining, func() error {
@@ -164,9 +157,7 @@ func (c *testCluster) peerWithMany(k kinds, peer *testCluster, i int, runs bool)
 	c.write(id.Name(), nil)
 	g.Namespace = c.addPod(0, byte(20+i))
 	for name, key := range map[string]wgtypes.Key{records.PrivateKeyKey: c.gateways[0].key, records.PresharedKeyKey: presharedKey} {
-		if err := os.WriteFile(filepath.Join(g.keys, name), []byte(key.String()), 0o600); err != nil {
-			c.t.Fatal(err)
-		}
+		require.NoError(c.t, os.WriteFile(filepath.Join(g.keys, name), []byte(key.String()), 0o600))
 	}
 	g.helper = process.Start(c.t, g.Namespace, "gateway of "+p.Name, job{Helper: path.Helper{
 		Socket: c.socket, Gateway: &helper.Gateway{ID: id, Pod: pod.Name, PodIP: address, Node: c.nodeName(0), Keys: g.keys},

@@ -12,6 +12,7 @@ import (
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -51,9 +52,7 @@ func TestEveryNodeReplaced(t *testing.T) {
 		}
 	}
 	cm, err := b.api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(t.Context(), records.PeeringName("peer"), metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if text := cm.Data[records.DataKey]; strings.Contains(text, a.node(0).String()) || strings.Contains(text, a.node(1).String()) {
 		t.Errorf("somebody has written the client's record anew: %s", text)
 	}
@@ -69,20 +68,14 @@ func (c *testCluster) replaceNode(underlay netns.Namespace, i int) *testGateway 
 	old.helper.Kill()
 	client, leases := c.api, c.api.CoordinationV1().Leases(records.DefaultNamespace)
 	all, err := leases.List(c.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
 	for _, l := range all.Items { // with their owner
 		if l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity == name {
 			err = leases.Delete(c.t.Context(), l.Name, metav1.DeleteOptions{})
 		}
 	}
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	if err := client.CoreV1().Nodes().Delete(c.t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
+	require.NoError(c.t, client.CoreV1().Nodes().Delete(c.t.Context(), name, metav1.DeleteOptions{}))
 	c.replaced[i]++
 	c.addNode(underlay, i)
 	c.nodes[1-i].IP(fmt.Sprintf("route replace %s via %s", c.podsOf(i), c.node(i)))

@@ -11,6 +11,7 @@ import (
 
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/process"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -68,9 +69,7 @@ func (s *openFlow) exchange() {
 		if _, err := io.WriteString(way.from, said); err != nil {
 			s.t.Fatalf("standing connection, %s: %v", way.name, err)
 		}
-		if err := way.to.SetReadDeadline(time.Now().Add(joining)); err != nil {
-			s.t.Fatal(err)
-		}
+		require.NoError(s.t, way.to.SetReadDeadline(time.Now().Add(joining)))
 		if _, err := io.ReadFull(way.to, heard); err != nil || string(heard) != said {
 			s.t.Fatalf("standing connection, %s: %q (%v), want %q", way.name, heard, err, said)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func TestQuantile(t *testing.T) {
@@ -65,9 +66,7 @@ func TestCompare(t *testing.T) {
 
 func TestText(t *testing.T) {
 	var got bytes.Buffer
-	if err := example().WriteText(&got); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, example().WriteText(&got))
 	golden.Check(t, "table.golden", got.String())
 }
 

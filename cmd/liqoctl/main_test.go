@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/commands/cli"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // asProgram makes the test binary run as liqoctl.
@@ -47,18 +48,14 @@ func exitCode(t *testing.T, cmd *exec.Cmd) int {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return 0
 }
 
 func TestExitCodeIsTheCommands(t *testing.T) {
 	for want, args := range map[int][]string{cli.ExitOK: {"version"}, cli.ExitUsage: {"--nonsense"}} {
 		cmd := liqoctl(t, args...)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, cmd.Start())
 		if got := exitCode(t, cmd); got != want {
 			t.Errorf("liqoctl %v: exit code %d, want %d", args, got, want)
 		}
@@ -68,9 +65,7 @@ func TestExitCodeIsTheCommands(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	// An API server that accepts connections and never answers.
 	server, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer server.Close()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf(`
@@ -78,21 +73,13 @@ current-context: silent
 clusters: [{name: silent, cluster: {server: "http://%s"}}]
 contexts: [{name: silent, context: {cluster: silent}}]
 `, server.Addr())
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(kubeconfig, []byte(text), 0o600))
 	cmd := liqoctl(t, "network", "status", "--kubeconfig", kubeconfig)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Start())
 	call, err := server.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer call.Close()
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	if got := exitCode(t, cmd); got != cli.ExitInterrupted {
 		t.Errorf("exit code %d, want %d", got, cli.ExitInterrupted)
 	}
@@ -102,18 +89,12 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	// The pipe is not read to its end: writing to it blocks forever, independent of the context.
 	cmd := liqoctl(t, "image", "save", "-o", "-", "--binary", largeProgram(t))
 	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
 	if _, err := pipe.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(cmd.Process.Signal(os.Interrupt), cmd.Process.Signal(syscall.SIGTERM)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(cmd.Process.Signal(os.Interrupt), cmd.Process.Signal(syscall.SIGTERM)))
 	if got := exitCode(t, cmd); got != cli.ExitInterrupted {
 		t.Errorf("exit code %d, want %d", got, cli.ExitInterrupted)
 	}
@@ -130,16 +111,12 @@ func largeProgram(t *testing.T) string {
 	header.Ident[elf.EI_DATA] = byte(elf.ELFDATA2LSB)
 	header.Ident[elf.EI_VERSION] = byte(elf.EV_CURRENT)
 	var b bytes.Buffer
-	if err := binary.Write(&b, binary.LittleEndian, header); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, binary.Write(&b, binary.LittleEndian, header))
 	noise := rand.NewChaCha8([32]byte{})
 	for range 1 << 18 {
 		b.Write(binary.LittleEndian.AppendUint64(nil, noise.Uint64()))
 	}
 	path := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, b.Bytes(), 0o600))
 	return path
 }

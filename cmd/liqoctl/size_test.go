@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // maxSize is the maximum size of the program for linux/amd64, in bytes: 1 % more than it has.
@@ -35,9 +37,7 @@ func TestSize(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	info, err := os.Stat(program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	functions := functionsOf(t, program)
 	bytes := make(map[string]uint64) // of code, by package
 	for _, f := range functions {
@@ -62,18 +62,12 @@ func TestSize(t *testing.T) {
 func functionsOf(t *testing.T, program string) []gosym.Func {
 	t.Helper()
 	f, err := elf.Open(program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = f.Close() }()
 	data, err := f.Section(".gopclntab").Data()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	table, err := gosym.NewTable(nil, gosym.NewLineTable(data, f.Section(".text").Addr))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(table.Funcs) < 10_000 {
 		t.Fatalf("only %d functions found: this reads the table wrongly", len(table.Funcs))
 	}

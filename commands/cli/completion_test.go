@@ -12,6 +12,7 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -25,9 +26,7 @@ func TestNamesOfACluster(t *testing.T) {
 			r.Reserve(ipam.Reservation{Range: netip.MustParsePrefix("10.9.0.0/16"), Owner: ipam.User("vpn"), Purpose: ipam.Reserved}),
 		)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, name := range []string{records.PeeringName("b"), records.PeeringName("north")} {
 		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name}}
 		if _, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {

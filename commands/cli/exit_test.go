@@ -12,6 +12,7 @@ import (
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/progress"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -47,21 +48,15 @@ func TestExitCode(t *testing.T) {
 // TestExitCodeOfFaultsIsDocumented: the table of exit codes has each command whose help speaks of code 3.
 func TestExitCodeOfFaultsIsDocumented(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "monitoring.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, row, _ := strings.Cut(string(text), "\n| 3 | ")
 	row, _, _ = strings.Cut(row, "\n")
 	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "cli", "liqoctl_*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	code, found := regexp.MustCompile(`exit\s+code\b[^.]*\b3\b`), 0
 	for _, page := range pages {
 		help, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !code.Match(help) {
 			continue
 		}

@@ -4,13 +4,13 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func TestManualPages(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "man")
-	if err := run([]string{folder}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, run([]string{folder}))
 	if _, err := os.Stat(filepath.Join(folder, "liqoctl-network-connect.1")); err != nil {
 		t.Error(err)
 	}

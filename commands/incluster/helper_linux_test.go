@@ -13,6 +13,7 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // environment is what the helpers' manifests set.
@@ -42,9 +43,7 @@ func TestHelperGatewayOptions(t *testing.T) {
 		"NAMESPACE": "liqonet", "NODE_NAME": "a-1", "POD_NAME": "gateway-b-x", "POD_IP": "10.244.0.7", "PEERING": "other",
 	})
 	g, err := gatewayOptions(env, records.GatewayID{Peering: "b"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if g.Namespace != "liqonet" || g.Node != "a-1" || g.Pod != "gateway-b-x" || g.PodIP != netip.MustParseAddr("10.244.0.7") ||
 		g.ID != (records.GatewayID{Peering: "b", Number: 1}) || g.Keys != "/etc/liqonet/keys" || g.HealthAddress != ":6093" {
 		t.Errorf("options %+v", g)

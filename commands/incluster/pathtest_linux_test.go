@@ -12,6 +12,7 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/internal/pathtest/probe"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestHelperTestAsks: a client probes according to its flags, and writes the results.
@@ -23,13 +24,9 @@ func TestHelperTestAsks(t *testing.T) {
 	cmd.SetArgs([]string{"ask", "--service", closedPort, "--node-port", "1", "--mtu", "1380", "--hold", (10 * time.Millisecond).String(), "--from-node", "--report", file})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if err := cmd.ExecuteContext(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.ExecuteContext(ctx))
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	results, err := probe.Decode(string(text))
 	if err != nil || len(results) != 2 || results[0].Target != probe.ClusterIP || results[1].Target != probe.NodePort || len(results[0].Failed) != 2 {
 		t.Errorf("%s: %v", text, err)
@@ -44,9 +41,7 @@ func TestHelperTestAsks(t *testing.T) {
 // TestHelperTestMeasures: a client measures the path to a server with the same token, and writes the figures.
 func TestHelperTestMeasures(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, at, _ := net.SplitHostPort(l.Addr().String())
 	l.Close()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -58,9 +53,7 @@ func TestHelperTestMeasures(t *testing.T) {
 	}
 	go func() { ended <- run("serve", "--meter", "--port", at, "--token", token) }()
 	file := filepath.Join(t.TempDir(), "report")
-	if err := run("ask", "--meter", "127.0.0.1:"+at, "--token", token, "--streams", "2", "--each", "10ms", "--report", file); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, run("ask", "--meter", "127.0.0.1:"+at, "--token", token, "--streams", "2", "--each", "10ms", "--report", file))
 	text, err := os.ReadFile(file)
 	if m, decoding := probe.DecodeMeasured(string(text)); err != nil || decoding != nil || m.Failed != "" || m.Streams == 0 {
 		t.Errorf("%v, %v: %s", err, decoding, text)
@@ -74,9 +67,7 @@ func TestHelperTestMeasures(t *testing.T) {
 // TestHelperTestLeavesForeignPorts: a server whose port is in use is not restarted repeatedly.
 func TestHelperTestLeavesForeignPorts(t *testing.T) {
 	l, err := net.Listen("tcp4", "0.0.0.0:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer l.Close()
 	_, at, _ := net.SplitHostPort(l.Addr().String())
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

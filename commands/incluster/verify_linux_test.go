@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func TestHelperVerifyReports(t *testing.T) {
@@ -25,9 +27,7 @@ func TestHelperVerifyReports(t *testing.T) {
 			return []string{"rule 7600", "link lqn-overlay"}, nil
 		})
 		cmd.SetArgs(append(c.args, "--report", file))
-		if err := cmd.ExecuteContext(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, cmd.ExecuteContext(t.Context()))
 		if got, err := os.ReadFile(file); err != nil || string(got) != c.want {
 			t.Errorf("%v: %q, %v, want %q", c.args, got, err, c.want)
 		}

@@ -12,6 +12,7 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -23,24 +24,16 @@ func TestIPAMList(t *testing.T) {
 			r.Reserve(ipam.Reservation{Range: netip.MustParsePrefix("10.11.0.0/16"), Real: netip.MustParsePrefix("10.244.0.0/16"), Owner: ipam.Peering("b"), Purpose: ipam.PeerPods}),
 		)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var out strings.Builder
 	env := &cli.Env{Out: &out}
 	r, err := listFilter{}.list(t.Context(), c)
-	if err := errors.Join(err, r.print(env, ui.FormatText)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(err, r.print(env, ui.FormatText)))
 	golden.Check(t, "ipam-list.golden", out.String())
 	out.Reset()
-	if err := r.print(env, ui.FormatJSON); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.print(env, ui.FormatJSON))
 	var got ipamList
-	if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(out.String()), &got))
 	if len(got.Pools) == 0 || len(got.Reservations) != 2 || got.Reservations[0].Real != netip.MustParsePrefix("10.244.0.0/16") {
 		t.Errorf("JSON answer %s", out.String())
 	}

@@ -21,6 +21,7 @@ import (
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -35,9 +36,7 @@ func clusterWithReservations(t *testing.T) *kube.Cluster {
 			r.Reserve(ipam.Reservation{Range: netip.MustParsePrefix("10.71.0.0/16"), Real: netip.MustParsePrefix("10.244.0.0/16"), Owner: ipam.Peering("b"), Purpose: ipam.PeerPods}),
 		)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }
 
@@ -130,9 +129,7 @@ func TestReservationsAfterLoss(t *testing.T) {
 	var objects []runtime.Object
 	for name, file := range map[string]string{records.FabricName: "fabric.yaml", records.PeeringName("b"): "peering-b.yaml"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "ipam", "translate", "testdata", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		objects = append(objects, &corev1.ConfigMap{
 			ObjectMeta: inventory.Meta(records.DefaultNamespace, name), Data: map[string]string{records.DataKey: string(text)},
 		})
@@ -155,9 +152,7 @@ func TestReservationsAfterLoss(t *testing.T) {
 		}
 	}
 	r, err := inventory.Reservations(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if held := r.Held(ipam.Peering("b")); len(held) != 4 { // pods, external CIDR, gateway, exposed host
 		t.Errorf("peering b holds %v", held)
 	}

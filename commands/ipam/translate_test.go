@@ -12,6 +12,7 @@ import (
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam/translate"
 )
 
@@ -22,9 +23,7 @@ func translationOf(t *testing.T) func(context.Context) (translate.Cluster, error
 	var texts []string
 	for _, file := range []string{"fabric.yaml", "peering-b.yaml"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "ipam", "translate", "testdata", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		texts = append(texts, string(text))
 	}
 	return func(context.Context) (translate.Cluster, error) {

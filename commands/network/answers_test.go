@@ -18,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func connection() peering.Connection {
@@ -79,9 +80,7 @@ func TestUnverifiedNodes(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := cli.Answer(&cli.Env{Out: &out}, "jsonpath={.local.unverifiedNodes[0].name}: {.remote.unverifiedNodes[*].reason}", lacking(), describeConnection); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cli.Answer(&cli.Env{Out: &out}, "jsonpath={.local.unverifiedNodes[0].name}: {.remote.unverifiedNodes[*].reason}", lacking(), describeConnection))
 	if out.String() != "a-3: its helper has not reported" {
 		t.Error(out.String())
 	}

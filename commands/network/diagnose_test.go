@@ -16,6 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/inspect/diagnose"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func TestDiagnoseOptions(t *testing.T) {
@@ -76,9 +77,7 @@ func diagnosis() diagnose.Result {
 func TestDescribeDiagnosis(t *testing.T) {
 	golden.Check(t, "diagnose.golden", describeDiagnosis(diagnosis()))
 	var out strings.Builder
-	if err := cli.Answer(&cli.Env{Out: &out}, ui.FormatJSON, diagnosis(), describeDiagnosis); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cli.Answer(&cli.Env{Out: &out}, ui.FormatJSON, diagnosis(), describeDiagnosis))
 	golden.Check(t, "diagnose-json.golden", out.String())
 }
 

@@ -16,6 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/peering/expose"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/testbed/hostile"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func hostilePeering() status.Peering {
@@ -29,9 +30,7 @@ func TestTablesObeyNobody(t *testing.T) {
 	for _, output := range []ui.Format{ui.FormatText, ui.FormatWide, ui.FormatJSON, ui.FormatYAML} {
 		var b strings.Builder
 		o := statusOptions{output: output}
-		if err := o.print(&b, statusAnswer{Peerings: []status.Peering{hostilePeering()}}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, o.print(&b, statusAnswer{Peerings: []status.Peering{hostilePeering()}}))
 		if bad := hostile.Obeyed(b.String()); bad != "" {
 			t.Errorf("-o %s: a terminal would obey %q in\n%q", output, bad, b.String())
 		}

@@ -26,6 +26,7 @@ import (
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -60,9 +61,7 @@ func recorder[O, R any](into *O) cli.Operation[O, R] {
 func parse(t *testing.T, command func(*cli.Env, *cli.ClusterFlags) *cobra.Command, args ...string) error {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(kubeconfig), 0o600))
 	env := &cli.Env{Out: t.Output(), Err: t.Output(), Build: buildinfo.Info{Version: "v1.2.3", Repository: "registry.example/liqonet"}}
 	env.Start(false)
 	parent, local := cli.Group("network", "", "", ""), cli.NewClusterFlags()

@@ -18,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func TestPathTestOptions(t *testing.T) {
@@ -65,9 +66,7 @@ func tested() pathtest.Result {
 func TestDescribePaths(t *testing.T) {
 	golden.Check(t, "test.golden", describePaths(tested()))
 	var out strings.Builder
-	if err := cli.Answer(&cli.Env{Out: &out}, ui.FormatJSON, tested(), describePaths); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cli.Answer(&cli.Env{Out: &out}, ui.FormatJSON, tested(), describePaths))
 	golden.Check(t, "test-json.golden", out.String())
 }
 
@@ -112,9 +111,7 @@ func performed() pathtest.Result {
 func TestDescribePerformance(t *testing.T) {
 	golden.Check(t, "perf.golden", describePaths(performed()))
 	var out strings.Builder
-	if err := cli.Answer(&cli.Env{Out: &out}, ui.FormatJSON, performed(), describePaths); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cli.Answer(&cli.Env{Out: &out}, ui.FormatJSON, performed(), describePaths))
 	golden.Check(t, "perf-json.golden", out.String())
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func secretNamed(name, key string) map[string]any {
@@ -20,12 +21,8 @@ func secretNamed(name, key string) map[string]any {
 func TestManifestsReplaceFiles(t *testing.T) {
 	dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "elsewhere")
 	// The mode of a file after a checkout.
-	if err := os.WriteFile(filepath.Join(dir, "01-secret-a.yaml"), []byte("old"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(elsewhere, filepath.Join(dir, "02-secret-b-c.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "01-secret-a.yaml"), []byte("old"), 0o644))
+	require.NoError(t, os.Symlink(elsewhere, filepath.Join(dir, "02-secret-b-c.yaml")))
 	m := peering.Manifests{Objects: []map[string]any{secretNamed("a", "new"), secretNamed("b:c", "new")}}
 	if _, err := writeManifests(dir, m); err != nil {
 		t.Fatal(err)
@@ -39,9 +36,7 @@ func TestManifestsReplaceFiles(t *testing.T) {
 	}
 	for _, e := range entries {
 		info, err := e.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if text, err := os.ReadFile(filepath.Join(dir, e.Name())); info.Mode() != fs.FileMode(0o600) || err != nil || !strings.Contains(string(text), "new") {
 			t.Errorf("%s: %s, %q, %v", e.Name(), info.Mode(), text, err)
 		}

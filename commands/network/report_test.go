@@ -12,15 +12,14 @@ import (
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/internal/inspect/report"
 	"liqonet.io/liqonet/internal/progress"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestReportFile: the archive is a new file, readable only by its owner, and lists what could not be read.
 func TestReportFile(t *testing.T) {
 	dir := t.TempDir()
 	file, other := filepath.Join(dir, "report.tar.gz"), filepath.Join(dir, "other")
-	if err := os.Symlink(other, file); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(other, file))
 	var got report.Options
 	err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
 		return newReport(env, local, func(_ context.Context, o report.Options, _ progress.Reporter) (report.Result, error) {

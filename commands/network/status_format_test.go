@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/commands/ui"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestUnknownIsAbsent: values that no gateway reported are absent in structured output, neither -1 nor 0.
@@ -26,9 +27,7 @@ func TestUnknownIsAbsent(t *testing.T) {
 func TestStateInColour(t *testing.T) {
 	var plain, coloured strings.Builder
 	for out, o := range map[*strings.Builder]statusOptions{&plain: {output: ui.FormatText}, &coloured: {output: ui.FormatText, coloured: true}} {
-		if err := o.print(out, statusAnswer{Peerings: peerings()}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, o.print(out, statusAnswer{Peerings: peerings()}))
 	}
 	if got := regexp.MustCompile(`\x1b\[[0-9;]*m`).ReplaceAllString(coloured.String(), ""); got != plain.String() {
 		t.Errorf("without its colours it reads\n%s\nwant\n%s", got, plain.String())

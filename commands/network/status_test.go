@@ -17,6 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // peerings returns a healthy peering and one without reports.
@@ -134,9 +135,7 @@ func TestStatusOfBothSides(t *testing.T) {
 	golden.Check(t, "status-both-wide.golden", out)
 	out, _ = statusOf(t, bothSides(), "--remote-context", "b", "-o", "json")
 	var answer statusAnswer
-	if err := json.Unmarshal([]byte(out), &answer); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(out), &answer))
 	if len(answer.Peerings) != 2 || answer.Peerings[1].Cluster != "b" || answer.Peerings[0].OwnMappings[0].Seen != pfx("10.1.0.0/16") {
 		t.Errorf("sides in %s", out)
 	}
@@ -167,9 +166,7 @@ func TestStatusForPrograms(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	var answer statusAnswer
-	if err := json.Unmarshal([]byte(out), &answer); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(out), &answer))
 	if got := answer.Peerings[0].Nodes[0].Drift; got.Times != 2 || got.What != "rule 104 table 7600" {
 		t.Errorf("drift of n1: %+v", got)
 	}

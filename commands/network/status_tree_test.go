@@ -10,6 +10,7 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // tunnelOf returns a tunnel in a recent report.
@@ -74,9 +75,7 @@ func treeOf(t *testing.T, all []status.Peering) string {
 	t.Helper()
 	var b strings.Builder
 	o := statusOptions{output: ui.FormatTree}
-	if err := o.print(&b, statusAnswer{Peerings: all}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, o.print(&b, statusAnswer{Peerings: all}))
 	return b.String()
 }
 

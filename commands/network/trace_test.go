@@ -17,6 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/inspect/trace"
 	"liqonet.io/liqonet/internal/inspect/trace/probe"
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func TestTraceOptions(t *testing.T) {
@@ -49,13 +50,9 @@ func TestDescribeTrace(t *testing.T) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var r trace.Result
-		if err := json.Unmarshal(text, &r); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(text, &r))
 		golden.Check(t, "trace-"+strings.TrimSuffix(filepath.Base(file), ".json")+".golden", describeTrace(r))
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"testing"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func TestRelease(t *testing.T) {
@@ -57,9 +59,7 @@ func TestReadHasAVersion(t *testing.T) {
 // TestLinkedVariables: the linker ignores names that do not exist, and a release would have no default image.
 func TestLinkedVariables(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "buildinfo.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var declared []string
 	for _, d := range file.Decls {
 		g, ok := d.(*ast.GenDecl)
@@ -75,9 +75,7 @@ func TestLinkedVariables(t *testing.T) {
 	linked := regexp.MustCompile(`liqonet\.io/liqonet/internal/buildinfo\.(\w+)=`)
 	for _, path := range []string{"../../Makefile", "../../.goreleaser.yaml"} {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var names []string
 		for _, m := range linked.FindAllStringSubmatch(string(text), -1) {
 			names = append(names, m[1])

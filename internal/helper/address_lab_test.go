@@ -18,6 +18,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // Tests of this file need a real API server, from $KUBECONFIG: lab/e2e starts one and runs them.
@@ -31,18 +32,14 @@ const (
 func labClient(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(rest.CopyConfig(config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return client
 }
 
 // TestLabNodes has 1,000 nodes claim their addresses concurrently.
 func TestLabNodes(t *testing.T) {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	nodes := labCluster(t, config)
 	clients := make([]*kubernetes.Clientset, labNodes)
 	for i := range clients {

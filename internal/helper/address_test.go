@@ -19,6 +19,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func testNode(name string) *corev1.Node {
@@ -53,9 +54,7 @@ func TestClaimAddress(t *testing.T) {
 	client := fake.NewClientset()
 	node := testNode("n1")
 	lease, a, err := claimAddress(t.Context(), client, testNamespace, node, internal, netip.Addr{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !cidr.Lower(internal).Contains(a) || lease.Name != records.AddressLeaseName(a) {
 		t.Errorf("address %s, Lease %s", a, lease.Name)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // setBack returns a time that was read before the clock was set back by some seconds: its monotonic reading is
@@ -49,9 +50,7 @@ func TestLastEchoInTheFuture(t *testing.T) {
 		l := &gatewayLoop{Gateway: Gateway{Env: Env{Namespace: testNamespace}, ID: firstGateway("b")}, status: cache.NewStore(cache.MetaNamespaceKeyFunc)}
 		s := testStatus()
 		s.LastEcho = time.Now().Add(-ago).UTC().Truncate(time.Millisecond)
-		if err := l.status.Add(configMap(t, l.ID.StatusName(), records.ComponentStatus, "b", s)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, l.status.Add(configMap(t, l.ID.StatusName(), records.ComponentStatus, "b", s)))
 		var both sync.WaitGroup
 		for range 2 { // the loop and watchTunnel, concurrently
 			both.Go(func() {

@@ -18,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -51,9 +52,7 @@ func twoClusters(t *testing.T) (server, client *testCluster) {
 	server = &testCluster{testAPI: newTestAPI(t), role: records.Server, number: 1}
 	client = &testCluster{testAPI: newTestAPI(t), role: records.Client, number: 2}
 	preshared, err := wgtypes.GenerateKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, c := range []*testCluster{server, client} {
 		if c.key, err = wgtypes.GeneratePrivateKey(); err != nil {
 			t.Fatal(err)
@@ -111,9 +110,7 @@ func (c *testCluster) run(peer, preshared wgtypes.Key) {
 	})
 	keys := c.t.TempDir()
 	for name, key := range map[string]wgtypes.Key{records.PrivateKeyKey: c.key, records.PresharedKeyKey: preshared} {
-		if err := os.WriteFile(filepath.Join(keys, name), []byte(key.String()), 0o600); err != nil {
-			c.t.Fatal(err)
-		}
+		require.NoError(c.t, os.WriteFile(filepath.Join(keys, name), []byte(key.String()), 0o600))
 	}
 	fabric, peering := testFabric(), testPeering()
 	fabric.Overlay.Kind = records.OverlayKind(firstOf("LIQONET_TEST_OVERLAYS", string(records.VXLAN)))

@@ -11,6 +11,7 @@ import (
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/kernel"
 )
@@ -23,17 +24,13 @@ func TestKernelStateIsLogged(t *testing.T) {
 	v := nodeView{fabric: &fabric, peerings: []records.Peering{testPeering()}, gateways: map[records.GatewayID]records.Gateway{firstGateway("b"): testGateway()}}
 	ns := netns.New(t)
 	var k *kernel.Kernel
-	if err := ns.Do(func() (err error) { k, err = kernel.Open(); return err }); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, ns.Do(func() (err error) { k, err = kernel.Open(); return err }))
 	defer func() { _ = k.Close() }()
 	var log bytes.Buffer
 	level := &slog.LevelVar{}
 	r := newReconciler(k, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level})), newMetrics())
 	for range 5 {
-		if err := r.pass(v.state(netip.MustParseAddr("10.80.0.7"))); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.pass(v.state(netip.MustParseAddr("10.80.0.7"))))
 	}
 	_, state, _ := strings.Cut(log.String(), "kernel state")
 	if strings.Count(log.String(), "kernel state") != 1 {
@@ -50,9 +47,7 @@ func TestKernelStateIsLogged(t *testing.T) {
 	}
 	level.Set(slog.LevelDebug)
 	log.Reset()
-	if err := r.pass(netops.State{}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.pass(netops.State{}))
 	short, whole, _ := strings.Cut(log.String(), "wholePlan=")
 	if last := "delete table ip6 liqonet"; strings.Contains(short, last) || !strings.Contains(whole, last) {
 		t.Errorf("the plan is not cut, or not whole at level debug: %s", log.String())

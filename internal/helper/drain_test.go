@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops/echo"
 )
 
@@ -52,14 +53,10 @@ func TestDrain(t *testing.T) {
 				if !test.removed {
 					cm := &corev1.ConfigMap{}
 					cm.Namespace, cm.Name = testNamespace, records.PeeringName("b")
-					if err := l.peering.Add(cm); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, l.peering.Add(cm))
 				}
 				if test.recorded != "" {
-					if err := l.location.Add(locationOf(t, test.recorded, 1)); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, l.location.Add(locationOf(t, test.recorded, 1)))
 				}
 				sending := time.NewTicker(time.Second)
 				defer sending.Stop()

@@ -12,6 +12,7 @@ import (
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/kernel"
 )
@@ -28,9 +29,7 @@ func TestDrift(t *testing.T) {
 
 	ns := netns.New(t)
 	var k *kernel.Kernel
-	if err := ns.Do(func() (err error) { k, err = kernel.Open(); return err }); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, ns.Do(func() (err error) { k, err = kernel.Open(); return err }))
 	defer func() { _ = k.Close() }()
 	m := newMetrics()
 	r := newReconciler(k, slog.New(slog.DiscardHandler), m)

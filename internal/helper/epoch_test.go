@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops/echo"
 	"liqonet.io/liqonet/netops/tunnel"
 )
@@ -31,9 +32,7 @@ func locationOf(t *testing.T, pod string, e epoch) *corev1.ConfigMap {
 	g := testGateway()
 	g.Pod, g.Epoch = pod, uint32(e)
 	text, err := records.Encode(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	id := firstGateway("b")
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: id.Name(), Namespace: testNamespace, Labels: id.Identity(records.ComponentGateway).Labels()},
@@ -53,9 +52,7 @@ func epochLoop(t *testing.T, cm *corev1.ConfigMap) (*gatewayLoop, *fake.Clientse
 		location: cache.NewStore(cache.MetaNamespaceKeyFunc),
 		wake:     make(chan struct{}, 1),
 	}
-	if err := l.location.Add(cm); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.location.Add(cm))
 	return l, client
 }
 
@@ -138,9 +135,7 @@ func TestBeginEpoch(t *testing.T) {
 			if got < c.least || got > c.most {
 				t.Errorf("epoch %d, want %d to %d", got, c.least, c.most)
 			}
-			if err := l.location.Replace([]any{locationOf(t, "two", got+1000)}, ""); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, l.location.Replace([]any{locationOf(t, "two", got+1000)}, ""))
 			if again := l.beginEpoch(); again != got {
 				t.Errorf("epoch %d after a restart, %d before", again, got)
 			}

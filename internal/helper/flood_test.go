@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/echo"
 )
@@ -65,13 +66,9 @@ func dropsOf(chain string) string {
 func floodOf(t *testing.T) [][]byte {
 	t.Helper()
 	request, err := echo.Message{Kind: echo.Request, Size: 100}.AppendTo(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	reply, err := echo.Message{Kind: echo.Reply, Size: 100}.AppendTo(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return [][]byte{request, reply, append([]byte("not an echo"), request...), request[:20], {}}
 }
 

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestManyDamagedRecordsAreReportedOnce checks that the report does not depend on the order of the store: otherwise it
@@ -38,9 +39,7 @@ func TestManyDamagedRecordsAreReportedOnce(t *testing.T) {
 		t.Errorf("%d lines are logged, want %d", n, faultsTold)
 	}
 	families, err := l.metrics.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, f := range families {
 		if n := len(f.GetMetric()); f.GetName() == "liqonet_records_refused" && n != faultsTold {
 			t.Errorf("%d series, want %d", n, faultsTold)

@@ -15,6 +15,7 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -67,9 +68,7 @@ func TestGatewayState(t *testing.T) {
 func TestTunnelConfig(t *testing.T) {
 	v := gatewayView{id: firstGateway("b"), fabric: testFabric(), peering: testPeering()}
 	client, err := v.tunnel(keys{}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ranges := prefixes("169.254.18.1/32", "10.244.0.0/16", "10.70.0.0/16")
 	if !slices.Equal(client.Peer.AllowedIPs, ranges) {
 		t.Errorf("allowed %v, want %v: the peer's own addresses", client.Peer.AllowedIPs, ranges)
@@ -79,9 +78,7 @@ func TestTunnelConfig(t *testing.T) {
 	}
 	v.peering.Role, v.own().Tunnels[0].Endpoints = records.Server, nil
 	server, err := v.tunnel(keys{}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if server.ListenPort != 51840 || server.Peer.KeepAlive != 0 {
 		t.Errorf("server %+v: want port 51840, no keepalives", server)
 	}
@@ -98,20 +95,14 @@ func TestReadKeys(t *testing.T) {
 	}
 	for _, name := range []string{records.PrivateKeyKey, records.PresharedKeyKey} {
 		key, err := wgtypes.GenerateKey()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(key.String()+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(key.String()+"\n"), 0o600))
 	}
 	k, err := readKeys(dir)
 	if err != nil || k.private.IsZero() || k.preshared.IsZero() {
 		t.Errorf("keys %v, %v", k, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, records.PrivateKeyKey), []byte("not a key"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, records.PrivateKeyKey), []byte("not a key"), 0o600))
 	if _, err := readKeys(dir); err == nil || strings.Contains(err.Error(), "not a key") {
 		t.Errorf("damaged key: %v: want an error that does not show it", err)
 	}

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -56,9 +57,7 @@ func hostileTexts(t *testing.T) []string {
 	texts := []string{"", "x", "version: 1\n", "version: 2\n", "version: 3\n", strings.Repeat("y", 1<<16)}
 	for _, d := range documents {
 		text, err := records.Draft(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		texts = append(texts, text)
 	}
 	return texts

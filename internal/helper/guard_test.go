@@ -19,6 +19,7 @@ import (
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/kernel"
 )
@@ -137,19 +138,13 @@ func TestFirstPass(t *testing.T) {
 			defer func() { _ = l.kernel.Close() }()
 			// From an earlier process.
 			internal := netops.State{Addresses: []netops.Address{{Link: "lo", Prefix: netip.MustParsePrefix("10.80.0.7/32")}}}
-			if err := l.kernel.Apply(netops.Diff(netops.State{}, internal)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, l.kernel.Apply(netops.Diff(netops.State{}, internal)))
 			for range 2 { // a process, and the next one
 				l.older = olderFlows{kernel: l.kernel}
-				if err := ns.Do(func() error { return l.guard(t.Context()) }); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, ns.Do(func() error { return l.guard(t.Context()) }))
 			}
 			have, err := l.kernel.Observe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			want := netops.GuardState(test.want)
 			want.Addresses = internal.Addresses
 			if rest := netops.Diff(have, want); !rest.Empty() {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -26,9 +27,7 @@ const healingLimit = 5 * time.Minute
 // object from a watch, and a deleted owner deletes it.
 func TestLabHealing(t *testing.T) {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const namespace, name = "healing", "healing-node"
 	client := labClient(t, config)
 	if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
@@ -39,9 +38,7 @@ func TestLabHealing(t *testing.T) {
 		_, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		return err
 	}
-	if err := makeNode(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, makeNode())
 	t.Run("Lease", func(t *testing.T) {
 		k := keepLease(t, client, namespace, name)
 		leases := client.CoordinationV1().Leases(namespace)
@@ -75,9 +72,7 @@ func TestLabHealing(t *testing.T) {
 		} {
 			t.Run(act.what, func(t *testing.T) {
 				before := k.await("the Lease before", patience)
-				if err := act.do(before); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, act.do(before))
 				var after *coordinationv1.Lease
 				took := wait.Until(t, "the Lease again", healingLimit, func() bool {
 					after = k.lease()
@@ -103,9 +98,7 @@ func healGateway(t *testing.T, client kubernetes.Interface, namespace string) {
 	gatewayWriters(t, client, namespace)
 	good := func(name string) (bool, string) {
 		cm, err := maps.Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if name == (firstGateway("b").Name()) {
 			_, err = recordOf[records.Gateway](cm)
 		} else {

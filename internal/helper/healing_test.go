@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -37,9 +38,7 @@ func keepLease(t *testing.T, client kubernetes.Interface, namespace, node string
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	t.Cleanup(func() { cancel(); all.Wait() })
-	if err := m.run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, m.run(ctx))
 	f := testFabric()
 	all.Go(func() { l.reports.run(ctx) })
 	all.Go(func() {
@@ -60,9 +59,7 @@ func keepLease(t *testing.T, client kubernetes.Interface, namespace, node string
 func (k leaseKeeper) lease() *coordinationv1.Lease {
 	k.t.Helper()
 	leases, err := k.Client.CoordinationV1().Leases(k.Namespace).List(k.t.Context(), metav1.ListOptions{LabelSelector: records.LabelComponent + "=" + records.ComponentNode})
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	require.NoError(k.t, err)
 	node, err := k.Client.CoreV1().Nodes().Get(k.t.Context(), k.Name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		k.t.Fatal(err)
@@ -92,9 +89,7 @@ func TestDeletedLease(t *testing.T) {
 	client := fake.NewClientset(testNode("n1"))
 	k := keepLease(t, client, testNamespace, "n1")
 	before := k.await("a Lease", patience)
-	if err := client.CoordinationV1().Leases(testNamespace).Delete(t.Context(), before.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, client.CoordinationV1().Leases(testNamespace).Delete(t.Context(), before.Name, metav1.DeleteOptions{}))
 	if after := k.await("the Lease again", patience); after.Name != before.Name {
 		t.Errorf("it is %s and was %s", after.Name, before.Name)
 	}
@@ -111,9 +106,7 @@ func gatewayWriters(t *testing.T, client kubernetes.Interface, namespace string)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	t.Cleanup(func() { cancel(); all.Wait() })
-	if err := m.run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, m.run(ctx))
 	all.Go(func() { l.locations.run(ctx) })
 	all.Go(func() { l.statuses.run(ctx) })
 	all.Go(func() {
@@ -152,9 +145,7 @@ func TestAlteredGatewayObjects(t *testing.T) {
 	maps := client.CoreV1().ConfigMaps(testNamespace)
 	good := func(name string) bool {
 		cm, err := maps.Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if name == (firstGateway("b").Name()) {
 			_, err = recordOf[records.Gateway](cm)
 		} else {
@@ -170,9 +161,7 @@ func TestAlteredGatewayObjects(t *testing.T) {
 			"labels":    func(cm *corev1.ConfigMap) { cm.Labels = nil },
 		} {
 			cm, err := maps.Get(t.Context(), name, metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			change(cm)
 			if _, err := maps.Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)

@@ -6,15 +6,15 @@ import (
 	"io"
 	"net"
 	"testing"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestBoundedListener checks that the newest connections stay open, and that closed ones make room.
 func TestBoundedListener(t *testing.T) {
 	const most = 3
 	inner, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	l := &boundedListener{Listener: inner, limit: most}
 	t.Cleanup(func() { _ = l.Close() })
 	accepted := make(chan net.Conn)
@@ -31,9 +31,7 @@ func TestBoundedListener(t *testing.T) {
 	open := func() (client, server net.Conn) {
 		t.Helper()
 		client, err := (&net.Dialer{}).DialContext(context.Background(), "tcp4", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = client.Close() })
 		return client, <-accepted
 	}

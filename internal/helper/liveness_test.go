@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -33,9 +34,7 @@ func TestThousandConnections(t *testing.T) {
 			h := newLiveness()
 			h.set(nil)
 			listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			ended := make(chan error, 1)
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() { ended <- h.serveAt(ctx, listener, prometheus.NewRegistry()) }()
@@ -84,9 +83,7 @@ func probeBeside(t *testing.T, address string, crowd int, text string) error {
 	var all []net.Conn
 	for range crowd {
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp4", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer func() { _ = c.Close() }()
 		all = append(all, c)
 		_, _ = io.WriteString(c, text) // it may be closed already

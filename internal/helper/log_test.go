@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestLogIsBounded checks that repeated messages are bounded, with any attributes, and that other messages are not
@@ -21,9 +23,7 @@ func TestLogIsBounded(t *testing.T) {
 		lines := func() (all []map[string]any) {
 			for d := json.NewDecoder(&out); d.More(); {
 				var one map[string]any
-				if err := d.Decode(&one); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, d.Decode(&one))
 				all = append(all, one)
 			}
 			return all

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // measuredGateway returns a gateway with two tunnels, one of which is down, and two nodes, one of which is silent.
@@ -46,9 +47,7 @@ func measuredGateway(t *testing.T, change func(*records.Status)) (*metrics, map[
 func values(t *testing.T, m *metrics, prefix string) map[string]float64 {
 	t.Helper()
 	families, err := m.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all := make(map[string]float64)
 	for _, f := range families {
 		for _, one := range f.GetMetric() {
@@ -113,9 +112,7 @@ func everyMetric(t *testing.T) *metrics {
 // TestConventions checks names and texts of metrics against the Prometheus conventions.
 func TestConventions(t *testing.T) {
 	families, err := everyMetric(t).registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil || len(problems) > 0 || len(families) < 15 {
 		t.Errorf("%v, %d metrics: %v", err, len(families), problems)
@@ -126,9 +123,7 @@ func TestConventions(t *testing.T) {
 func TestMonitoringKnowsMetrics(t *testing.T) {
 	const docs = "../../docs/monitoring.md"
 	families, err := everyMetric(t).registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// Series of these start with the first dropped packet.
 	known := map[string]bool{"liqonet_dropped_packets_total": true, "liqonet_echo_ignored_total": true}
 	for _, f := range families {
@@ -144,9 +139,7 @@ func TestMonitoringKnowsMetrics(t *testing.T) {
 	metric := regexp.MustCompile(`liqonet_[a-z_]+`)
 	for _, file := range append(files, docs) {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, name := range metric.FindAllString(string(text), -1) {
 			if !known[name] && !known[name+"_total"] { // not a name of a recording rule
 				t.Errorf("%s: there is no metric %s", file, name)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -35,9 +36,7 @@ func TestNodeRecords(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"liqonet.io/node": report}},
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder},
 		}
-		if err := s.Add(lease); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Add(lease))
 	}
 	nodes, errs := new(nodeReports).read(s)
 	err := errors.Join(errs...)
@@ -79,9 +78,7 @@ func TestPodOfTwoNodes(t *testing.T) {
 				Version: records.SchemaVersion, Name: name, Internal: names[name], MTU: 1500, Kernel: records.Capabilities{Release: "r"},
 				Pods: addrs(pod), OverlaySources: map[records.GatewayID]netip.Addr{firstGateway("b"): names[name]},
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if err := s.Add(&coordinationv1.Lease{
 				ObjectMeta: metav1.ObjectMeta{
 					Name: records.AddressLeaseName(names[name]), ResourceVersion: version, Annotations: map[string]string{records.AnnotationNode: text},
@@ -135,9 +132,7 @@ func TestReportsAreKept(t *testing.T) {
 			lease.Annotations = map[string]string{records.AnnotationNode: report}
 			err = s.Add(lease)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if random.IntN(3) == 0 {
 			continue // several changes in one pass
 		}
@@ -172,15 +167,11 @@ func BenchmarkNodeReports(b *testing.B) {
 		n := records.Node{Version: records.SchemaVersion, Name: fmt.Sprintf("node-%d", i), Internal: internal, MTU: 1500, Kernel: records.Capabilities{Release: "r"}}
 		n.Pods = []netip.Addr{netip.AddrFrom4([4]byte{10, 244, byte(pod >> 8), byte(pod)})}
 		text, err := records.Encode(n)
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 			Name: records.AddressLeaseName(internal), ResourceVersion: fmt.Sprint(pod), Annotations: map[string]string{records.AnnotationNode: text},
 		}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &n.Name}}
-		if err := s.Add(lease); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, s.Add(lease))
 	}
 	for i := range 5000 {
 		write(i, i)

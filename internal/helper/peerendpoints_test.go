@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops/echo"
 )
 
@@ -200,9 +201,7 @@ func TestPeerEndpointsRecalled(t *testing.T) {
 	g := testGateway()
 	g.PeerEndpoints = addrs("192.0.2.1", "10.244.1.5", "127.0.0.1")
 	text, err := records.Encode(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	id := firstGateway("b")
 	l := &gatewayLoop{Gateway: Gateway{Env: Env{Namespace: testNamespace}, ID: id}, location: cache.NewStore(cache.MetaNamespaceKeyFunc)}
 	if err := l.location.Add(&corev1.ConfigMap{
@@ -233,9 +232,7 @@ func TestNodeAddress(t *testing.T) {
 		{[]corev1.NodeAddress{{Type: external, Address: "192.0.2.1"}, {Type: internal, Address: "10.0.0.1"}}, "192.0.2.1"},
 	} {
 		l := &nodeLoop{Node: Node{Name: "n1"}, nodes: cache.NewStore(cache.MetaNamespaceKeyFunc)}
-		if err := l.nodes.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{Addresses: c.has}}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, l.nodes.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{Addresses: c.has}}))
 		if got := l.address(); got.String() != c.want {
 			t.Errorf("%v: %v, want %s", c.has, got, c.want)
 		}

@@ -19,6 +19,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/apiserver"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/process"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/kernel"
@@ -47,9 +48,7 @@ func newTestAPI(t *testing.T) testAPI {
 func (a testAPI) add(objects ...runtime.Object) {
 	a.t.Helper()
 	for _, o := range objects {
-		if err := a.Tracker().Add(o); err != nil {
-			a.t.Fatal(err)
-		}
+		require.NoError(a.t, a.Tracker().Add(o))
 	}
 }
 
@@ -60,9 +59,7 @@ func (a testAPI) status() (status records.Status, state string) {
 	if err == nil && cm.Data[records.DataKey] != "" {
 		status, err = recordOf[records.Status](cm)
 	}
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	require.NoError(a.t, err)
 	return status, cm.Data[records.StateKey]
 }
 
@@ -75,9 +72,7 @@ func (a testAPI) nodeReport() (node records.Node) {
 			node, err = records.Decode[records.Node](text)
 		}
 	}
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	require.NoError(a.t, err)
 	return node
 }
 
@@ -93,9 +88,7 @@ type helperProcess struct {
 func (a testAPI) start(ns netns.Namespace, j job) *helperProcess {
 	a.t.Helper()
 	k, err := kernel.OpenAt(ns.FD())
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	require.NoError(a.t, err)
 	j.Socket = a.socket
 	name := "a gateway's helper"
 	if j.Node != nil {
@@ -117,9 +110,7 @@ func (a testAPI) start(ns netns.Namespace, j job) *helperProcess {
 func (p *helperProcess) used() time.Duration {
 	p.t.Helper()
 	used, err := process.Time(p.PID)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, err)
 	return used
 }
 
@@ -127,9 +118,7 @@ func (p *helperProcess) used() time.Duration {
 func (p *helperProcess) state(t *testing.T) string {
 	t.Helper()
 	have, err := p.kernel.Observe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	table := have.Firewall // in the order in which its chains and sets were made, which means nothing
 	slices.SortFunc(table.Chains, func(a, b nft.Chain) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(table.Sets, func(a, b nft.Set) int { return strings.Compare(a.Name, b.Name) })
@@ -141,17 +130,13 @@ func (p *helperProcess) state(t *testing.T) string {
 func (p *helperProcess) counter(name string) float64 {
 	p.t.Helper()
 	text, err := process.Ask(p.netns.Handle, "/metrics")
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, err)
 	sum := 0.0
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if last := strings.LastIndexByte(line, ' '); last >= 0 && strings.HasPrefix(line, name) {
 			v, err := strconv.ParseFloat(line[last+1:], 64)
-			if err != nil {
-				p.t.Fatal(err)
-			}
+			require.NoError(p.t, err)
 			sum += v
 		}
 	}

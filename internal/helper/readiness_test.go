@@ -16,6 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/process"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -27,17 +28,13 @@ func TestReadinessOfAGateway(t *testing.T) {
 	ns.IP("link set eth0 up")
 	ns.IP("addr add " + gatewayAddress.String() + "/24 dev eth0")
 	peer, err := wgtypes.GeneratePrivateKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, name := range []string{records.PrivateKeyKey, records.PresharedKeyKey} {
 		key, err := wgtypes.GeneratePrivateKey()
 		if err == nil {
 			err = os.WriteFile(filepath.Join(keys, name), []byte(key.String()), 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	api := newTestAPI(t)
 	own := configMap(t, firstGateway("b").StatusName(), records.ComponentStatus, "b", testStatus())

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // Records of a cluster "a" that is the client of a peer "b" with the same pod CIDR.
@@ -77,9 +78,7 @@ func addrs(texts ...string) []netip.Addr {
 func configMap(t *testing.T, name, component, peering string, r records.Document) *corev1.ConfigMap {
 	t.Helper()
 	text, err := records.Encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: testNamespace, Labels: map[string]string{records.LabelComponent: component}},
 		Data:       map[string]string{records.DataKey: text},

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -114,9 +115,7 @@ func TestRestoredStore(t *testing.T) {
 	backup.write("deleted since", "x")
 	api.write("kept", "new")
 	api.write("made since", "x")
-	if err := m.run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, m.run(t.Context()))
 	has := func(want ...string) bool {
 		var got []string
 		for _, cm := range listed[*corev1.ConfigMap](store) {

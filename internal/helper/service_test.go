@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops/kernel"
 )
 
@@ -26,9 +27,7 @@ func TestBrokenWatch(t *testing.T) {
 		t.Run(family.name, func(t *testing.T) {
 			ns := netns.New(t)
 			kernel, err := kernel.OpenAt(ns.FD())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			t.Cleanup(func() { _ = kernel.Close() })
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()

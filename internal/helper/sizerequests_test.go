@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops/echo"
 )
@@ -46,9 +47,7 @@ func TestRoleOfAnEarlierRecord(t *testing.T) {
 	e := g.tunnel(1)
 	e.far.latest, e.far.at = 100, peer
 	socket, err := echo.Listen(echo.Config{Local: netip.MustParseAddrPort("127.0.0.1:0")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { e.size.Close(); _ = socket.Close() })
 	e.size.Measure(socket, netip.MustParseAddrPort("127.0.0.1:9")) // does not answer
 	wait.Until(t, "a measurement", wait.Timeout, func() bool { return e.size.Path().Asked })

@@ -15,6 +15,7 @@ import (
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops/tunnel"
 )
 
@@ -58,9 +59,7 @@ func TestStamp(t *testing.T) {
 func TestMarkUnknown(t *testing.T) {
 	t.Parallel()
 	text, err := records.Encode(testStatus())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	object := configMap(t, firstGateway("b").StatusName(), records.ComponentStatus, "b", testStatus())
 	object.Data[records.StateKey] = string(health.Healthy)
 	l := &gatewayLoop{
@@ -70,9 +69,7 @@ func TestMarkUnknown(t *testing.T) {
 	state := func() (string, string) {
 		t.Helper()
 		cm, err := l.Client.CoreV1().ConfigMaps(testNamespace).Get(t.Context(), object.Name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return cm.Data[records.StateKey], cm.Data[records.DataKey]
 	}
 	l.markUnknown(t.Context())
@@ -80,9 +77,7 @@ func TestMarkUnknown(t *testing.T) {
 		t.Errorf("a gateway that has served nothing says %q", s)
 	}
 	l.served.Store(&gatewayView{})
-	if err := l.location.Add(locationOf(t, "next", 1)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.location.Add(locationOf(t, "next", 1)))
 	l.markUnknown(t.Context())
 	if s, _ := state(); s != string(health.Healthy) {
 		t.Errorf("a gateway whose next pod reports says %q", s)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func TestVerifyListsAndRemoves(t *testing.T) {
@@ -17,9 +18,7 @@ func TestVerifyListsAndRemoves(t *testing.T) {
 			left, err = Verify(remove)
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return left
 	}
 	if left := verify(false); len(left) > 0 {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 )
@@ -55,18 +56,14 @@ func gatewayPod(peering string, g records.Gateway) *corev1.Pod {
 func reserved(t *testing.T, peerings ...records.Peering) *corev1.ConfigMap {
 	t.Helper()
 	registry, err := ipam.New(ipam.DefaultPools()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, p := range peerings {
 		all := []ipam.Reservation{{Range: p.Peer.ExternalCIDR.Seen, Owner: ipam.Peering(p.Name), Purpose: ipam.PeerExternal, Real: p.Peer.ExternalCIDR.Real}}
 		for _, m := range p.Peer.PodCIDRs {
 			all = append(all, ipam.Reservation{Range: m.Seen, Owner: ipam.Peering(p.Name), Purpose: ipam.PeerPods, Real: m.Real})
 		}
 		for _, r := range all {
-			if err := registry.Reserve(r); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, registry.Reserve(r))
 		}
 	}
 	return &corev1.ConfigMap{

@@ -27,6 +27,7 @@ import (
 
 	"liqonet.io/liqonet/internal/buildinfo"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // program is the header of an ELF file, with the fields that determine the platform.
@@ -54,9 +55,7 @@ func (p program) write(t *testing.T) string {
 	}
 	var b bytes.Buffer
 	for _, part := range []any{header, segment} {
-		if err := binary.Write(&b, binary.LittleEndian, part); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, binary.Write(&b, binary.LittleEndian, part))
 	}
 	return write(t, b.Bytes())
 }
@@ -64,18 +63,14 @@ func (p program) write(t *testing.T) string {
 func write(t *testing.T, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "liqoctl")
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, content, 0o600))
 	return path
 }
 
 func build(t *testing.T, path string) *Image {
 	t.Helper()
 	img, err := Build(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return img
 }
 
@@ -86,9 +81,7 @@ func TestImageHoldsOnlyTheBinary(t *testing.T) {
 		t.Errorf("platform %s, want %s", got, want)
 	}
 	config, err := img.image.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff([]string{"/liqoctl"}, config.Config.Entrypoint); diff != "" {
 		t.Errorf("entrypoint (-want +got):\n%s", diff)
 	}
@@ -98,20 +91,14 @@ func TestImageHoldsOnlyTheBinary(t *testing.T) {
 
 	files := tar.NewReader(mutate.Extract(img.image))
 	header, err := files.Next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if header.Name != "liqoctl" || header.Mode != 0o555 || header.Uid != 0 {
 		t.Errorf("file %s mode %o uid %d", header.Name, header.Mode, header.Uid)
 	}
 	got, err := io.ReadAll(files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !bytes.Equal(got, want) {
 		t.Error("the image's program is not the binary")
 	}
@@ -126,9 +113,7 @@ func TestReproducible(t *testing.T) {
 		// Each time another file, with another modification time and the same content.
 		img := build(t, program{machine: elf.EM_X86_64}.write(t))
 		var b bytes.Buffer
-		if err := img.Save(&b, "liqonet/liqonet:test"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, img.Save(&b, "liqonet/liqonet:test"))
 		archives[i] = b.Bytes()
 	}
 	if !bytes.Equal(archives[0], archives[1]) {
@@ -140,20 +125,12 @@ func TestSave(t *testing.T) {
 	img := build(t, program{machine: elf.EM_X86_64}.write(t))
 	file := filepath.Join(t.TempDir(), "image.tar")
 	out, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := img.Save(out, "liqonet/liqonet:test"); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, img.Save(out, "liqonet/liqonet:test"))
+	require.NoError(t, out.Close())
 	tag := name.MustParseReference("liqonet/liqonet:test").(name.Tag)
 	read, err := tarball.ImageFromPath(file, &tag)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := validate.Image(read); err != nil {
 		t.Error(err)
 	}
@@ -167,9 +144,7 @@ func sameConfig(t *testing.T, want, got v1.Image) {
 	t.Helper()
 	w, errW := want.ConfigName()
 	g, errG := got.ConfigName()
-	if err := errors.Join(errW, errG); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(errW, errG))
 	if w != g {
 		t.Errorf("config %s, want %s", g, w)
 	}
@@ -182,13 +157,9 @@ func pushed(t *testing.T, images ...*Image) (digest string, got *remote.Descript
 	t.Cleanup(server.Close)
 	ref := strings.TrimPrefix(server.URL, "http://") + "/liqonet/liqonet:test"
 	digest, err := Push(t.Context(), ref, images...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tag, err := name.NewTag(ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got, err = remote.Get(tag); err != nil {
 		t.Fatal(err)
 	}
@@ -210,16 +181,12 @@ func TestPushForSeveralPlatforms(t *testing.T) {
 		t.Errorf("pushed %s, the registry holds %s", digest, got.Digest)
 	}
 	index, err := got.ImageIndex()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := validate.Index(index); err != nil {
 		t.Error(err)
 	}
 	manifest, err := index.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var platforms []string
 	for _, m := range manifest.Manifests {
 		platforms = append(platforms, m.Platform.String())

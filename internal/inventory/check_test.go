@@ -19,6 +19,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -66,9 +67,7 @@ func heldWithoutNeed() []disorder {
 			})
 		}, []string{`orphan 192.168.0.0/24 (peering "gone" pods): there is no peering "gone"`}, mend(disconnectGone)},
 		{"begun", func(t *testing.T, w *fakecluster.Cluster) {
-			if err := w.Cluster.Kube.CoreV1().ConfigMaps("liqonet").Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, w.Cluster.Kube.CoreV1().ConfigMaps("liqonet").Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}))
 		}, []string{
 			`begun 10.71.0.0/16 (peering "b" pods): peering "b" is not complete: a connect runs, or was interrupted`,
 			`begun 10.80.128.1/32 (peering "b" gateway address): peering "b" is not complete: a connect runs, or was interrupted`,
@@ -169,9 +168,7 @@ func TestCheckAddresses(t *testing.T) {
 func TestCheckAddressesWithoutDiscovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := connected.New(t)
-		if err := w.Cluster.Kube.NetworkingV1().ServiceCIDRs().Delete(t.Context(), "kubernetes", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.Cluster.Kube.NetworkingV1().ServiceCIDRs().Delete(t.Context(), "kubernetes", metav1.DeleteOptions{}))
 		if found := w.Findings(t); len(found) > 0 {
 			t.Errorf("found %q", found)
 		}
@@ -185,9 +182,7 @@ func TestPools(t *testing.T) {
 		o := connected.Options(a, b)
 		o.Local.Pools = []netip.Prefix{netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("10.0.0.0/9")}
 		got, err := peering.Connect(t.Context(), o, &fakecluster.Recorder{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		// 172.30.0.0/16 is the smallest block beside the nodes.
 		if seen := got.Local.Mappings[0].Seen; seen != netip.MustParsePrefix("172.30.0.0/16") {
 			t.Errorf("pods of b are seen as %s, want a range of the first pool", seen)

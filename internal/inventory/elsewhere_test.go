@@ -25,6 +25,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
 )
@@ -121,9 +122,7 @@ func TestStrayReservations(t *testing.T) {
 		reserve := func(r *ipam.Registry) error {
 			return r.Reserve(ipam.Reservation{Range: netip.MustParsePrefix("10.9.0.0/16"), Owner: ipam.User("vpn"), Purpose: ipam.Reserved})
 		}
-		if err := inventory.UpdateReservations(t.Context(), a.In("other"), reserve); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, inventory.UpdateReservations(t.Context(), a.In("other"), reserve))
 		if _, elsewhere := errors.AsType[*inventory.ElsewhereError](inventory.CheckInstalled(t.Context(), a.In("other"))); !elsewhere {
 			t.Error("a stray registry is taken for an installation")
 		}
@@ -145,9 +144,7 @@ func awaitPods(t *testing.T, w *fakecluster.Cluster) {
 		}
 		return "", nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // allOf returns the objects of an installation in both namespaces, without those that helpers write.
@@ -178,9 +175,7 @@ func TestRemainsOfAnotherInstallation(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, _ := fakecluster.Pair()
 				for _, o := range objects {
-					if err := a.Fake.Tracker().Add(o); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, a.Fake.Tracker().Add(o))
 				}
 				fakecluster.Run(t, a)
 				if _, err := connected.Init(t, a, nil); err != nil {

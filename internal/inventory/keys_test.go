@@ -7,13 +7,12 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func TestKeysDoNotPrint(t *testing.T) {
 	made, _, err := CompleteKeys(make([]*Keys, 1), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	k := made[0]
 	key := k.Private()
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
@@ -38,9 +37,7 @@ func TestKeysDoNotPrint(t *testing.T) {
 func TestKeysCreated(t *testing.T) {
 	id := records.GatewayID{Peering: "b", Number: 1}
 	made, err := NewKeys(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if since := time.Since(made.Created); since < 0 || since > time.Minute {
 		t.Errorf("made %s ago", since)
 	}
@@ -51,9 +48,7 @@ func TestKeysCreated(t *testing.T) {
 		t.Errorf("read %v, want %s (%v)", read, made.Created, err)
 	}
 	other, err := NewKeys(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	kept, _, err := CompleteKeys([]*Keys{read}, []*Keys{{Private: other.Private, Preshared: other.Private}})
 	if err != nil || !kept[0].Created.Equal(made.Created) {
 		t.Errorf("another preshared key: created %s (%v)", kept[0].Created, err)
@@ -70,9 +65,7 @@ func TestKeysCreated(t *testing.T) {
 func TestCompleteKeys(t *testing.T) {
 	complete := func(server, client *Keys) (s, c Keys) {
 		all, others, err := CompleteKeys([]*Keys{server}, []*Keys{client})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return all[0], others[0]
 	}
 	s, c := complete(nil, nil)
@@ -96,13 +89,9 @@ func TestCompleteKeys(t *testing.T) {
 // TestKeysOfSeveralGateways: each gateway has its own private key, and all share one preshared key.
 func TestKeysOfSeveralGateways(t *testing.T) {
 	first, _, err := CompleteKeys(make([]*Keys, 1), make([]*Keys, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s, c, err := CompleteKeys([]*Keys{&first[0], nil}, make([]*Keys, 3))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(s) != 2 || len(c) != 3 || !s[0].Equal(&first[0]) {
 		t.Fatalf("%d and %d keys; that of the first gateway is kept: %v", len(s), len(c), s[0].Equal(&first[0]))
 	}

@@ -13,6 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestLostReservations: ranges in use by peerings are not reserved again, even if the reservations are older than the
@@ -21,9 +22,7 @@ func TestLostReservations(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, a *fakecluster.Cluster, old *corev1.ConfigMap){
 		"older": func(t *testing.T, a *fakecluster.Cluster, old *corev1.ConfigMap) {
 			now, err := a.Kube.CoreV1().ConfigMaps(a.Namespace).Get(t.Context(), records.IPAMName, metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			now.Data = old.Data
 			if _, err := a.Kube.CoreV1().ConfigMaps(a.Namespace).Update(t.Context(), now, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
@@ -43,9 +42,7 @@ func TestLostReservations(t *testing.T) {
 				fakecluster.Run(t, a, b, c, d)
 				fakecluster.Must(t, peering.Connect, connected.Options(a, b))
 				old, err := a.Kube.CoreV1().ConfigMaps(a.Namespace).Get(t.Context(), records.IPAMName, metav1.GetOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				fakecluster.Must(t, peering.Connect, connected.Options(a, c))
 				lose(t, a, old)
 				fakecluster.Must(t, peering.Connect, connected.Options(a, d))

@@ -24,6 +24,7 @@ import (
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 )
@@ -60,9 +61,7 @@ func update(t *testing.T, c *kube.Cluster, change func(*ipam.Registry) error) {
 func owners(t *testing.T, c *kube.Cluster) (names []string) {
 	t.Helper()
 	r, err := inventory.Reservations(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, h := range r.List() {
 		names = append(names, string(h.Owner))
 	}
@@ -73,9 +72,7 @@ func owners(t *testing.T, c *kube.Cluster) (names []string) {
 func reservationsConfigMap(t *testing.T, client *fake.Clientset) *corev1.ConfigMap {
 	t.Helper()
 	cm, err := client.CoreV1().ConfigMaps(records.DefaultNamespace).Get(t.Context(), records.IPAMName, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return cm
 }
 
@@ -247,12 +244,8 @@ func TestDamagedReservationsAreNotOverwritten(t *testing.T) {
 // delete the field is rejected.
 func TestLaterFieldsOfReservationsAreKept(t *testing.T) {
 	r, err := ipam.New(ipam.DefaultPools()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := peer("b")(r); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, peer("b")(r))
 	cm := &corev1.ConfigMap{
 		ObjectMeta: inventory.Meta(records.DefaultNamespace, records.IPAMName),
 		Data:       map[string]string{records.DataKey: store.Encode(r) + "zones: [a, b]\n"},

@@ -15,6 +15,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam/translate"
 )
 
@@ -34,9 +35,7 @@ func TestTranslationAgrees(t *testing.T) {
 			real := netip.MustParseAddr(text)
 			for _, way := range []struct{ from, to translate.Translator }{{inA, inB}, {inB, inA}} {
 				exported, err := way.from.Export(real)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				imported, err := way.to.Import(real)
 				if err != nil || imported.Translated != exported.Translated || imported.Kind != exported.Kind {
 					t.Errorf("%s: exported as %+v, imported as %+v, %v", real, exported, imported, err)
@@ -59,9 +58,7 @@ func TestMissingMappingsAreCompleted(t *testing.T) {
 		p := a.Peering(t)
 		p.Local = records.Local{}
 		text, err := records.Encode(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		object := &corev1.ConfigMap{ObjectMeta: inventory.Meta(a.Namespace, records.PeeringName("b")), Data: map[string]string{records.DataKey: text}}
 		if _, err := a.Fake.CoreV1().ConfigMaps(a.Namespace).Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
@@ -99,9 +96,7 @@ func TestDamagedRecordsAreIsolated(t *testing.T) {
 			t.Error(err)
 		}
 		c, err := inventory.Translation(t.Context(), a.Cluster)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := c.Peer("c"); err == nil || !strings.Contains(err.Error(), "ConfigMap peering-c") {
 			t.Errorf("error %v", err)
 		}
@@ -111,12 +106,8 @@ func TestDamagedRecordsAreIsolated(t *testing.T) {
 func translatorOf(t *testing.T, w *fakecluster.Cluster, peer string) translate.Translator {
 	t.Helper()
 	c, err := inventory.Translation(t.Context(), w.Cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tr, err := c.Peer(peer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return tr
 }

@@ -22,6 +22,7 @@ import (
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -39,9 +40,7 @@ func fabric(record string) *corev1.ConfigMap {
 func installation(t *testing.T, image string) []kube.Object {
 	t.Helper()
 	objects, err := templates.Base(templates.BaseValues{Namespace: records.DefaultNamespace, Image: image})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return objects
 }
 
@@ -57,16 +56,12 @@ func TestApplyTwiceChangesNothing(t *testing.T) {
 	c, _ := fakecluster.NewAPIServer(fakecluster.Config{})
 	objects := installation(t, "liqonet:1")
 	first, err := c.Apply(t.Context(), objects...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(map[kube.Action]int{kube.Created: len(objects)}, actions(first)); diff != "" {
 		t.Errorf("first time:\n%s", diff)
 	}
 	second, err := c.Apply(t.Context(), objects...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(map[kube.Action]int{kube.Unchanged: len(objects)}, actions(second)); diff != "" {
 		t.Errorf("second time:\n%s%v", diff, second)
 	}
@@ -79,9 +74,7 @@ func TestDryRunReportsDifferencesAndChangesNothing(t *testing.T) {
 	}
 	for range 2 {
 		changes, err := c.DryRun().Apply(t.Context(), installation(t, "liqonet:2")...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		last := changes[len(changes)-1]
 		last.Fields = last.Fields[1:] // the installation's digest
 		want := kube.Change{
@@ -101,9 +94,7 @@ func TestDryRunOnAnEmptyCluster(t *testing.T) {
 	c, api := fakecluster.NewAPIServer(fakecluster.Config{})
 	objects := installation(t, "liqonet:1")
 	changes, err := c.DryRun().Apply(t.Context(), objects...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(map[kube.Action]int{kube.Created: len(objects)}, actions(changes)); diff != "" {
 		t.Error(diff)
 	}
@@ -119,9 +110,7 @@ func TestDifferencesInDocuments(t *testing.T) {
 	}})
 	changes, err := c.DryRun().Apply(t.Context(), fabric("mtu: 1400\nname: milan\noverlay:\n  kind: geneve\n"),
 		&corev1.Secret{ObjectMeta: ourMeta("keys"), Data: map[string][]byte{"privateKey": []byte("new")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := [][]string{changes[0].Fields, changes[1].Fields}
 	want := [][]string{{"data.record.mtu: 1500 -> 1400", `data.record.overlay.kind: "vxlan" -> "geneve"`}, {"data.privateKey differs"}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -156,9 +145,7 @@ func TestApplyLeavesFieldsOfOthers(t *testing.T) {
 	}
 	maps := api.CoreV1().ConfigMaps(records.DefaultNamespace)
 	live, err := maps.Get(t.Context(), empty.Name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	live.Data = map[string]string{records.DataKey: "pod: x"}
 	if _, err := maps.Update(t.Context(), live, metav1.UpdateOptions{FieldManager: "gateway"}); err != nil {
 		t.Fatal(err)
@@ -220,9 +207,7 @@ func TestForeignObjectsAreUnchanged(t *testing.T) {
 		t.Errorf("apply over a foreign namespace: %v, %v", changes, err)
 	}
 	changes, err = c.Delete(t.Context(), fabric(""), installation(t, "liqonet:1")[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(map[kube.Action]int{kube.Kept: 2}, actions(changes)); diff != "" {
 		t.Error(diff)
 	}
@@ -237,9 +222,7 @@ func TestForeignObjectsAreUnchanged(t *testing.T) {
 func TestApplyOrder(t *testing.T) {
 	c, api := fakecluster.NewAPIServer(fakecluster.Config{})
 	objects, err := templates.Base(templates.BaseValues{Namespace: records.DefaultNamespace, Image: "liqonet:1", Policies: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := c.Apply(t.Context(), objects...); err != nil {
 		t.Fatal(err)
 	}
@@ -288,9 +271,7 @@ func TestDeleteWaitsUntilGone(t *testing.T) {
 	})
 	api.PrependWatchReactor("daemonsets", releasing(t, api.AppsV1().DaemonSets(records.DefaultNamespace).Delete, "node"))
 	changes, err := c.Delete(t.Context(), objects...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(map[kube.Action]int{kube.Deleted: len(objects)}, actions(changes)); diff != "" {
 		t.Error(diff)
 	}
@@ -322,13 +303,9 @@ func TestListFindsLabelledObjects(t *testing.T) {
 	deployment := &appsv1.Deployment{ObjectMeta: peering.ObjectMeta}
 	c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("x"), peering, theirs, deployment}})
 	all, err := c.List(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	some, err := c.List(t.Context(), records.LabelPeering+"=b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(all) != 3 || len(some) != 2 {
 		t.Errorf("%d objects, %d of peering b, want 3 and 2", len(all), len(some))
 	}
@@ -357,14 +334,10 @@ func TestDeleteOfManyTakesOneRequestEach(t *testing.T) {
 		t.Fatal(len(objects), err)
 	}
 	taken := objects[0]
-	if err := api.CoordinationV1().Leases(c.Namespace).Delete(t.Context(), taken.GetName(), metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, api.CoordinationV1().Leases(c.Namespace).Delete(t.Context(), taken.GetName(), metav1.DeleteOptions{}))
 	api.ClearActions()
 	changes, err := c.Delete(t.Context(), objects...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(map[kube.Action]int{kube.Deleted: many - 1, kube.Absent: 1}, actions(changes)); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
@@ -381,9 +354,7 @@ func TestDeleteWaitsForFinalizers(t *testing.T) {
 	}
 	api.PrependReactor("delete", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
 	objects, err := c.List(t.Context(), records.LabelComponent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := c.Delete(ctx, objects...); err == nil || !strings.Contains(err.Error(), "still there") {

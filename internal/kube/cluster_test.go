@@ -15,6 +15,7 @@ import (
 
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // kubeconfig writes a kubeconfig with contexts "milan", the current one, and "rome".
@@ -30,18 +31,14 @@ contexts:
 - {name: milan, context: {cluster: c, user: u, namespace: default}}
 - {name: rome, context: {cluster: c, user: u}}
 `
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return kube.Kubeconfig{File: path}
 }
 
 func TestConnectSetsContextAndNamespace(t *testing.T) {
 	flags := kubeconfig(t, "http://192.0.2.1")
 	c, err := kube.Connect(flags, "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// The namespace in the kubeconfig is the user's, not liqonet's.
 	if c.Context != "milan" || c.Namespace != "liqonet" {
 		t.Errorf("context %q, namespace %q", c.Context, c.Namespace)
@@ -67,9 +64,7 @@ func TestConnectNeedsACluster(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "kubeconfig")
 		if c.text != "" {
-			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(path, []byte(c.text), 0o600))
 		}
 		t.Setenv("KUBECONFIG", path)
 		got, err := kube.Connect(kube.Kubeconfig{}, "v1")
@@ -93,9 +88,7 @@ func TestReach(t *testing.T) {
 	}))
 	defer server.Close()
 	c, err := kube.Connect(kubeconfig(t, server.URL), "v9")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := c.Reach(t.Context()); err != nil || agent != "liqoctl/v9" {
 		t.Errorf("user agent %q, %v", agent, err)
 	}

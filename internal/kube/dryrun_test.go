@@ -13,6 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestDryRunReadsWhatItWrote: every kind of read returns the dry run's own writes, and the plan combines them. The
@@ -43,14 +44,10 @@ func TestDryRunReadsWhatItWrote(t *testing.T) {
 			more.Data = data
 			return more, nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	listed, err := dry.List(t.Context(), records.LabelComponent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var names []string
 	for _, o := range listed {
 		names = append(names, o.GetName())
@@ -117,9 +114,7 @@ func TestDryRunWithConcurrentWriters(t *testing.T) {
 			_, name, _ := strings.Cut(live.Data[records.DataKey], "\n")
 			return fabric("mtu: " + mtu + "\n" + name), nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	planned := dry.Planned()
 	if len(planned) != 1 || len(planned[0].Fields) != 1 || planned[0].Fields[0] != "data.record.mtu: 1500 -> 1300" {

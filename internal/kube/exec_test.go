@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // frames encodes WebSocket messages as a server sends them, each with its channel.
@@ -58,9 +59,7 @@ func execServer(t *testing.T, answer []byte) (c *kube.Cluster, received chan str
 	}))
 	t.Cleanup(server.Close)
 	c, err := kube.Open(&rest.Config{Host: server.URL}, kube.Options{Context: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c, received
 }
 
@@ -82,9 +81,7 @@ func TestExec(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, received := execServer(t, test.answer)
 			s, err := c.Exec(t.Context(), "p", "a", "b")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if _, err := io.WriteString(s, "stop"); err != nil {
 				t.Fatal(err)
 			}
@@ -110,9 +107,7 @@ func TestExec(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	s, err := c.Exec(ctx, "p", "a", "b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cancel()
 	if _, err := io.ReadAll(s); err == nil || errors.Is(err, io.EOF) {
 		t.Errorf("after the end of the context: %v", err)

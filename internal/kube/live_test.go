@@ -13,6 +13,7 @@ import (
 
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestLive: Compare reports missing and differing objects, and ignores additions by other owners or the API server.
@@ -42,9 +43,7 @@ func TestLive(t *testing.T) {
 			test.change(role, svc)
 			c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{role, svc}})
 			live, err := c.ReadLive(t.Context(), []kube.Object{&rbacv1.Role{}, &corev1.Service{}}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for contents, part := range map[bool]string{true: test.want, false: test.labels} {
 				got := live.Compare(want, contents)
 				if (got == "") != (part == "") || !strings.Contains(got, part) {
@@ -67,9 +66,7 @@ func TestLiveUnread(t *testing.T) {
 	role, wide := &rbacv1.Role{ObjectMeta: ourMeta("x")}, &rbacv1.ClusterRole{ObjectMeta: ourMeta("x")}
 	wide.Namespace = ""
 	live, err := c.ReadLive(t.Context(), []kube.Object{&rbacv1.Role{}}, []kube.Object{wide})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, o := range []kube.Object{role, wide} {
 		if got := live.Compare(o, true); got != "" {
 			t.Errorf("%T: %q", o, got)

@@ -21,6 +21,7 @@ import (
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // withID is a cluster with an ID. While absent is set, liqonet's namespace is not there, so that no Lease can be made.
@@ -45,9 +46,7 @@ func TestLocksInOrder(t *testing.T) {
 		first, second := kube.NewLocks(&a1, &b1), kube.NewLocks(&a2, &b2)
 		note := func(string) {}
 		absent.Store(true)
-		if err := first.Await(t.Context(), note); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, first.Await(t.Context(), note))
 		absent.Store(false)
 		ended := make(chan error, 1)
 		go func() {

@@ -16,6 +16,7 @@ import (
 
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 const fabricPods = "liqonet.io/component=fabric"
@@ -67,9 +68,7 @@ func TestPodProblem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cl, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: c.objects})
 			problem, err := cl.PodProblem(t.Context(), fabricPods)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got := ""
 			if problem != nil {
 				got = problem.Error()

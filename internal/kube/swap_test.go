@@ -16,6 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // dataOf is the record of the fabric's ConfigMap; "" if there is none.
@@ -25,9 +26,7 @@ func dataOf(t *testing.T, api *fake.Clientset) string {
 	if apierrors.IsNotFound(err) {
 		return ""
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return live.Data[records.DataKey]
 }
 
@@ -154,9 +153,7 @@ func TestDeleteLeavesSuccessors(t *testing.T) {
 		t.Fatal(err)
 	}
 	listed, err := cl.List(t.Context(), records.LabelComponent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := cl.Delete(t.Context(), fabric("")); err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 type watchInterface = watch.Interface
@@ -42,9 +43,7 @@ func TestWaitSeesWhatComesLater(t *testing.T) {
 		}()
 		return false, nil, nil
 	})
-	if err := kube.Wait(t.Context(), c, kube.Named("fabric"), "the fabric", hasRecord); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, kube.Wait(t.Context(), c, kube.Named("fabric"), "the fabric", hasRecord))
 }
 
 func TestWaitCountsSelectedOnly(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // quiet ignores messages.
@@ -31,9 +32,7 @@ func keepHeld(t *testing.T, c *kube.Cluster) {
 		ObjectMeta: metav1.ObjectMeta{Name: records.LockName, Namespace: c.Namespace},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("the peer's administrator"), LeaseDurationSeconds: new(int32(15))},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	go func() {
 		for {
 			select {
@@ -77,13 +76,9 @@ func TestPeersLockIsHeld(t *testing.T) {
 		"held": keepHeld,
 		"no answer": func(t *testing.T, peer *kube.Cluster) {
 			id, err := peer.ID(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			api, err := kubernetes.NewForConfig(&rest.Config{Host: "http://peer.invalid", Transport: hung(id)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			peer.Kube = api
 		},
 	} {

@@ -9,6 +9,7 @@ import (
 	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam/translate"
 )
 
@@ -21,9 +22,7 @@ func sideOf(t *testing.T, name, peer string) *side {
 	t.Helper()
 	ranges := translate.Side{Pods: []translate.Mapping{mapping("10.244.0.0/16", "10.71.0.0/16")}, External: mapping("10.70.0.0/16", "10.72.0.0/16")}
 	translator, err := translate.New(translate.Config{Peer: peer, Remote: ranges, Local: ranges, Internal: netip.MustParsePrefix("10.80.0.0/16")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &side{
 		fabric: records.Fabric{Name: name}, translator: translator,
 		internal: map[string]netip.Addr{name + "-1": netip.MustParseAddr("10.80.0.1")},
@@ -53,16 +52,12 @@ func judged(t *testing.T) Result {
 
 func TestJudge(t *testing.T) {
 	data, err := json.MarshalIndent(judged(t).Checks, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	golden.Check(t, "checks.json", string(data)+"\n")
 }
 
 func TestJUnit(t *testing.T) {
 	data, err := judged(t).JUnit()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	golden.Check(t, "junit.xml", string(data))
 }

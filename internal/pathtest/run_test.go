@@ -28,6 +28,7 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -57,9 +58,7 @@ func newFakeCluster(t *testing.T, name string, sources ...string) *fakeCluster {
 	objects := []runtime.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: records.DefaultNamespace}}}
 	for file, object := range map[string]string{"fabric": "fabric", "peering-b": "peering-" + map[string]string{"a": "b", "b": "a"}[name]} {
 		data, err := os.ReadFile("../../ipam/translate/testdata/" + file + ".yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		text := string(data)
 		if name == "b" {
 			text = fromB.Replace(text)
@@ -69,9 +68,7 @@ func newFakeCluster(t *testing.T, name string, sources ...string) *fakeCluster {
 	for i := range 2 {
 		node, address := fmt.Sprintf("%s-%d", name, i+1), netip.AddrFrom4([4]byte{10, 80, 0, byte(i + 1)})
 		report, err := records.Encode(records.Node{Version: records.SchemaVersion, Name: node, Internal: address, MTU: 1500})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		objects = append(objects, &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: node},
 			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
@@ -223,13 +220,9 @@ func (w *fakeCluster) report(args []string, host bool, node string) string {
 func (w *fakeCluster) testObjects(t *testing.T) (all []string) {
 	t.Helper()
 	objects, err := w.List(t.Context(), records.LabelComponent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	endpoints, err := w.api.DiscoveryV1().EndpointSlices(w.Namespace).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i := range endpoints.Items {
 		objects = append(objects, &endpoints.Items[i])
 	}
@@ -271,9 +264,7 @@ func TestRun(t *testing.T) {
 		a, b := twoClusters(t)
 		runKubelets(t, a, b)
 		r, err := Run(t.Context(), options(a, b), silentReporter{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		// Each side has 4 probes, each with 7 checks of 2 pods and 2 checks of the Service.
 		if !r.Passed || len(r.Checks) != 2*4*(2*7+2) {
 			t.Errorf("passed %v, %d checks, failed: %v", r.Passed, len(r.Checks), failures(r))
@@ -304,17 +295,13 @@ func TestRunRemovesObjectsOfAKilledRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoClusters(t)
 		pods, nodes, err := templates.PathTestProbes(templates.PathTestValues{Namespace: a.Namespace, Image: "liqonet:0", Args: []string{"--pod", "b-1=10.71.0.9"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := a.Apply(t.Context(), pods, nodes); err != nil {
 			t.Fatal(err)
 		}
 		right, wrong := a.sources, netip.MustParseAddr("192.0.2.1")
 		a.sources = [2]netip.Addr{wrong, wrong} // as observed by the killed test
-		if err := a.syncPods(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.syncPods(t.Context()))
 		a.sources = right
 		runKubelets(t, a, b)
 		if r, err := Run(t.Context(), options(a, b), silentReporter{}); err != nil || !r.Passed {
@@ -401,9 +388,7 @@ func TestNodesAreSampled(t *testing.T) {
 		}
 		for sample, want := range map[int]string{0: "[a-1 a-2] [a-0] []", 1: "[a-1] [a-0] [a-1]", 2: "[a-1 a-2] [a-0] []", 9: "[a-1 a-2] [a-0] []"} {
 			s := &side{cluster: a.Cluster}
-			if err := s.chooseNodes(t.Context(), sample); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.chooseNodes(t.Context(), sample))
 			if got := fmt.Sprint(s.nodes, s.notReady, s.values("i").Nodes); got != want {
 				t.Errorf("--nodes %d: %s, want %s", sample, got, want)
 			}

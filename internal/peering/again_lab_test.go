@@ -17,6 +17,7 @@ import (
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -159,9 +160,7 @@ func TestLabManyOfOneHub(t *testing.T) {
 	const hub = "many-hub"
 	clusters[0].RunHelpers(t, hub)
 	id, err := clusters[1].Open(t, hub).ID(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	atHub := interpose(t, clusters[0].Config, hideInstallations(hub, nil))
 	connects := make([]*run, peers)
 	disconnect := make([]func() *run, peers)

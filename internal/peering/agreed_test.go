@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
@@ -27,9 +28,7 @@ func TestNewCIDRsNeedConsent(t *testing.T) {
 			f.PodCIDRs = pods
 			return f, nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	gain := func(t *testing.T, w *fakecluster.Cluster) { set(t, w, prefix("10.244.0.0/16"), prefix(public)) }
 	lose := func(t *testing.T, w *fakecluster.Cluster) { set(t, w, prefix("10.244.0.0/16")) }

@@ -13,6 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -105,9 +106,7 @@ func TestFirewallsAreRefusedFirst(t *testing.T) {
 					}
 				}
 				registry, err := inventory.Reservations(t.Context(), w.Cluster)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if held := registry.Held(ipam.Peering(peer)); len(held) > 0 {
 					t.Errorf("cluster %s has reserved %v", w.Context, held)
 				}

@@ -23,6 +23,7 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // tunnelOf returns the first tunnel of a peering.
@@ -35,9 +36,7 @@ func TestConnectWritesBothSides(t *testing.T) {
 		a, b := fakecluster.Pair()
 		fakecluster.Run(t, a, b)
 		got, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		client, server := a.Peering(t), b.Peering(t)
 		want := records.Peering{
 			Version: records.SchemaVersion, Name: "b", Role: records.Client,

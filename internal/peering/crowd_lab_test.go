@@ -27,6 +27,7 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // crowdsVariable has the numbers of nodes per cluster that TestLabCrowd connects, such as 10,100,1000.
@@ -44,9 +45,7 @@ func TestLabCrowd(t *testing.T) {
 	}
 	for _, size := range strings.Split(os.Getenv(crowdsVariable), ",") {
 		nodes, err := strconv.Atoi(size)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Run(size, func(t *testing.T) {
 			for _, s := range clusters {
 				s.AddNodes(t, nodes)
@@ -116,9 +115,7 @@ func measureCrowd(t *testing.T, clusters []*fakecluster.Real, nodes int) string 
 func reported(t *testing.T, s *fakecluster.Real, namespace string) int {
 	t.Helper()
 	cm, err := s.Kube.CoreV1().ConfigMaps(namespace).Get(t.Context(), fakecluster.FirstGateway("b").StatusName(), metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return len(cm.Data[records.DataKey])
 }
 
@@ -180,9 +177,7 @@ func createCopy(t *testing.T, client dynamic.ResourceInterface, o unstructured.U
 func (a pair) multiply(t *testing.T, s *fakecluster.Real) (took [2]time.Duration) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(s.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	selector := records.LabelPeering + "=b"
 	var all []func() error
 	var resources []dynamic.ResourceInterface
@@ -194,9 +189,7 @@ func (a pair) multiply(t *testing.T, s *fakecluster.Real) (took [2]time.Duration
 		of := client.Resource(r).Namespace(a.namespace)
 		resources = append(resources, of)
 		found, err := of.List(t.Context(), metav1.ListOptions{LabelSelector: selector})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, o := range found.Items {
 			for i := 1; i < manyPeerings; i++ {
 				all = append(all, func() error { return createCopy(t, of, o, fmt.Sprintf("p%d", i)) })
@@ -208,9 +201,7 @@ func (a pair) multiply(t *testing.T, s *fakecluster.Real) (took [2]time.Duration
 	for _, create := range all {
 		group.Go(create)
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, group.Wait())
 	defer func() {
 		for i := 1; i < manyPeerings; i++ {
 			for _, of := range resources {

@@ -17,6 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // watchReplaced observes whether the second gateway of a peering has a tunnel when the pod of the first one is
@@ -55,9 +56,7 @@ func ofOtherTemplate(t *testing.T, w *fakecluster.Cluster, peering string) {
 	t.Helper()
 	deployments := w.Fake.AppsV1().Deployments(w.Namespace)
 	d, err := deployments.Get(t.Context(), fakecluster.FirstGateway(peering).Name(), metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	d.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(otherGrace))
 	if _, err := deployments.Update(t.Context(), d, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -118,9 +117,7 @@ func TestOnlyGatewayReplaced(t *testing.T) {
 					})
 				})
 				got, err := Connect(t.Context(), o, r)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if meanwhile != c.withSecond {
 					t.Errorf("reported before the replacement that second gateways carry packets: %t, want %t", meanwhile, c.withSecond)
 				}
@@ -170,9 +167,7 @@ func TestSecondGatewayWithoutRoom(t *testing.T) {
 		o.Image, o.Update = "liqonet:2", true
 		r := &fakecluster.Recorder{}
 		got, err := Connect(t.Context(), o, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !strings.Contains(strings.Join(r.Lines(), "\n"), "no second gateway carries packets") {
 			t.Errorf("notes %q", r.Lines())
 		}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // fault wraps the handler of an API server; nil: no fault.
@@ -27,13 +28,9 @@ type fault func(server http.Handler) http.Handler
 func interpose(t *testing.T, config *rest.Config, f fault) string {
 	t.Helper()
 	transport, err := rest.TransportFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	host, err := url.Parse(config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var handler http.Handler = &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(host) },
 		Transport:     transport,

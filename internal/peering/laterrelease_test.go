@@ -19,6 +19,7 @@ import (
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // addLater adds a field of a later release to a cluster's records.
@@ -26,9 +27,7 @@ func addLater(t *testing.T, w *fakecluster.Cluster, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		cm, err := w.Fake.CoreV1().ConfigMaps(w.Namespace).Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if text, json := strings.CutPrefix(cm.Data[records.DataKey], "{"); json { // written by helpers
 			cm.Data[records.DataKey] = `{"later": {"some": 1}, ` + text
 		} else {

@@ -23,6 +23,7 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // stoppedAt is a fakecluster.Recorder that calls stop some time after the start of a stage.
@@ -77,9 +78,7 @@ func TestConnectAgainImmediately(t *testing.T) {
 func lockOf(t *testing.T, w *fakecluster.Cluster) *coordinationv1.Lease {
 	t.Helper()
 	lease, err := w.Fake.CoordinationV1().Leases(w.Namespace).Get(t.Context(), records.LockName, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return lease
 }
 
@@ -267,9 +266,7 @@ func TestInterruptedWhileItWaits(t *testing.T) {
 func TestMissingLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		if err := a.Fake.CoordinationV1().Leases(a.Namespace).Delete(t.Context(), records.LockName, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Fake.CoordinationV1().Leases(a.Namespace).Delete(t.Context(), records.LockName, metav1.DeleteOptions{}))
 		a.Fake.PrependReactor("create", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewForbidden(coordinationv1.Resource("leases"), records.LockName, errors.New("no"))
 		})

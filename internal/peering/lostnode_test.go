@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // neverEnds keeps a deleted Deployment of a gateway, because its pod is on a lost node.
@@ -60,9 +61,7 @@ func TestGatewayOnLostNode(t *testing.T) {
 			t.Fatal(err)
 		}
 		objects, err := a.List(t.Context(), inventory.PeeringSelector("b"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, o := range objects {
 			if surplus(o, 1) && o.GetDeletionTimestamp() == nil {
 				t.Errorf("%T %s is left", o, o.GetName())

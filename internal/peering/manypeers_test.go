@@ -15,6 +15,7 @@ import (
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // manyPeers is the number of peers in docs/limits.md.
@@ -58,9 +59,7 @@ func TestConnectManyPeers(t *testing.T) {
 			}
 		}
 		all, err := a.Kube.CoreV1().ConfigMaps(a.Namespace).List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		sum := 0
 		for _, cm := range all.Items {
 			sum += cm.Size()

@@ -11,6 +11,7 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestConnectMeasuresHops: the MTU fits the narrowest hop, wherever it is, and both records contain it.
@@ -34,9 +35,7 @@ func TestConnectMeasuresHops(t *testing.T) {
 				fakecluster.Run(t, a, b)
 				recorder := &fakecluster.Recorder{}
 				got, err := Connect(t.Context(), connectOptions(a, b), recorder)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if got.MTU != c.want || a.Peering(t).MTU != c.want || b.Peering(t).MTU != c.want {
 					t.Errorf("MTU %d, documents %d and %d, want %d", got.MTU, a.Peering(t).MTU, b.Peering(t).MTU, c.want)
 				}
@@ -160,9 +159,7 @@ func TestMTURises(t *testing.T) {
 					t.Fatal(err)
 				}
 				f, err := inventory.Fabric(t.Context(), a.Cluster)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if p := a.Peering(t).MTU; f.MTU != tt.want || p != tt.want-80 || b.Peering(t).MTU != p {
 					t.Errorf("MTU of the links %d, want %d; of the peering %d and %d", f.MTU, tt.want, p, b.Peering(t).MTU)
 				}

@@ -17,6 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -47,9 +48,7 @@ func TestMissingPermissionsAreListedAtOnce(t *testing.T) {
 func limit(t *testing.T, w *fakecluster.Cluster, level templates.Level) {
 	t.Helper()
 	allowed, err := inventory.NeededPermissions(w.Namespace, level)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w.Fake.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		answer, ok := action.(clienttesting.CreateActionImpl).Object.DeepCopyObject().(*authorizationv1.SelfSubjectAccessReview)
 		if !ok {
@@ -62,9 +61,7 @@ func limit(t *testing.T, w *fakecluster.Cluster, level templates.Level) {
 		return true, answer, nil
 	})
 	base, err := templates.Base(templates.BaseValues{Namespace: w.Namespace, Image: "any", Policies: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w.Fake.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		patch := action.(clienttesting.PatchActionImpl)
 		for _, o := range base {

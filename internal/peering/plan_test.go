@@ -24,6 +24,7 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // objectsOf returns liqonet's objects in clusters, without the Leases of nodes.
@@ -32,9 +33,7 @@ func objectsOf(t *testing.T, clusters ...*fakecluster.Cluster) map[string]kube.O
 	all := make(map[string]kube.Object)
 	for _, w := range clusters {
 		objects, err := w.List(t.Context(), records.LabelComponent)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, o := range objects {
 			if _, lease := o.(*coordinationv1.Lease); !lease {
 				_, kind, _ := strings.Cut(fmt.Sprintf("%T", o), ".")
@@ -134,9 +133,7 @@ func TestPlansAreCarriedOut(t *testing.T) {
 				[]string{"delete DaemonSet node", "delete Namespace liqonet"}, nil},
 		} {
 			if s.first != nil {
-				if err := s.first(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, s.first(t.Context()))
 			}
 			before := objectsOf(t, a, b)
 			plan, err := s.plan(t.Context())
@@ -174,9 +171,7 @@ func TestPlanBesideDamagedReport(t *testing.T) {
 		fakecluster.Run(t, a, b)
 		fakecluster.Must(t, Connect, connectOptions(a, b))
 		leases, err := inventory.Leases(t.Context(), a.Cluster)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		bad := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 			Name: "node-10.80.9.9", Namespace: a.Namespace, Labels: leases[0].Labels, Annotations: map[string]string{records.AnnotationNode: "["},
 		}}

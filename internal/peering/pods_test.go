@@ -18,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -110,9 +111,7 @@ func wantUnaltered(t *testing.T, clusters ...*fakecluster.Cluster) {
 	t.Helper()
 	for _, w := range clusters {
 		s, err := status.Read(t.Context(), status.Options{Cluster: w.Cluster})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, p := range s {
 			if len(p.Altered) > 0 {
 				t.Errorf("status of %s: altered %q", w.Context, p.Altered)
@@ -132,9 +131,7 @@ func TestDamagedSettingsOfPods(t *testing.T) {
 		}
 		patch := `{"metadata":{"annotations":{"liqonet.io/pods":"{\"hostNetwork\":true}"}}}`
 		_, err := a.Kube.AppsV1().DaemonSets(a.Namespace).Patch(t.Context(), records.NodeName, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		o.Update = true
 		_, err = Init(t.Context(), o, &fakecluster.Recorder{})
 		const want = `DaemonSet liqonet/node of cluster "a": annotation liqonet.io/pods: `

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // programVariable contains the path of the liqoctl that tests of this package run.
@@ -43,9 +45,7 @@ func newLiqoctl(t *testing.T, servers map[string]string) liqoctl {
 func (l liqoctl) with(t *testing.T, kubeconfig string) liqoctl {
 	t.Helper()
 	l.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(l.kubeconfig, []byte("apiVersion: v1\nkind: Config\n"+kubeconfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(l.kubeconfig, []byte("apiVersion: v1\nkind: Config\n"+kubeconfig), 0o600))
 	return l
 }
 
@@ -63,9 +63,7 @@ func (l liqoctl) start(t *testing.T, args ...string) *run {
 	r.cmd.Env = []string{"KUBECONFIG=" + l.kubeconfig, "HOME=" + t.TempDir(), "LIQOCTL_TIMEOUT=" + programTimeout.String(),
 		"LIQOCTL_GATEWAYS=1", "LIQOCTL_REMOTE_GATEWAYS=1"} // fewer writes, each of which is a test case
 	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.stderr
-	if err := r.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.cmd.Start())
 	return r
 }
 
@@ -80,9 +78,7 @@ func (r *run) wait(t *testing.T) int {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return 0
 }
 

@@ -20,6 +20,7 @@ import (
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func TestDamagedRecordsAreNotOverwritten(t *testing.T) {
@@ -58,9 +59,7 @@ func TestThreeClusters(t *testing.T) {
 		c := fakecluster.Third()
 		fakecluster.Run(t, c)
 		got, err := Connect(t.Context(), connectOptions(a, c), &fakecluster.Recorder{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		peerings, err := inventory.Peerings(t.Context(), a.Cluster)
 		if err != nil || len(peerings) != 2 {
 			t.Fatal(peerings, err)
@@ -79,9 +78,7 @@ func TestThreeClusters(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		d := fakecluster.New("b", fakecluster.Node{Name: "d1", PodCIDR: "10.9.1.0/24", Address: "172.31.4.11"})
-		if err := d.Fake.Tracker().Update(corev1.SchemeGroupVersion.WithResource("namespaces"), otherID(), ""); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, d.Fake.Tracker().Update(corev1.SchemeGroupVersion.WithResource("namespaces"), otherID(), ""))
 		if _, err := Connect(t.Context(), connectOptions(a, d), &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), `peering "b" with another cluster`) {
 			t.Errorf("error %v", err)
 		}
@@ -104,13 +101,9 @@ func TestLostKeysAreReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
 		before := tunnelOf(b.Peering(t)).PublicKey
-		if err := a.Fake.CoreV1().Secrets(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Fake.CoreV1().Secrets(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}))
 		got, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		checkKeys(t, a, b)
 		if tunnelOf(b.Peering(t)).PublicKey == before {
 			t.Error("the record of the peer does not contain the new key")
@@ -148,9 +141,7 @@ func TestConflicts(t *testing.T) {
 		a, b := fakecluster.Pair()
 		fakecluster.Run(t, a, b)
 		fabric := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "liqo-fabric"}}
-		if err := b.Fake.Tracker().Add(fabric); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, b.Fake.Tracker().Add(fabric))
 		const says = `cluster "b": Liqo's network fabric runs here`
 		o, r := connectOptions(a, b), &fakecluster.Recorder{}
 		_, err := Connect(t.Context(), o, r)

@@ -19,6 +19,7 @@ import (
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/templates"
 )
@@ -173,9 +174,7 @@ contexts: [{name: a, context: {cluster: a, user: a}}, {name: b, context: {cluste
 func otherPeering(t *testing.T) string {
 	t.Helper()
 	key, err := wgtypes.GeneratePrivateKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	seen := records.Peer{
 		ClusterID: "00000000-0000-0000-0000-000000000000", Name: "b",
 		PodCIDRs:     []records.Mapping{{Real: prefix("10.244.0.0/16"), Seen: prefix("10.71.0.0/16")}},
@@ -190,9 +189,7 @@ func otherPeering(t *testing.T) string {
 		}}}},
 		Implementation: records.Auto, MTU: 1420,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return text
 }
 
@@ -349,9 +346,7 @@ func (a pair) terminate(t *testing.T, cluster string) {
 	if _, err := maps.Create(t.Context(), held, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Kube.CoreV1().Namespaces().Delete(t.Context(), a.namespace, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Kube.CoreV1().Namespaces().Delete(t.Context(), a.namespace, metav1.DeleteOptions{}))
 	// Nothing else remains.
 	wait.Until(t, "what is made or removed by controllers", wait.Timeout, func() bool {
 		all, err := maps.List(t.Context(), metav1.ListOptions{})

@@ -15,6 +15,7 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestInterruptedNewKeys: connect replaces lost keys, and can be killed at any write and run again.
@@ -25,9 +26,7 @@ func TestInterruptedNewKeys(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := connected(t)
 				before := publicKey(t, a, "b", 1)
-				if err := a.Fake.CoreV1().Secrets(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, a.Fake.CoreV1().Secrets(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}))
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				var count func() int
@@ -65,9 +64,7 @@ func TestPresharedKeyOfABackup(t *testing.T) {
 					w, peer = a, "b"
 				}
 				k, err := inventory.ReadKeys(t.Context(), w.Cluster, fakecluster.FirstGateway(peer))
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				k.Preshared = inventory.Hide(wgtypes.Key{1})
 				object := inventory.KeysObject(w.Namespace, fakecluster.FirstGateway(peer), *k)
 				if _, err := w.Fake.CoreV1().Secrets(w.Namespace).Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {

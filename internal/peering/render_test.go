@@ -16,6 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func renderOptions(a, b *fakecluster.Cluster) RenderOptions {
@@ -29,13 +30,9 @@ func applyRendered(t *testing.T, w *fakecluster.Cluster, m Manifests) {
 	t.Helper()
 	for _, fields := range m.Objects {
 		text, err := json.Marshal(fields)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		o, _, err := scheme.Codecs.UniversalDeserializer().Decode(text, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := w.Apply(t.Context(), o.(kube.Object)); err != nil {
 			t.Fatal(err)
 		}
@@ -47,9 +44,7 @@ func texts(t *testing.T, m Manifests) (all []string) {
 	t.Helper()
 	for _, o := range m.Objects {
 		text, err := json.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		all = append(all, string(text))
 	}
 	return all
@@ -63,9 +58,7 @@ func TestRenderedPeering(t *testing.T) {
 		fakecluster.Run(t, a, b)
 		o := renderOptions(a, b)
 		local, remote, err := Render(t.Context(), o, &fakecluster.Recorder{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if left := objectsOf(t, a, b); len(left) > 0 {
 			t.Errorf("it wrote %v", left)
 		}
@@ -76,9 +69,7 @@ func TestRenderedPeering(t *testing.T) {
 			t.Errorf("connect: changed %v, %v", got.Objects, err)
 		}
 		localAgain, remoteAgain, err := Render(t.Context(), o, &fakecluster.Recorder{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if diff := cmp.Diff(append(texts(t, local), texts(t, remote)...), append(texts(t, localAgain), texts(t, remoteAgain)...)); diff != "" {
 			t.Errorf("rendered again:\n%s", diff)
 		}

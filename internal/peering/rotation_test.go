@@ -21,6 +21,7 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func rotateOptions(a, b *fakecluster.Cluster) RotateOptions {
@@ -98,17 +99,13 @@ func TestRotateKeys(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b, before := rotated(t, count[0], count[1])
 				preshared, err := inventory.ReadKeys(t.Context(), a.Cluster, fakecluster.FirstGateway("b"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				begun := time.Now().Truncate(time.Second)
 				records := [2]records.Peering{a.Peering(t), b.Peering(t)}
 				guardOthers(t, a, "b")
 				guardOthers(t, b, "a")
 				got, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				checkRotated(t, a, b, count[0], count[1], before)
 				if k, err := inventory.ReadKeys(t.Context(), a.Cluster, fakecluster.FirstGateway("b")); err != nil || k.Created.Before(begun) {
 					t.Errorf("the new key is of %s (%v), before %s", k.Created, err, begun)
@@ -170,9 +167,7 @@ func TestInterruptedRotation(t *testing.T) {
 						fakecluster.NoKill(a, b)
 						a.Set(func() { guardOthers(t, a, "b"); a.Interval = time.Second })
 						b.Set(func() { guardOthers(t, b, "a"); b.Interval = time.Second })
-						if err := run(t, a, b); err != nil {
-							t.Fatal(err)
-						}
+						require.NoError(t, run(t, a, b))
 						if next == "rotate" {
 							checkRotated(t, a, b, count, count, before)
 						} else {
@@ -238,9 +233,7 @@ func TestRotationPlan(t *testing.T) {
 		a, b, before := rotated(t, 1, 2)
 		r := &fakecluster.Recorder{}
 		plan, err := PlanRotateKeys(t.Context(), rotateOptions(a, b), r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got := plan.Clusters[0].String() + plan.Clusters[1].String()
 		for _, want := range []string{
 			"change Secret peering-b", "change Secret peering-a", "change Secret peering2-a",
@@ -269,9 +262,7 @@ func TestRotationOnLostNode(t *testing.T) {
 				Name: "gateway-b-lost", Namespace: w.Namespace, Labels: fakecluster.FirstGateway("b").Identity(records.ComponentGateway).Labels(),
 				DeletionTimestamp: &old, Finalizers: []string{"test/lost"},
 			}, Spec: corev1.PodSpec{NodeName: "a2"}}
-			if err := w.Fake.Tracker().Add(pod); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, w.Fake.Tracker().Add(pod))
 		},
 		"meanwhile": func(_ *testing.T, w *fakecluster.Cluster) { neverEnds(w, fakecluster.FirstGateway("b")) },
 	} {

@@ -25,6 +25,7 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -109,9 +110,7 @@ func checkCluster(t *testing.T, w *fakecluster.Cluster, p records.Peering, gatew
 		want = append(want, "*v1.PodDisruptionBudget "+records.ServiceName(p.Name))
 	}
 	objects, err := w.List(t.Context(), inventory.PeeringSelector(p.Name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, o := range objects {
 		have = append(have, fmt.Sprintf("%T %s", o, o.GetName()))
 	}
@@ -121,9 +120,7 @@ func checkCluster(t *testing.T, w *fakecluster.Cluster, p records.Peering, gatew
 		t.Errorf("objects of cluster %s:\n%s", w.Context, diff)
 	}
 	registry, err := inventory.Reservations(t.Context(), w.Cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var named, held []string
 	for _, g := range p.Gateways {
 		named = append(named, g.Address.String()+"/32")
@@ -146,9 +143,7 @@ func TestSeveralGateways(t *testing.T) {
 		o := gatewayOptions(a, b, 2, 3)
 		o.Update, o.GatewayMode = false, records.ActiveStandby
 		got, err := Connect(t.Context(), o, &fakecluster.Recorder{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if len(got.Local.OtherGateways) != 1 || len(got.Remote.OtherGateways) != 2 || len(got.Remote.OtherGateways[1].Proof.Nodes) != 2 {
 			t.Errorf("result %+v", got)
 		}

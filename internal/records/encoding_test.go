@@ -15,6 +15,7 @@ import (
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestLaterFields: Decode ignores fields of a later release in every object of a record.
@@ -46,9 +47,7 @@ func TestLaterFields(t *testing.T) {
 func readsLater[T records.Document](t *testing.T, want T) {
 	t.Helper()
 	text, err := records.Encode(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got, err := records.Decode[T](later(t, text))
 	if diff := cmp.Diff(want, got, comparable); err != nil || diff != "" {
 		t.Errorf("%T: %v (-want +got):\n%s", want, err, diff)
@@ -58,9 +57,7 @@ func readsLater[T records.Document](t *testing.T, want T) {
 // later adds a field to each object of a document, except to maps whose keys are names.
 func later(t *testing.T, text string) string {
 	var document any
-	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal([]byte(text), &document))
 	var add func(path string, value any)
 	add = func(path string, value any) {
 		switch v := value.(type) {
@@ -79,24 +76,18 @@ func later(t *testing.T, text string) string {
 	}
 	add("", document)
 	added, err := json.Marshal(document) // JSON is YAML
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(added)
 }
 
 // TestReplace: Replace keeps a record with fields of a later release or returns an error. It never drops these fields.
 func TestReplace(t *testing.T) {
 	live, err := records.Encode(peering())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	changed := peering()
 	changed.MTU = 1400
 	wanted, err := records.Encode(changed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got, err := records.Replace[records.Peering](live, wanted); err != nil || got != wanted {
 		t.Errorf("a record of this release is replaced by %q, %v", got, err)
 	}

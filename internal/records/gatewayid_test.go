@@ -5,15 +5,14 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestGatewayID: every GatewayID has exactly one text form.
 func TestGatewayID(t *testing.T) {
 	for _, id := range []records.GatewayID{{"b", 1}, {"b", 2}, {"b-2", 8}, {"2", 1}} {
 		text, err := json.Marshal(map[records.GatewayID]int{id: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var read map[records.GatewayID]int
 		if err := json.Unmarshal(text, &read); err != nil || read[id] != 1 {
 			t.Errorf("%s is read as %v, %v", text, read, err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // hostileNames are names by which a peer may try to give an object of its peering the name of another object.
@@ -30,9 +31,7 @@ func TestNamesAreUnique(t *testing.T) {
 		own(kind, records.NodeName, "the node helper")
 	}
 	for _, name := range hostileNames {
-		if err := records.ValidateName(name); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, records.ValidateName(name))
 		own("ConfigMap", records.PeeringName(name), "the record of "+name)
 		own("Service", records.ServiceName(name), "the gateways of "+name)
 		for number := 1; number <= records.MaxGateways; number++ {
@@ -81,9 +80,7 @@ func TestIdentity(t *testing.T) {
 // TestReadChecksNameLabelsAndContent: Read rejects a ConfigMap whose name, labels and content do not match.
 func TestReadChecksNameLabelsAndContent(t *testing.T) {
 	text, err := records.Encode(peering())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	data := map[string]string{records.DataKey: text}
 	labels := func(component, peering string) map[string]string {
 		return map[string]string{records.LabelComponent: component, records.LabelPeering: peering, "app.kubernetes.io/part-of": "x"}
@@ -142,9 +139,7 @@ func FuzzIdentity(f *testing.F) {
 func TestLargeGateway(t *testing.T) {
 	id := records.GatewayID{Peering: "b", Number: 1}
 	good, err := records.Encode(records.Gateway{Version: records.SchemaVersion, Pod: "p", Node: "n", PodIP: netip.MustParseAddr("10.244.1.9")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for size, taken := range map[int]bool{0: true, 1 << 10: true, 1 << 16: false} {
 		data := map[string]string{records.DataKey: strings.TrimSuffix(good, "}") + `,"later":"` + strings.Repeat("1", size) + `"}`}
 		_, err := records.Read[records.Gateway](id.Name(), id.Identity(records.ComponentGateway).Labels(), data)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 var comparable = cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{}, netip.AddrPort{})
@@ -49,13 +50,9 @@ func peering() records.Peering {
 func TestRoundTrip(t *testing.T) {
 	want := peering()
 	text, err := records.Encode(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got, err := records.Decode[records.Peering](text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(want, got, comparable); diff != "" {
 		t.Errorf("after encode and decode (-want +got):\n%s", diff)
 	}
@@ -78,9 +75,7 @@ func TestUnknownLocal(t *testing.T) {
 func TestStatusRoundTrip(t *testing.T) {
 	want := records.Status{Version: records.SchemaVersion, Time: time.Unix(1700000000, 0).UTC(), TunnelStatus: records.TunnelStatus{RTT: records.Duration(1500 * time.Microsecond)}}
 	text, err := records.Encode(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if strings.Contains(text, "endpoint") || strings.Contains(text, "lastHandshake") {
 		t.Errorf("what was never seen is written down:\n%s", text)
 	}
@@ -92,9 +87,7 @@ func TestStatusRoundTrip(t *testing.T) {
 
 func TestDecodeRefuses(t *testing.T) {
 	good, err := records.Encode(peering())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, c := range map[string]struct{ old, new, want string }{
 		"unknown version":   {"version: 1", "version: 9", "schema version 9, this binary knows 1"},
 		"key twice":         {"mtu: 1420", "mtu: 1420\nmtu: 1400", `duplicate field "mtu"`},

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func TestSurroundings(t *testing.T) {
@@ -20,9 +21,7 @@ func TestSurroundings(t *testing.T) {
 		}},
 	}
 	text, err := records.Encode(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got, err := records.Decode[records.Node](text)
 	if diff := cmp.Diff(want, got, comparable); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -17,9 +18,7 @@ import (
 func manyPeerings(tb testing.TB, peerings int) State {
 	tb.Helper()
 	registry, err := ipam.New(ipam.DefaultPools()...)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	a := State{Registry: registry, Fabric: &records.Fabric{ExternalCIDR: netip.MustParsePrefix("10.70.0.0/16"), InternalCIDR: netip.MustParsePrefix("10.80.0.0/16")}}
 	err = errors.Join(
 		registry.Reserve(ipam.Reservation{Range: a.Fabric.ExternalCIDR, Owner: ipam.Cluster, Purpose: ipam.ExternalCIDR}),
@@ -46,9 +45,7 @@ func manyPeerings(tb testing.TB, peerings int) State {
 			a.Begun = append(a.Begun, p.Name, p.Name) // once for each object
 		}
 	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return a
 }
 

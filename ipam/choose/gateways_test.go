@@ -8,6 +8,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 )
@@ -46,18 +47,14 @@ func TestGatewayAddresses(t *testing.T) {
 			}
 			hold := func(peering string, all []netip.Addr) {
 				for _, a := range all {
-					if err := r.Reserve(ipam.Reservation{Range: cidr.Single(a), Owner: ipam.Peering(peering), Purpose: ipam.GatewayAddress}); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, r.Reserve(ipam.Reservation{Range: cidr.Single(a), Owner: ipam.Peering(peering), Purpose: ipam.GatewayAddress}))
 				}
 			}
 			hold("other", addresses(1, 4))
 			hold("b", addresses(tt.held...))
 			g := Gateways{Peering: "b", Internal: internal, Count: tt.count, Current: addresses(tt.current...)}
 			all, err := g.Reserve(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var got []netip.Addr
 			for _, a := range all {
 				got = append(got, a.Address)

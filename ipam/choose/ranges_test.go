@@ -11,6 +11,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 )
@@ -26,9 +27,7 @@ func ranges(texts ...string) []netip.Prefix {
 func newRegistry(t *testing.T) *ipam.Registry {
 	t.Helper()
 	r, err := ipam.New(ipam.DefaultPools()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return r
 }
 
@@ -57,9 +56,7 @@ func TestReserveOwn(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if external.Bits() != internal.Bits() || external.Overlaps(internal) {
 				t.Errorf("external %s, internal %s", external, internal)
 			}
@@ -104,9 +101,7 @@ func TestReservePeer(t *testing.T) {
 			}
 			before := store.Encode(r)
 			a, err := ReservePeer(r, "b", tt.peer)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var got []string
 			for _, m := range append(a.Pods, a.External) {
 				how := "other"
@@ -132,16 +127,12 @@ func TestReservePeer(t *testing.T) {
 func TestGatewaysHaveUniqueAddressesAndOverlays(t *testing.T) {
 	r := newRegistry(t)
 	_, internal, err := ReserveOwn(r, Own{Internal: netip.MustParsePrefix("10.80.0.0/24"), External: netip.MustParsePrefix("10.70.0.0/24")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	seen := make(map[uint32]bool)
 	for i := range 126 { // 128 in the upper half, except its first and last
 		name := "p" + strings.Repeat("x", i%30) + string(rune('a'+i/30))
 		all, err := Gateways{Peering: name, Internal: internal, Count: 1}.Reserve(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		a := all[0]
 		if seen[a.Overlay] || a.Overlay < 128 || a.Overlay > 255 || !UpperHalf(internal).Contains(a.Address) {
 			t.Errorf("%s: %+v", name, a)
@@ -172,16 +163,12 @@ func TestReservationsProperty(t *testing.T) {
 		r := newRegistry(t)
 		own := Own{Ranges: Ranges{Pods: some(), Services: some(), Nodes: some()}}
 		external, internal, err := ReserveOwn(r, own)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		taken := append(append(append([]netip.Prefix{external, internal}, own.Pods...), own.Services...), own.Nodes...)
 		for range 3 {
 			peer := Remote{Pods: some(), External: external, Underlay: some()}
 			a, err := ReservePeer(r, "b", peer)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			seen := make([]netip.Prefix, 0, len(a.Pods)+1)
 			for _, m := range append(a.Pods, a.External) {
 				if cidr.Overlaps(m.Seen, taken) || cidr.Overlaps(m.Seen, seen) || m.Real.Bits() != m.Seen.Bits() {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -34,23 +35,17 @@ func installed(t testing.TB) *ipam.Registry {
 		{Range: prefix("10.80.128.1/32"), Owner: b, Purpose: ipam.GatewayAddress},
 		{Range: prefix("10.70.128.1/32"), Owner: b, Purpose: ipam.ExposedHost, Real: prefix("192.168.7.8/32")},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return r
 }
 
 func TestEncodeGolden(t *testing.T) {
 	empty, err := ipam.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, r := range map[string]*ipam.Registry{"empty": empty, "installed": installed(t)} {
 		t.Run(name, func(t *testing.T) {
 			decoded, err := Decode(golden.Check(t, name+".golden", Encode(r)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if diff := cmp.Diff(r.List(), decoded.List(), comparePrefixes); diff != "" {
 				t.Errorf("reservations (-before +after the way through the text):\n%s", diff)
 			}
@@ -157,9 +152,7 @@ func BenchmarkEncodeDecode(b *testing.B) {
 		}
 	}
 	r, err := ipam.Restore(ipam.DefaultPools(), held)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	for b.Loop() {
 		text := Encode(r)
 		if _, err := Decode(text); err != nil {

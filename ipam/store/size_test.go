@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -22,12 +23,8 @@ func TestTwoThousandPeeringsFit(t *testing.T) {
 		owner := ipam.Peering(fmt.Sprintf("production-europe-west-%04d", i))
 		underlay := netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, byte(i >> 8), byte(i)}), 32)
 		_, err := r.AcquireAddress(ipam.Request{Owner: owner, Purpose: ipam.GatewayAddress}, internal)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Reserve(ipam.Reservation{Range: underlay, Owner: owner, Purpose: ipam.PeerUnderlay, Shared: true}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, r.Reserve(ipam.Reservation{Range: underlay, Owner: owner, Purpose: ipam.PeerUnderlay, Shared: true}))
 		for _, q := range []ipam.Request{
 			{Owner: owner, Purpose: ipam.PeerPods, Real: prefix("10.244.0.0/20")},
 			{Owner: owner, Purpose: ipam.PeerExternal, Real: prefix("10.70.0.0/22")},

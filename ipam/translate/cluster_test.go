@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam/translate"
 )
 
@@ -21,9 +22,7 @@ func other() translate.Config {
 
 func TestWhose(t *testing.T) {
 	c, err := translate.NewCluster(newTranslator(t, other()), newTranslator(t, config()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := c.Peers(); !slices.Equal(got, []string{"b", "c"}) {
 		t.Errorf("peers %v", got)
 	}
@@ -71,9 +70,7 @@ func records(t testing.TB) (fabric, peering string) {
 	texts := make([]string, 2)
 	for i, file := range []string{"testdata/fabric.yaml", "testdata/peering-b.yaml"} {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		texts[i] = string(text)
 	}
 	return texts[0], texts[1]
@@ -83,16 +80,12 @@ func TestDecode(t *testing.T) {
 	fabric, peering := records(t)
 	const later = "later: {some: 1}\n" // a field of a later release
 	c, err := translate.Decode(fabric+later, map[string]string{"peering-b": peering + later})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := c.Damage(); err != nil {
 		t.Error(err)
 	}
 	tr, err := c.Peer("b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, q := range []struct {
 		ask         translation
 		given, want string
@@ -144,9 +137,7 @@ func TestDamage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spoilt := strings.Replace(peering, c.old, c.replaced, 1)
 			got, err := translate.Decode(fabric, map[string]string{"peering-b": spoilt, "peering-c": whole})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			_, ofPeer := got.Peer("b")
 			_, ofAddress := got.Whose(netip.MustParseAddr("10.71.1.7"))
 			for _, err := range []error{ofPeer, ofAddress, got.Damage()} {
@@ -156,9 +147,7 @@ func TestDamage(t *testing.T) {
 				}
 			}
 			tr, err := got.Peer("c")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if a, err := tr.Import(netip.MustParseAddr("10.244.1.7")); err != nil || a.Translated.String() != "10.73.1.7" {
 				t.Errorf("the other peer: %+v, %v", a, err)
 			}

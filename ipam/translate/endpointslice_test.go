@@ -10,19 +10,16 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam/translate"
 )
 
 func slice(t *testing.T) *discoveryv1.EndpointSlice {
 	t.Helper()
 	text, err := os.ReadFile("testdata/slice.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := &discoveryv1.EndpointSlice{}
-	if err := yaml.UnmarshalStrict(text, s); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.UnmarshalStrict(text, s))
 	return s
 }
 
@@ -30,16 +27,12 @@ func slice(t *testing.T) *discoveryv1.EndpointSlice {
 func TestEndpointSlice(t *testing.T) {
 	in := slice(t)
 	out, err := translate.EndpointSlice(in, newTranslator(t, config()).Export)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(slice(t), in); diff != "" {
 		t.Errorf("the slice that was given has changed:\n%s", diff)
 	}
 	got, err := yaml.Marshal(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	golden.Check(t, "slice-for-b.golden", string(got))
 }
 

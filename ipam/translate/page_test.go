@@ -9,21 +9,18 @@ import (
 	"sigs.k8s.io/yaml"
 
 	record "liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestRecordOfPage compares the record in docs/services.md, which is an interface for other programs, with the record
 // that the examples of this package use.
 func TestRecordOfPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/services.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, block, _ := strings.Cut(string(page), "\n    version:")
 	block, _, _ = strings.Cut("    version:"+block, "\n\n")
 	text, err := os.ReadFile("testdata/peering-b.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var shown, read record.Peering
 	for document, to := range map[string]*record.Peering{block: &shown, string(text): &read} {
 		if err := yaml.Unmarshal([]byte(document), to); err != nil {

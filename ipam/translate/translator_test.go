@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam/translate"
 )
 
@@ -36,9 +37,7 @@ func config() translate.Config {
 func newTranslator(t *testing.T, c translate.Config) translate.Translator {
 	t.Helper()
 	tr, err := translate.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return tr
 }
 
@@ -187,14 +186,10 @@ func BenchmarkWhose(b *testing.B) {
 			Pods:     []translate.Mapping{{Real: prefix("10.244.0.0/24"), Seen: at(11)}},
 			External: translate.Mapping{Real: prefix("10.70.0.0/24"), Seen: at(12)},
 		}})
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 	}
 	c, err := translate.NewCluster(translators...)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	a := netip.MustParseAddr("12.5.3.200")
 	for b.Loop() {
 		if _, err := c.Whose(a); err != nil {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"liqonet.io/liqonet/lab/require"
 )
 
 // noted is a log of: a Role and its binding, applied; a list by the user who has it; a list that was refused; an
@@ -19,13 +21,9 @@ const noted = `{"verb":"patch","user":{"username":"root"},"objectRef":{"resource
 
 func TestRightsAndUses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
-	if err := os.WriteFile(path, []byte(noted), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(noted), 0o600))
 	var l Log
-	if err := l.Read(path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Read(path))
 	const user = "system:serviceaccount:ns:sa"
 	if diff := cmp.Diff([]string{user}, l.Users()); diff != "" {
 		t.Error(diff)
@@ -59,13 +57,9 @@ func TestWideRightsNeedWideUses(t *testing.T) {
 	secrets := Right{Verb: "list", Resource: "secrets"}
 	read := func(more string) *Log {
 		path := filepath.Join(t.TempDir(), "audit.log")
-		if err := os.WriteFile(path, []byte(wide+more), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(wide+more), 0o600))
 		l := new(Log)
-		if err := l.Read(path); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, l.Read(path))
 		return l
 	}
 	l := read("")
@@ -104,9 +98,7 @@ func TestWildAndWrites(t *testing.T) {
 
 func TestDamagedLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
-	if err := os.WriteFile(path, []byte("{\"verb\":"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte("{\"verb\":"), 0o600))
 	if err := new(Log).Read(path); err == nil {
 		t.Error("a line that was cut off is taken for nothing")
 	}

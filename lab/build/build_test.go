@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"liqonet.io/liqonet/lab/cluster"
+	"liqonet.io/liqonet/lab/require"
 )
 
 // write makes files with content below dir.
@@ -21,12 +22,8 @@ func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
 	}
 }
 
@@ -35,9 +32,7 @@ func TestSourceHash(t *testing.T) {
 	write(t, dir, map[string]string{"go.mod": "module x\n", "main.go": "package main\n", "config/a.yaml": "a: 1\n"})
 	hash := func() string {
 		h, err := sourceHash(dir, "go1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return h
 	}
 	base := hash()
@@ -88,9 +83,7 @@ func TestFillIsAllOrNothing(t *testing.T) {
 			write(t, dir, map[string]string{"whole": ""})
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := os.Stat(filepath.Join(dir, "whole")); err != nil {
 			t.Error(err)
 		}
@@ -103,9 +96,7 @@ func TestFillIsAllOrNothing(t *testing.T) {
 func TestUnfinishedBuildsAreRemoved(t *testing.T) {
 	cache := t.TempDir()
 	write(t, cache, map[string]string{unfinished + "123/kube": "", "kube-1/kube": ""})
-	if err := removeUnfinished(cache); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, removeUnfinished(cache))
 	entries, err := os.ReadDir(cache)
 	if err != nil || len(entries) != 1 || entries[0].Name() != "kube-1" {
 		t.Errorf("left %v, error %v, want kube-1", entries, err)
@@ -137,17 +128,11 @@ func TestFindSource(t *testing.T) {
 func TestWorkloadImage(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"workload": "program"})
-	if err := writeWorkloadImage(dir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, writeWorkloadImage(dir))
 	ref, err := name.NewTag(cluster.WorkloadImage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	image, err := tarball.ImageFromPath(filepath.Join(dir, cluster.WorkloadArchive), &ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	files := tar.NewReader(mutate.Extract(image))
 	var content bytes.Buffer
 	for {
@@ -155,9 +140,7 @@ func TestWorkloadImage(t *testing.T) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if h.Name == workloadPath {
 			if _, err := io.Copy(&content, files); err != nil {
 				t.Fatal(err)
@@ -184,9 +167,7 @@ func TestEarlierRelease(t *testing.T) {
 	})
 	const sums = "example.org/p v1.1.9 h1:b=\nexample.org/p v1.1.9/go.mod h1:c=\nexample.org/old v1.0.0 h1:d=\n"
 	s := programSet{outputs: []output{{module: "p"}, {module: "q"}, {module: "p"}}}.of(sums)
-	if err := s.copyModules(source, target); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.copyModules(source, target))
 	for file, want := range map[string]string{
 		"p/go.mod": "module x\n\nrequire (\n\texample.org/p v1.1.9 // indirect\n\texample.org/p/part v1.2.0\n)\n" +
 			"\nrequire example.org/old v1.0.0 // indirect\n",

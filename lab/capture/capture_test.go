@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"liqonet.io/liqonet/lab/capture"
+	"liqonet.io/liqonet/lab/require"
 	"liqonet.io/liqonet/lab/spec"
 	"liqonet.io/liqonet/lab/underlay"
 )
@@ -20,16 +21,12 @@ import (
 func TestCapture(t *testing.T) {
 	s := spec.Default()
 	u, err := underlay.New(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { u.Router.Close(); u.Outside.Close() })
 	var members []underlay.Member
 	for _, c := range s.Clusters {
 		m, err := u.Attach(c, c.NodeName(1), c.NodeAddress(1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { m.Namespace.Close() })
 		members = append(members, m)
 	}
@@ -43,9 +40,7 @@ func TestCapture(t *testing.T) {
 			seen <- p
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	from, to := netip.AddrPortFrom(members[0].Address, 4321), netip.AddrPortFrom(members[1].Address, 1234)
 	if err := members[0].Namespace.Do(func() error {
 		conn, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(from), net.UDPAddrFromAddrPort(to))

@@ -13,19 +13,16 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"liqonet.io/liqonet/lab/process"
+	"liqonet.io/liqonet/lab/require"
 	"liqonet.io/liqonet/lab/spec"
 )
 
 func newIdentity(t *testing.T) *Identity {
 	t.Helper()
 	s, err := spec.Parse([]byte("clusters: [{name: a, mtu: 1400}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	id, err := NewIdentity(s.Clusters[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return id
 }
 
@@ -33,9 +30,7 @@ func newIdentity(t *testing.T) *Identity {
 func read(t *testing.T, dir, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return text
 }
 
@@ -43,9 +38,7 @@ func TestConfigureNode(t *testing.T) {
 	disk := t.TempDir()
 	n := Node{Identity: newIdentity(t), Number: 2}
 	services, err := n.Configure(disk, "/usr/sbin/runc", []string{"000001.tar"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var names []string
 	for _, v := range services {
 		names = append(names, v.Name)
@@ -64,9 +57,7 @@ func TestConfigureNode(t *testing.T) {
 			} `json:"ipam"`
 		} `json:"plugins"`
 	}
-	if err := json.Unmarshal(read(t, disk, "etc/cni/net.d/10-lab.conflist"), &network); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(read(t, disk, "etc/cni/net.d/10-lab.conflist"), &network))
 	if got := network.Plugins[0]; got.MTU != 1400 || got.IPAM.Ranges[0][0].Subnet != n.PodCIDR() {
 		t.Errorf("network %+v", got)
 	}
@@ -102,9 +93,7 @@ func TestConfigurePool(t *testing.T) {
 			} `json:"ipam"`
 		} `json:"plugins"`
 	}
-	if err := json.Unmarshal(read(t, disk, "etc/cni/net.d/10-lab.conflist"), &network); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(read(t, disk, "etc/cni/net.d/10-lab.conflist"), &network))
 	pods := network.Plugins[0]
 	if pods.Type != "ptp" || pods.MTU != 1350 || len(pods.IPAM.Ranges[0]) != len(n.Pods()) {
 		t.Fatalf("network %+v", pods)
@@ -125,9 +114,7 @@ func TestConfigurePlugin(t *testing.T) {
 	id := newIdentity(t)
 	id.Cluster.NetworkPlugin, id.Cluster.KubeProxy = spec.PluginCilium, spec.ProxyNone
 	services, err := Node{Identity: id, Number: 1}.Configure(disk, "runc", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var names, imported []string
 	for _, v := range services {
 		names = append(names, v.Name)
@@ -150,16 +137,12 @@ func TestNodeIsNotAdmittedAtOnce(t *testing.T) {
 	disk := t.TempDir()
 	n := Node{Identity: newIdentity(t), Number: 1}
 	services, err := n.Configure(disk, "runc", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file := filepath.Join(disk, "conf", admitted)
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("%s before Admit: error %v", file, err)
 	}
-	if err := n.Admit(disk); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, n.Admit(disk))
 	if _, err := os.Stat(file); err != nil {
 		t.Error(err)
 	}
@@ -173,13 +156,9 @@ func TestControlPlaneCertificates(t *testing.T) {
 	disk := t.TempDir()
 	id := newIdentity(t)
 	services, err := id.ControlPlane(disk, "/tools")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pair, err := tls.LoadX509KeyPair(filepath.Join(disk, "pki/apiserver.crt"), filepath.Join(disk, "pki/apiserver.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// Clients on the host come by 127.0.0.1, nodes by the node network, pods by the Service.
 	for _, host := range []string{"127.0.0.1", "172.31.1.10", "10.96.0.1", "kubernetes.default.svc"} {
 		if err := pair.Leaf.VerifyHostname(host); err != nil {

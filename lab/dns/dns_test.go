@@ -6,14 +6,14 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+
+	"liqonet.io/liqonet/lab/require"
 )
 
 func TestServer(t *testing.T) {
 	var listen net.ListenConfig
 	conn, err := listen.ListenPacket(t.Context(), "udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
 	var s Server
 	want := netip.MustParseAddr("198.18.1.1")

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/require"
 )
 
 // kubeconfig is the part of the format that tests change.
@@ -52,13 +53,9 @@ type kubeContext struct {
 func readKubeconfig(t *testing.T, l *lab.Lab) kubeconfig {
 	t.Helper()
 	text, err := os.ReadFile(l.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var k kubeconfig
-	if err := yaml.Unmarshal(text, &k); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal(text, &k))
 	k.Users, k.Contexts = nil, nil
 	return k
 }
@@ -90,9 +87,7 @@ func (c liqoctl) users(ctx context.Context, t *testing.T, clusters ...string) us
 		}
 	}
 	file := filepath.Join(t.TempDir(), "roles.yaml")
-	if err := os.WriteFile(file, []byte(strings.Join(documents, "---\n")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(strings.Join(documents, "---\n")), 0o600))
 	for _, cluster := range clusters {
 		kubectl(ctx, t, c.lab, cluster, "apply", "-f", file)
 	}
@@ -138,13 +133,9 @@ func (c liqoctl) as(ctx context.Context, t *testing.T, level string) liqoctl {
 		k.Users, k.Contexts = append(k.Users, u), append(k.Contexts, x)
 	}
 	text, err := yaml.Marshal(k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(c.kubeconfig, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(c.kubeconfig, text, 0o600))
 	return c
 }
 
@@ -174,23 +165,17 @@ func helperAccount(ctx context.Context, t *testing.T, l *lab.Lab, cluster, name,
 func (a account) do(ctx context.Context, t *testing.T, method, path, body string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, method, a.server+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	request.Header.Set("Authorization", "Bearer "+a.token)
 	request.Header.Set("Content-Type", "application/json")
 	if method == http.MethodPatch {
 		request.Header.Set("Content-Type", "application/merge-patch+json")
 	}
 	response, err := a.client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return response.StatusCode, string(bytes.TrimSpace(text))
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"liqonet.io/liqonet/lab"
 	"liqonet.io/liqonet/lab/capture"
+	"liqonet.io/liqonet/lab/require"
 	"liqonet.io/liqonet/lab/spec"
 )
 
@@ -49,9 +50,7 @@ type crossing struct {
 func startCrossing(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.Spec) *crossing {
 	t.Helper()
 	status, err := l.Status(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	x := &crossing{
 		lab: l, rules: crossingRules(declared), bare: map[[6]byte]bool{}, ruled: map[string]int{}, free: map[string]int{},
 	}
@@ -60,9 +59,7 @@ func startCrossing(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.
 		links, x.nodes = append(links, linkOf(c)), append(x.nodes, c.NodeNetwork)
 	}
 	x.capture, err = capture.Start(status.Places["router"].Net, links, func(p capture.Packet) { x.check(ctx, p) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		counts, err := x.capture.Close()
 		if err != nil || counts.Missed > 0 {
@@ -191,13 +188,9 @@ func keepSending(ctx context.Context, t *testing.T, l *lab.Lab, c connection) {
 		for _, node := range nodesOf(ctx, t, l, s.cluster) {
 			pod := podOn(ctx, t, l, s.cluster, node)
 			cmd, err := l.KubectlCommand(ctx, s.cluster, append([]string{"exec", pod.Name}, args...)...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			cmd.Stderr = t.Output()
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, cmd.Start())
 			t.Cleanup(func() {
 				_ = cmd.Process.Kill() // its exit code does not matter
 				_ = cmd.Wait()

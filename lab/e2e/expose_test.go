@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/require"
 	"liqonet.io/liqonet/lab/spec"
 )
 
@@ -42,14 +43,10 @@ func (c liqoctl) exposeTo(ctx context.Context, t *testing.T, host netip.Addr, cl
 func serveOutside(ctx context.Context, t *testing.T, l *lab.Lab, host netip.Addr) {
 	t.Helper()
 	status, err := l.Status(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cmd := l.NodeCommand(ctx, "outside", filepath.Join(status.Tools, "workload"), "serve", "-on", host.String())
 	cmd.Env, cmd.Stderr = append(os.Environ(), "NODE_NAME="+host.String()), t.Output()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // its exit code does not matter
 		_ = cmd.Wait()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/require"
 	"liqonet.io/liqonet/lab/spec"
 )
 
@@ -67,9 +68,7 @@ func testIPv6Alone(ctx context.Context, t *testing.T, c liqoctl) {
 		"six": fmt.Sprintf(readyNode, "fd00:244:0:1::/64", "fd00:172::11"), ipamCluster: fmt.Sprintf(readyNode, "10.244.0.0/24", "172.31.3.11"),
 	} {
 		file := filepath.Join(t.TempDir(), "node.yaml")
-		if err := os.WriteFile(file, []byte(node), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(node), 0o600))
 		kubectl(ctx, t, c.lab, cluster, "apply", "-f", file)
 		kubectl(ctx, t, c.lab, cluster, "apply", "--server-side", "--subresource=status", "-f", file)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/lab/faults"
+	"liqonet.io/liqonet/lab/require"
 )
 
 // inShort are the faults of the short form. bench/pathtest and TestNetwork have most others, with helpers as processes.
@@ -27,9 +28,7 @@ func TestFaults(t *testing.T) {
 			defer cancel()
 			l := startEmpty(ctx, t, fmt.Sprintf("e2e-faults%d", gateways), faults.Spec())
 			bed, err := faults.NewBed(ctx, l, liqoctlProgram(t), gateways)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			bed.Away, bed.Lasts = 30*time.Second, 5*time.Second
 			for _, f := range faults.All()[1:] { // all but none
 				if testing.Short() && !slices.Contains(inShort, f.Name) {
@@ -44,9 +43,7 @@ func TestFaults(t *testing.T) {
 func testFault(ctx context.Context, t *testing.T, bed *faults.Bed, f faults.Fault, gateways int) {
 	t.Helper()
 	s, err := bed.Run(ctx, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Log(s.Line())
 	if s.Broken > 0 {
 		t.Errorf("%d streams broke", s.Broken)

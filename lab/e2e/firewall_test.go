@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"liqonet.io/liqonet/lab/require"
 )
 
 // strictFirewall is an iptables configuration that an administrator could have: pods reach each other and nodes, and no
@@ -70,8 +72,6 @@ func forwardRules(ctx context.Context, t *testing.T, c liqoctl, node string) str
 func inNode(ctx context.Context, t *testing.T, c liqoctl, node, script string) string {
 	t.Helper()
 	out, err := c.lab.NodeExec(ctx, node, "sh", "-c", script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(out)
 }

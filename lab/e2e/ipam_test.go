@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"liqonet.io/liqonet/lab/require"
 )
 
 // processes is the number of concurrent programs that acquire addresses. It takes some seconds on two idle cores;
@@ -25,9 +27,7 @@ func testIPAM(ctx context.Context, t *testing.T, c liqoctl) {
 	l := c.lab
 	c.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	own := kubectl(ctx, t, l, ipamCluster, "config", "view", "--raw", "--minify")
-	if err := os.WriteFile(c.kubeconfig, []byte(own), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(c.kubeconfig, []byte(own), 0o600))
 	run := func(t *testing.T, pkg, name string) { runLabTest(ctx, t, l, pkg, name, "KUBECONFIG="+c.kubeconfig) }
 	kubectl(ctx, t, l, ipamCluster, "create", "namespace", "liqonet")
 	// Of an installation that is incomplete: nothing else is needed here.
@@ -70,9 +70,7 @@ func testProcesses(ctx context.Context, t *testing.T, c liqoctl) {
 			Owner string
 		}
 	}
-	if err := json.Unmarshal([]byte(c.must(ctx, t, "ipam", "list", "--context", ipamCluster, "-o", "json")), &list); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(c.must(ctx, t, "ipam", "list", "--context", ipamCluster, "-o", "json")), &list))
 	if len(list.Reservations) != processes {
 		t.Errorf("%d reservations are kept, want %d", len(list.Reservations), processes)
 	}
@@ -119,9 +117,7 @@ func testDamage(ctx context.Context, t *testing.T, c liqoctl) {
 	good := kept()
 	put := func(text string) {
 		patch, err := json.Marshal(map[string]any{"data": map[string]string{"record": text}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		kubectl(ctx, t, c.lab, ipamCluster, "-n", "liqonet", "patch", "configmap", "ipam", "--type", "merge", "-p", string(patch))
 	}
 	defer put(good)

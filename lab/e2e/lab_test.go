@@ -17,6 +17,7 @@ import (
 	"liqonet.io/liqonet/lab"
 	"liqonet.io/liqonet/lab/cgroup"
 	"liqonet.io/liqonet/lab/control"
+	"liqonet.io/liqonet/lab/require"
 	"liqonet.io/liqonet/lab/spec"
 	"liqonet.io/liqonet/lab/state"
 )
@@ -32,15 +33,11 @@ const buildTimeout = 80 * time.Minute
 func TestLab(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
-	if err := lab.Remove(ctx, labName); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, lab.Remove(ctx, labName))
 	before := observeHost(t)
 	l, err := lab.Start(ctx, lab.Options{Name: labName, Log: t.Output()})
 	endLab(ctx, t, labName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !t.Run("nodes are ready", func(t *testing.T) { testNodes(ctx, t, l) }) {
 		t.FailNow()
 	}
@@ -56,9 +53,7 @@ func TestLab(t *testing.T) {
 	t.Run("a node is killed and comes back", func(t *testing.T) { testKilledNode(ctx, t, l) })
 	t.Run("start again changes nothing", func(t *testing.T) { testStartAgain(ctx, t) })
 	t.Run("nothing is left", func(t *testing.T) {
-		if err := l.Down(ctx); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, l.Down(ctx))
 		if d := cmp.Diff(before, observeHost(t)); d != "" {
 			t.Errorf("the host before and after:\n%s", d)
 		}
@@ -67,9 +62,7 @@ func TestLab(t *testing.T) {
 
 func testNodes(ctx context.Context, t *testing.T, l *lab.Lab) {
 	s, err := l.Status(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	nodes := 0
 	for _, c := range s.Clusters {
 		for _, n := range c.Nodes {
@@ -112,9 +105,7 @@ func testNodePort(ctx context.Context, t *testing.T, l *lab.Lab) {
 		t.Errorf("NodePort of b-2 from a pod of a: %q", out)
 	}
 	text, err := l.NodeExec(ctx, "b-1", "workload", "get", "http://172.31.1.11:30080/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !bytes.Contains(text, []byte("node=a-")) {
 		t.Errorf("NodePort of a-1 from node b-1: %q", text)
 	}
@@ -122,21 +113,13 @@ func testNodePort(ctx context.Context, t *testing.T, l *lab.Lab) {
 
 func testAddedNode(ctx context.Context, t *testing.T, l *lab.Lab) {
 	s, err := l.Status(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	archive, err := os.Open(filepath.Join(s.Tools, "workload.tar"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer archive.Close()
-	if err := l.Load(ctx, archive); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Load(ctx, archive))
 	n, err := l.AddNode(ctx, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if n.Name != "a-3" || n.State != control.Ready {
 		t.Errorf("added %+v, want a-3, ready", n)
 	}
@@ -145,15 +128,11 @@ func testAddedNode(ctx context.Context, t *testing.T, l *lab.Lab) {
 }
 
 func testKilledNode(ctx context.Context, t *testing.T, l *lab.Lab) {
-	if err := l.KillNode(ctx, "a-2"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.KillNode(ctx, "a-2"))
 	if _, err := l.NodeExec(ctx, "a-2", "true"); err == nil {
 		t.Error("a program runs in a killed node")
 	}
-	if err := l.StartNode(ctx, "a-2"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.StartNode(ctx, "a-2"))
 	// The pod's old sandbox is gone; kubelet makes another in its own time.
 	kubectl(ctx, t, l, "a", "delete", "pod", "-l", "app=echo", "--field-selector", "spec.nodeName=a-2")
 	awaitRollout(ctx, t, l, "a", "default", "echo")
@@ -205,9 +184,7 @@ func inPod(ctx context.Context, t *testing.T, l *lab.Lab, cluster string, p pod,
 func kubectl(ctx context.Context, t *testing.T, l *lab.Lab, cluster string, args ...string) string {
 	t.Helper()
 	out, err := l.Kubectl(ctx, cluster, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(out)
 }
 
@@ -221,21 +198,15 @@ type host struct {
 func observeHost(t *testing.T) host {
 	t.Helper()
 	instances, err := os.ReadFile("/proc/sys/fs/inotify/max_user_instances")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	h := host{Instances: string(instances)}
 	links, err := net.Interfaces()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, l := range links {
 		h.Links = append(h.Links, l.Name)
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for line := range strings.Lines(string(mounts)) {
 		if strings.Contains(line, "liqonet-lab/"+labName) { // other tests mount, too
 			h.Mounts = append(h.Mounts, line)
@@ -249,9 +220,7 @@ func observeHost(t *testing.T) host {
 		t.Fatal(err)
 	}
 	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, file := range commands {
 		// What ended since the listing cannot be read.
 		if text, err := os.ReadFile(file); err == nil && bytes.Contains(text, []byte(paths.Data())) {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/require"
 	"liqonet.io/liqonet/lab/spec"
 )
 
@@ -29,13 +30,9 @@ type liqoctl struct {
 func newLiqoctl(ctx context.Context, t *testing.T, l *lab.Lab) liqoctl {
 	t.Helper()
 	image, err := os.Open(liqoctlImage(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer image.Close()
-	if err := l.Load(ctx, image); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Load(ctx, image))
 	return liqoctl{path: liqoctlProgram(t), lab: l}
 }
 
@@ -134,14 +131,10 @@ func (c liqoctl) connect(ctx context.Context, t *testing.T, args ...string) conn
 // startEmpty starts a lab for one test, and ends it with the test.
 func startEmpty(ctx context.Context, t *testing.T, name string, s spec.Spec) *lab.Lab {
 	t.Helper()
-	if err := lab.Remove(ctx, name); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, lab.Remove(ctx, name))
 	l, err := lab.Start(ctx, lab.Options{Name: name, Spec: s, Log: t.Output()})
 	endLab(ctx, t, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return l
 }
 
@@ -163,9 +156,7 @@ func startLab(ctx context.Context, t *testing.T, name string, s spec.Spec) *lab.
 func nodesOf(ctx context.Context, t *testing.T, l *lab.Lab, cluster string) []string {
 	t.Helper()
 	status, err := l.Status(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var names []string
 	for _, c := range status.Clusters {
 		if c.Name != cluster {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/require"
 	"liqonet.io/liqonet/lab/spec"
 )
 
@@ -379,8 +380,6 @@ func kernelOf(ctx context.Context, t *testing.T, l *lab.Lab, node string) string
 	const script = `ip -br link | grep -vE 'veth|lxc'; ip -4 -br addr | grep -vE 'veth|lxc'; ip rule; ip nexthop; ip neigh show nud permanent | grep -v 'dev flannel'
 ip route show table all proto 76; nft list tables`
 	out, err := l.NodeExec(ctx, node, "sh", "-c", script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(out)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/require"
 )
 
 // writes returns the changes that liqoctl requested from an API server since an offset of its audit log, and the new
@@ -17,16 +18,12 @@ import (
 func writes(t *testing.T, l *lab.Lab, cluster string, offset int64) (asked []string, end int64) {
 	t.Helper()
 	file, err := os.Open(l.AuditLog(cluster))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = file.Close() }()
 	if end, err = file.Seek(0, 2); err == nil {
 		_, err = file.Seek(offset, 0)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 4<<20)
 	for lines.Scan() {

@@ -9,6 +9,7 @@ import (
 
 	"liqonet.io/liqonet/lab"
 	"liqonet.io/liqonet/lab/capture"
+	"liqonet.io/liqonet/lab/require"
 	"liqonet.io/liqonet/lab/spec"
 )
 
@@ -24,9 +25,7 @@ for p in /proc/[0-9]*; do
 done; [ "$n" = 1 ]`
 	const removeLinks = `all=$(ip -o link | grep -o 'lqn-[^:@ ]*' | sort -u); [ "$all" ] && for n in $all; do ip link del $n; done`
 	status, err := l.Status(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, s := range sides(conn) {
 		node := nodesOf(ctx, t, l, s.cluster)[0]
 		sender := podOn(ctx, t, l, s.cluster, node)
@@ -46,9 +45,7 @@ done; [ "$n" = 1 ]`
 				inTheClear.Add(1)
 			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		run(signalHelper, "STOP")
 		run(removeLinks)
 		inPod(ctx, t, l, s.cluster, sender, "send", "-rounds", "10", podPayload, target+":7")

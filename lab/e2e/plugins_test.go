@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/require"
 	"liqonet.io/liqonet/lab/spec"
 )
 
@@ -183,9 +184,7 @@ func mtusOf(ctx context.Context, t *testing.T, l *lab.Lab, node string) string {
 	const script = `ip -o link | grep -vE 'lqn-|veth|lxc' | sed -E 's/^[0-9]+: ([^:]*):.*(mtu [0-9]+).*/\1 \2/'
 ip route show table all | grep mtu | grep -vE 'lqn-|veth|lxc' || true`
 	out, err := l.NodeExec(ctx, node, "sh", "-c", script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(out)
 }
 

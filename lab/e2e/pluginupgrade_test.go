@@ -11,6 +11,7 @@ import (
 
 	"liqonet.io/liqonet/lab"
 	"liqonet.io/liqonet/lab/faults/flows"
+	"liqonet.io/liqonet/lab/require"
 	"liqonet.io/liqonet/lab/spec"
 )
 
@@ -57,18 +58,14 @@ func testUpgradedPlugins(ctx context.Context, t *testing.T, l *lab.Lab, declared
 		if c.NetworkPlugin == c.NetworkPlugin.Current() {
 			continue
 		}
-		if err := l.UpgradePlugin(ctx, c.Name); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, l.UpgradePlugin(ctx, c.Name))
 	}
 	awaitPlugins(ctx, t, l, declared)
 	t.Logf("upgraded in %s", time.Since(begun).Round(time.Second))
 	for _, s := range sides(conn) {
 		for _, from := range labelled(ctx, t, l, s.cluster, "app=probe") {
 			var results []flows.Result
-			if err := json.Unmarshal([]byte(ofProbe(ctx, t, l, s.cluster, from, "end")), &results); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal([]byte(ofProbe(ctx, t, l, s.cluster, from, "end")), &results))
 			for _, r := range results {
 				t.Logf("from %s to %s: %d of %d packets lost, %s without, longest pause of a stream %s %v", from.IP, r.To, r.Lost, r.Sent,
 					r.Without.Round(time.Millisecond), r.Pause.Round(time.Millisecond), r.Losses)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/require"
 )
 
 // idleTime is how long connected clusters without traffic of pods are watched.
@@ -70,9 +71,7 @@ func usages(ctx context.Context, t *testing.T, l *lab.Lab, conn connection) map[
 				Spec     struct{ NodeName string }
 			}
 		}
-		if err := json.Unmarshal([]byte(kubectl(ctx, t, l, s.cluster, "get", "pods", "-A", "-o", "json")), &pods); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(kubectl(ctx, t, l, s.cluster, "get", "pods", "-A", "-o", "json")), &pods))
 		for _, p := range pods.Items {
 			// Control groups of version 1, and of version 2.
 			const script = `find /sys/fs/cgroup -type d -name "pod$1" | while read d; do
@@ -81,9 +80,7 @@ func usages(ctx context.Context, t *testing.T, l *lab.Lab, conn connection) map[
 	[ ! -e $d/cpu.stat ] || awk '/^usage_usec/ { printf "processor %.0f\n", $2 * 1000 }' $d/cpu.stat
 done`
 			out, err := l.NodeExec(ctx, p.Spec.NodeName, "sh", "-c", script, "sh", p.Metadata.UID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var u usage
 			for line := range strings.Lines(string(out)) {
 				var what string

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/require"
 )
 
 // testLevels runs commands of a higher level: errors list all missing rights, and hints name the command that grants
@@ -61,12 +62,8 @@ func testWatch(ctx context.Context, t *testing.T, c liqoctl) {
 	cmd := exec.CommandContext(ctx, c.path, "network", "status", "--watch", "-o", "json", "--context", "a")
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
 	answers := json.NewDecoder(out)
 	for i := range 2 {
 		var answer struct{ Peerings []struct{ State string } }
@@ -99,9 +96,7 @@ func testOwnLease(ctx context.Context, t *testing.T, l *lab.Lab) {
 	}
 	var leases struct{ Items []lease }
 	text := kubectl(ctx, t, l, "a", "-n", "liqonet", "get", "leases", "-l", "liqonet.io/component=node", "-o", "json")
-	if err := json.Unmarshal([]byte(text), &leases); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(text), &leases))
 	own := make(map[string]lease)
 	for _, one := range leases.Items {
 		own[one.Spec.HolderIdentity] = one
@@ -210,9 +205,7 @@ func testPodPolicy(ctx context.Context, t *testing.T, l *lab.Lab) {
 	} {
 		file := filepath.Join(t.TempDir(), "pod.json")
 		text := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"tried","namespace":"liqonet"},"spec":` + c.spec + `}`
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		out, err := l.Kubectl(ctx, "a", "create", "--dry-run=server", "-f", file)
 		switch {
 		case c.want == "" && err != nil:

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/require"
 )
 
 // root is the folder of the repository.
@@ -32,9 +33,7 @@ func program(t *testing.T, name string, build func(ctx context.Context, file str
 	defer p.mu.Unlock()
 	if p.folder == "" {
 		folder, err := os.MkdirTemp("", "liqonet-e2e-") //nolint:usetesting // it outlives the test that comes first
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		p.folder, p.made = folder, map[string]error{}
 	}
 	file := filepath.Join(p.folder, name)

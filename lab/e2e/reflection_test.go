@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"liqonet.io/liqonet/lab/require"
 )
 
 // testReflection connects clusters a and b, which are connected already, with c, and compares the addresses of `ipam
@@ -144,12 +146,8 @@ func (c liqoctl) reflect(ctx context.Context, t *testing.T, from, to string, end
 	dir := t.TempDir()
 	here, there := filepath.Join(dir, "here.json"), filepath.Join(dir, "there.yaml")
 	exported := kubectl(ctx, t, c.lab, from, "get", "endpointslices", "-l", "kubernetes.io/service-name=web", "-o", "json")
-	if err := os.WriteFile(here, []byte(exported), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(here, []byte(exported), 0o600))
 	translated := c.must(ctx, t, "ipam", "translate", "--context", from, "--peer", to, "--endpointslice", "-f", here)
-	if err := os.WriteFile(there, []byte(translated), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(there, []byte(translated), 0o600))
 	kubectl(ctx, t, c.lab, to, "apply", "-f", "testdata/web-reflected.yaml", "-f", there)
 }

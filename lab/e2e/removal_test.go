@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"liqonet.io/liqonet/lab/require"
 )
 
 // remnants is a pair of clusters, with their state before liqonet, and the ranges that a peer could have there.
@@ -101,9 +103,7 @@ func (r remnants) verify(ctx context.Context, t *testing.T, want int) string {
 // their namespace go with the Node object.
 func (r remnants) testLostNode(ctx context.Context, t *testing.T) {
 	r.must(ctx, t, "network", "init", "--context", "b")
-	if err := r.lab.KillNode(ctx, "b-1"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.lab.KillNode(ctx, "b-1"))
 	kubectl(ctx, t, r.lab, "b", "wait", "--for=condition=Ready=Unknown", "node/b-1", "--timeout="+patience.String())
 	out, said, code := r.run(ctx, t, "network", "reset", "--context", "b")
 	if code != 0 || !strings.Contains(said, "pods whose nodes are lost stay until these are back: ") {

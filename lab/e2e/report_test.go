@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"liqonet.io/liqonet/lab/require"
 )
 
 // testReport plants a secret in a Secret of liqonet's and, in several forms, where programs and people let secrets
@@ -39,9 +41,7 @@ func testReport(ctx context.Context, t *testing.T, u users) {
 			"labels": map[string]string{"liqonet.io/component": "planted"},
 		}
 		object, err := json.Marshal(fields)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return string(object)
 	}
 	objects := map[string]string{
@@ -61,9 +61,7 @@ func testReport(ctx context.Context, t *testing.T, u users) {
 	}
 	folder := t.TempDir()
 	for kind, object := range objects {
-		if err := os.WriteFile(filepath.Join(folder, kind+".json"), []byte(object), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(folder, kind+".json"), []byte(object), 0o600))
 	}
 	kubectl(ctx, t, l, "a", "apply", "-f", folder)
 	t.Cleanup(func() {
@@ -104,23 +102,17 @@ func testReport(ctx context.Context, t *testing.T, u users) {
 func untar(t *testing.T, name string) map[string]string {
 	t.Helper()
 	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
 	uncompressed, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	files := make(map[string]string)
 	for in := tar.NewReader(uncompressed); ; {
 		header, err := in.Next()
 		if errors.Is(err, io.EOF) {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		content, err := io.ReadAll(in)
 		if err != nil {
 			t.Fatal(fmt.Errorf("%s: %w", header.Name, err))

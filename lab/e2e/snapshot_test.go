@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/require"
 )
 
 // snapshot is all state of a cluster that liqonet could change, as text by place and kind: every network namespace of
@@ -50,9 +51,7 @@ func take(ctx context.Context, t *testing.T, l *lab.Lab, cluster string, ranges 
 	for _, node := range nodesOf(ctx, t, l, cluster) {
 		const script = `f=$(mktemp); printf '%s' "$1" > "$f"; sh "$f"; rm "$f"`
 		out, err := l.NodeExec(ctx, node, "sh", "-c", script, "sh", namespaces)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		s.addNode(t, node, string(out), ranges)
 	}
 	s.addObjects(ctx, t, l, cluster)
@@ -134,9 +133,7 @@ func rulesetText(t *testing.T, text string) string {
 			}
 		}
 		line, err := json.Marshal(object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		b.Write(append(line, '\n'))
 	}
 	return b.String()
@@ -154,18 +151,14 @@ func (s snapshot) addObjects(ctx context.Context, t *testing.T, l *lab.Lab, clus
 		}
 	}
 	var all struct{ Items []map[string]any }
-	if err := json.Unmarshal([]byte(kubectl(ctx, t, l, cluster, "get", strings.Join(kinds, ","), "-A", "-o", "json")), &all); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(kubectl(ctx, t, l, cluster, "get", strings.Join(kinds, ","), "-A", "-o", "json")), &all))
 	for _, object := range all.Items {
 		metadata := object["metadata"].(map[string]any)
 		delete(metadata, "resourceVersion")
 		delete(metadata, "managedFields")
 		settle(object)
 		text, err := json.MarshalIndent(object, "", " ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		s[fmt.Sprintf("%s, %v %v/%v", cluster, object["kind"], metadata["namespace"], metadata["name"])] = string(text)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/require"
 	"liqonet.io/liqonet/lab/spec"
 )
 
@@ -116,14 +117,10 @@ func testFarService(ctx context.Context, t *testing.T, l *lab.Lab, s side, who a
 		far = append(far, s.self.seen(t, podOn(ctx, t, l, s.other, node).IP))
 	}
 	file := filepath.Join(t.TempDir(), "far.json")
-	if err := os.WriteFile(file, farService(t, far), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, farService(t, far), 0o600))
 	kubectl(ctx, t, l, s.cluster, "apply", "-f", file)
 	status, err := l.Status(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	workload := filepath.Join(status.Tools, "workload")
 	field := func(path string) string {
 		return kubectl(ctx, t, l, s.cluster, "get", "service", "far", "-o", "jsonpath={"+path+"}")
@@ -187,8 +184,6 @@ func farService(t *testing.T, addresses []string) []byte {
 			"endpoints": endpoints,
 		},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return text
 }

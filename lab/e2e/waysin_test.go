@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/require"
 	"liqonet.io/liqonet/lab/spec"
 )
 
@@ -158,9 +159,7 @@ func awaitOverlayPort(ctx context.Context, t *testing.T, l *lab.Lab, node, port 
 	var links string
 	await(ctx, t, func() bool {
 		out, err := l.NodeExec(ctx, node, "sh", "-c", "ip -o -d link | grep 'lqn-.*dstport' || true")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		links = string(out)
 		return links != "" && strings.Count(links, "dstport "+port+" ") == strings.Count(links, "dstport ")
 	}, func() string { return links })

@@ -7,31 +7,24 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/lab/faults/flows"
+	"liqonet.io/liqonet/lab/require"
 )
 
 func TestReport(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "faults.json")
 	r, err := OpenReport(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for lost := range 3 {
 		s := Sample{Fault: "killed", Result: flows.Result{Sent: 1000, Lost: 10 * lost, Pause: time.Duration(lost) * 250 * time.Millisecond}}
-		if err := r.Add(s); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.Add(s))
 	}
 	again, err := OpenReport(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if again.Runs("killed") != 3 || again.Runs("stopped") != 0 {
 		t.Errorf("read again: %d and %d runs, want 3 and none", again.Runs("killed"), again.Runs("stopped"))
 	}
 	var out strings.Builder
-	if err := again.Table(&out, All()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, again.Table(&out, All()))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != 3 {
 		t.Fatalf("%d lines, want title, rule and one fault:\n%s", len(lines), out.String())
@@ -49,12 +42,8 @@ func TestDocument(t *testing.T) {
 	add := func(file string, s Sample) {
 		t.Helper()
 		r, err := OpenReport(filepath.Join(folder, file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Add(s); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, r.Add(s))
 	}
 	on := func(day int) time.Time { return time.Date(2031, time.May, day, 0, 0, 0, 0, time.UTC) }
 	const ms = time.Millisecond
@@ -68,13 +57,9 @@ func TestDocument(t *testing.T) {
 	add("faults-2-night.json", Sample{Fault: "upgrade", At: on(7)})
 	add("faults-2.json.old", Sample{Fault: "api", At: on(1)})
 	reports, err := Files(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var page strings.Builder
-	if err := Document(&page, reports); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Document(&page, reports))
 	one, two, ok := strings.Cut(page.String(), "## 2 gateways on each side")
 	if !ok || !strings.Contains(one, "3 May 2031 to 4 May 2031") || !strings.Contains(two, "6 May 2031 to 8 May 2031") {
 		t.Errorf("page:\n%s", page.String())

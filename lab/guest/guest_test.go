@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/lab/progress"
+	"liqonet.io/liqonet/lab/require"
 )
 
 // TestMain is PID 1 of the tests' guests, too.
@@ -28,13 +29,9 @@ func TestMain(m *testing.M) {
 func options(t *testing.T, script string) (Options, *bytes.Buffer) {
 	t.Helper()
 	kernel, err := EnsureKernel(t.Context(), progress.New(t.Output()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var stdout bytes.Buffer
 	return Options{
 		Kernel: kernel, Init: self, Argv: []string{"sh", "-ec", script}, Dir: t.TempDir(),
@@ -47,9 +44,7 @@ func run(t *testing.T, o Options) int {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	code, err := Run(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return code
 }
 
@@ -74,9 +69,7 @@ func TestDriversAreThere(t *testing.T) {
 
 func TestFolderAndEnvironment(t *testing.T) {
 	o, out := options(t, `cat file; echo "$GREETING"; touch "$TMPDIR/written"; ! touch file 2>/dev/null`)
-	if err := os.WriteFile(filepath.Join(o.Dir, "file"), []byte("from the machine\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(o.Dir, "file"), []byte("from the machine\n"), 0o644))
 	if code := run(t, o); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
@@ -152,9 +145,7 @@ func TestEndIsAtOnce(t *testing.T) {
 		t.Errorf("the end took %v", took)
 	}
 	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, file := range processes {
 		line, _ := os.ReadFile(file)
 		if bytes.Contains(line, []byte(o.Init)) && bytes.Contains(line, []byte("rootfstype=hostfs")) {
@@ -175,9 +166,7 @@ func TestAbortAfterTheAnswer(t *testing.T) {
 		`kill -ABRT $$`:                          "guest ended without a result",
 	} {
 		kernel := filepath.Join(t.TempDir(), "linux")
-		if err := os.WriteFile(kernel, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(kernel, []byte("#!/bin/sh\n"+script+"\n"), 0o700))
 		code, err := Run(t.Context(), Options{Kernel: kernel})
 		switch {
 		case want == "" && (err != nil || code != 7):

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"liqonet.io/liqonet/lab/require"
 	"liqonet.io/liqonet/lab/spec"
 )
 
@@ -36,9 +37,7 @@ spec:
 func cluster(t *testing.T, text string) spec.Cluster {
 	t.Helper()
 	s, err := spec.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s.Clusters[0]
 }
 
@@ -47,20 +46,12 @@ func objects(t *testing.T, c spec.Cluster) []object {
 	t.Helper()
 	tools := t.TempDir()
 	folder := filepath.Join(tools, Folder(spec.PluginFlannel))
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, Manifest), []byte(manifest), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(folder, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, Manifest), []byte(manifest), 0o644))
 	text, err := Manifests(t.Context(), Target{Cluster: c, Tools: tools})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var l struct{ Items []object }
-	if err := json.Unmarshal(text, &l); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &l))
 	if len(l.Items) != 2 {
 		t.Fatalf("%d objects, want 2:\n%s", len(l.Items), text)
 	}
@@ -80,9 +71,7 @@ func TestFlannelHasTheClustersRange(t *testing.T) {
 
 func TestNamespacesComeFirst(t *testing.T) {
 	text, err := list([]object{{"kind": "Role"}, {"kind": "CustomResourceDefinition"}, {"kind": "Pod"}, {"kind": "Namespace"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const want = `"items":[{"kind":"Namespace"},{"kind":"CustomResourceDefinition"},{"kind":"Role"},{"kind":"Pod"}]`
 	if !strings.Contains(string(text), want) {
 		t.Errorf("list %s, want %s", text, want)
@@ -92,9 +81,7 @@ func TestNamespacesComeFirst(t *testing.T) {
 func TestPodsRunInTheLab(t *testing.T) {
 	all := objects(t, cluster(t, `clusters: [{name: a, networkPlugin: flannel}]`))
 	text, err := yaml.Marshal(all[1].at("spec", "template", "spec"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const want = `containers:
 - image: lab.liqonet.io/flannel:lab
   imagePullPolicy: IfNotPresent
@@ -138,13 +125,9 @@ func TestCiliumValues(t *testing.T) {
 		"ciliumValues: {devices: eth0, operator: {replicas: 2}}": {"devices": "eth0"},
 	} {
 		encoded, err := ciliumValues(cluster(t, "clusters: [{name: a, networkPlugin: cilium, "+text+"}]"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var got object
-		if err := yaml.Unmarshal(encoded, &got); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, yaml.Unmarshal(encoded, &got))
 		for field, value := range want {
 			if got[field] != value {
 				t.Errorf("%s: %s is %v, want %v", text, field, got[field], value)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/lab/netns"
+	"liqonet.io/liqonet/lab/require"
 )
 
 // parentVariable makes the test binary start a child, print its number and wait to be killed.
@@ -38,28 +39,18 @@ func TestChildrenDieWithTheirParent(t *testing.T) {
 	parent := exec.Command("/proc/self/exe")
 	parent.Env = append(os.Environ(), parentVariable+"=1")
 	out, err := parent.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, parent.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		t.Fatal(err, parent.Wait())
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	child, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer unix.Close(child)
-	if err := parent.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, parent.Process.Kill())
 	if err := parent.Wait(); err == nil || err.Error() != "signal: killed" {
 		t.Errorf("parent ended by itself, want killed: %v", err)
 	}
@@ -74,25 +65,17 @@ func TestChildrenDieWithTheirParent(t *testing.T) {
 func TestStartInNamespace(t *testing.T) {
 	// Before the first thread of the process may be a thread that enters another.
 	home, err := os.Readlink("/proc/self/ns/net")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ns, err := netns.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer ns.Close()
 	s := NewSpawner()
 	readlink := func(in *netns.Namespace) string {
 		var out strings.Builder
 		cmd := exec.Command("readlink", "/proc/self/ns/net")
 		cmd.Stdout = &out
-		if err := s.Start(cmd, in); err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Start(cmd, in))
+		require.NoError(t, cmd.Wait())
 		return strings.TrimSpace(out.String())
 	}
 	inside, outside := readlink(ns), readlink(nil)
@@ -139,12 +122,8 @@ func TestOnceWaitsForItsPath(t *testing.T) {
 			Log: filepath.Join(dir, "log"), After: []string{gate}, Once: true,
 		}, nil)
 	}()
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-kept; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(gate, nil, 0o600))
+	require.NoError(t, <-kept)
 	if _, err := os.Stat(mark); err != nil {
 		t.Error(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"liqonet.io/liqonet/lab/require"
 )
 
 func TestLogOfALongStep(t *testing.T) {
@@ -17,9 +19,7 @@ func TestLogOfALongStep(t *testing.T) {
 			time.Sleep(31 * time.Second) //nolint:forbidigo // synctest's clock
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		want := "build kube: 15s, 3 packages compiled\n" +
 			"build kube: 30s, 3 packages compiled\n" +
 			"build kube: 31s, 3 packages compiled, done\n"
@@ -38,9 +38,7 @@ func TestTerminalLineIsReplaced(t *testing.T) {
 			time.Sleep(1500 * time.Millisecond) //nolint:forbidigo // as above
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if want := "\r\x1b[Kx: 1s\r\x1b[Kx: 2s, done\n"; out.String() != want {
 			t.Errorf("got %q, want %q", out.String(), want)
 		}

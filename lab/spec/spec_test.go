@@ -8,15 +8,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"liqonet.io/liqonet/lab/require"
 )
 
 var compareAddresses = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 
 func TestParseFillsDefaults(t *testing.T) {
 	got, err := Parse([]byte("clusters: [{name: x}, {name: z, nodes: 3, podCIDR: 10.1.0.0/16, mtu: 1400, podNetwork: vxlan, kubeProxy: iptables}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	usual := Style{MasqueradeNft, Routes, PerNode, ProxyNftables}
 	services := netip.MustParsePrefix("10.96.0.0/16")
 	want := Spec{Clusters: []Cluster{{
@@ -39,9 +39,7 @@ func TestPluginsAreReadBack(t *testing.T) {
 - {name: c, networkPlugin: cilium}
 - {name: d}
 - {name: e, networkPlugin: cilium-earlier, kubeProxy: none, ciliumValues: {devices: eth0}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := want.Clusters[2].Style; got != (Style{KubeProxy: ProxyNftables}) {
 		t.Errorf("a plugin has the style %s", got)
 	}
@@ -49,13 +47,9 @@ func TestPluginsAreReadBack(t *testing.T) {
 		t.Errorf("plugins %v", got)
 	}
 	text, err := want.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got, err := Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if d := cmp.Diff(want, got, compareAddresses); d != "" {
 		t.Error(d)
 	}
@@ -63,9 +57,7 @@ func TestPluginsAreReadBack(t *testing.T) {
 
 func TestParseEmptyIsDefault(t *testing.T) {
 	got, err := Parse(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if d := cmp.Diff(Default(), got, compareAddresses); d != "" {
 		t.Error(d)
 	}
@@ -166,9 +158,7 @@ func TestFamilies(t *testing.T) {
 		"[IPv6, IPv4]": {"fd00:172::ac1f:10b 172.31.1.11", "fd00:244:0:1::/64 10.244.0.0/24", "fd00:96::/112 10.96.0.0/16", "fd00:96::1"},
 	} {
 		s, err := Parse([]byte("clusters: [{name: a, ipFamilies: " + text + "}]"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		c := s.Clusters[0]
 		got := [4]string{
 			strings.Trim(fmt.Sprint(c.NodeAddresses(1)), "[]"), strings.Trim(fmt.Sprint(c.NodePodCIDRs(1)), "[]"),

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/lab/require"
 )
 
 // holdVariable makes the test binary hold the lab that it names, and say so, until it is killed.
@@ -34,12 +36,8 @@ func hold(t *testing.T, p Paths) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), holdVariable+"="+p.Name)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
 	if n, err := out.Read(make([]byte, len("held\n"))); n == 0 {
 		t.Fatal(err, cmd.Wait())
 	}
@@ -49,9 +47,7 @@ func hold(t *testing.T, p Paths) *exec.Cmd {
 // TestRemove needs root.
 func TestRemove(t *testing.T) {
 	p := Paths{Name: "state-test"}
-	if err := p.Create(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Create())
 	if pid, err := p.Holder(); pid != 0 || err != nil {
 		t.Fatalf("holder of a new lab: %d, error %v", pid, err)
 	}
@@ -62,15 +58,11 @@ func TestRemove(t *testing.T) {
 	if _, err := p.Hold(); !errors.Is(err, errHeld) {
 		t.Errorf("second holder: error %v, want %v", err, errHeld)
 	}
-	if err := os.WriteFile(filepath.Join(p.Images(), "x.tar"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(p.Images(), "x.tar"), nil, 0o600))
 	ended := make(chan error, 1)
 	go func() { ended <- holder.Wait() }()
 
-	if err := p.Remove(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Remove(t.Context()))
 	if err := <-ended; err == nil || err.Error() != "signal: killed" {
 		t.Errorf("holder ended by itself, want killed: %v", err)
 	}
@@ -86,17 +78,11 @@ func TestRemove(t *testing.T) {
 
 func TestHoldOfARemovedLab(t *testing.T) {
 	p := Paths{Name: "state-test-removed"}
-	if err := p.Create(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Create())
 	f, err := os.Create(p.Lock())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
-	if err := p.Remove(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Remove(t.Context()))
 	if err := lock(f); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("lock a removed file: %v, want %v", err, os.ErrNotExist)
 	}

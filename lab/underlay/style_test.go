@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"liqonet.io/liqonet/lab/require"
 	"liqonet.io/liqonet/lab/spec"
 )
 
@@ -24,12 +25,8 @@ func TestMasquerade(t *testing.T) {
 			}}.Complete()
 			u, members := newStyled(t, s)
 			for i, m := range members {
-				if err := m.Masquerade(s.Clusters[i], 1); err != nil {
-					t.Fatal(err)
-				}
-				if err := u.RoutePods(s.Clusters[i], s.Clusters[i].Pods(1), m.Address); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, m.Masquerade(s.Clusters[i], 1))
+				require.NoError(t, u.RoutePods(s.Clusters[i], s.Clusters[i].Pods(1), m.Address))
 			}
 			hold(t, members[0], pod)
 			address, from := listen(t, members[1])
@@ -49,14 +46,10 @@ func TestTunnel(t *testing.T) {
 	ends := make([]TunnelEnd, len(members))
 	for i, m := range members {
 		ends[i] = TunnelEnd{Node: m.Address, Address: c.TunnelAddress(i + 1)}
-		if err := m.AddTunnel(ends[i], c.PodMTU()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, m.AddTunnel(ends[i], c.PodMTU()))
 	}
 	for i, m := range members {
-		if err := m.RouteByTunnel(c.Pods(2-i), ends[1-i]); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, m.RouteByTunnel(c.Pods(2-i), ends[1-i]))
 	}
 	pod := c.NodePodCIDR(2).Addr().Next()
 	hold(t, members[1], pod)
@@ -71,17 +64,13 @@ func TestTunnel(t *testing.T) {
 func newStyled(t *testing.T, s spec.Spec) (*Underlay, []Member) {
 	t.Helper()
 	u, err := New(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { u.Router.Close(); u.Outside.Close() })
 	var members []Member
 	for _, c := range s.Clusters {
 		for n := range c.Nodes {
 			m, err := u.Attach(c, c.NodeName(n+1), c.NodeAddress(n+1))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			t.Cleanup(func() { m.Namespace.Close() })
 			members = append(members, m)
 		}
@@ -93,17 +82,11 @@ func newStyled(t *testing.T, s spec.Spec) (*Underlay, []Member) {
 func hold(t *testing.T, m Member, a netip.Addr) {
 	t.Helper()
 	kernel, err := handle(m.Namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer kernel.Close()
 	lo, err := kernel.LinkByName("lo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := configure(kernel, lo, netip.PrefixFrom(a, a.BitLen())); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, configure(kernel, lo, netip.PrefixFrom(a, a.BitLen())))
 }
 
 // dial connects from inside a member; the zero source is the kernel's choice.
@@ -122,7 +105,5 @@ func dial(t *testing.T, m Member, source netip.Addr, to netip.AddrPort) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"liqonet.io/liqonet/lab/require"
 	"liqonet.io/liqonet/lab/spec"
 )
 
@@ -32,9 +33,7 @@ func listen(t *testing.T, m Member) (netip.AddrPort, <-chan netip.Addr) {
 		l, err = net.Listen("tcp4", ":0")
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
 	from := make(chan netip.Addr, 1)
 	go func() {
@@ -54,9 +53,7 @@ func TestNodesOfTwoClustersReachEachOther(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		conn, err := way[0].Namespace.Dial(ctx, address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		conn.Close()
 		if got := <-from; got != way[0].Address {
 			t.Errorf("%s seen from %s as %s", way[0].Name, way[1].Name, got)
@@ -67,9 +64,7 @@ func TestNodesOfTwoClustersReachEachOther(t *testing.T) {
 func TestPodNetworksAreNotRouted(t *testing.T) {
 	a, b := newMembers(t)
 	pods := netip.MustParsePrefix("10.244.7.0/24")
-	if err := b.Route([]netip.Prefix{pods}, b.Address.Next()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Route([]netip.Prefix{pods}, b.Address.Next()))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_, err := a.Namespace.Dial(ctx, netip.AddrPortFrom(pods.Addr().Next(), 80))
@@ -83,9 +78,7 @@ func TestAttachReplacesAnOldPort(t *testing.T) {
 	u, _ := newStyled(t, s)
 	c := s.Clusters[0]
 	m, err := u.Attach(c, c.NodeName(1), c.NodeAddress(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m.Namespace.Close()
 }
 
@@ -110,9 +103,7 @@ func TestIPv6(t *testing.T) {
 		}
 	}
 	kernel, err := handle(members[0].Namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer kernel.Close()
 	routes, err := kernel.RouteGet(c.APIService().AsSlice())
 	if err != nil || len(routes) != 1 || routes[0].Gw == nil {
@@ -129,9 +120,7 @@ func TestOutside(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		conn, err := node.Namespace.Dial(ctx, address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		conn.Close()
 		if got := <-from; got != node.Address {
 			t.Errorf("%s sees the node as %s", host, got)

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // fakeConn is a socket that receives given packets and discards replies.
@@ -51,9 +53,7 @@ func FuzzReceive(f *testing.F) {
 			t.Fatal(err)
 		}
 		<-conn.end
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Close())
 		for _, n := range s.Ignored() {
 			counted += n
 		}

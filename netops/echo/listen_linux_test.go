@@ -11,6 +11,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 const testMTU = 1400
@@ -29,9 +31,7 @@ func inNamespace(t testing.TB) {
 	t.Helper()
 	runtime.LockOSThread()
 	home, err := netns.Get()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ns, err := netns.New()
 	if err != nil {
 		t.Fatalf("network namespace: %v (this test needs root)", err)
@@ -44,20 +44,14 @@ func inNamespace(t testing.TB) {
 		runtime.UnlockOSThread()
 	})
 	lo, err := netlink.LinkByName("lo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(netlink.LinkSetMTU(lo, testMTU), netlink.LinkSetUp(lo)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(netlink.LinkSetMTU(lo, testMTU), netlink.LinkSetUp(lo)))
 }
 
 func listen(t testing.TB, cfg Config) *Socket {
 	t.Helper()
 	s, err := Listen(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -123,22 +117,14 @@ func TestDeviceIsBoundWithoutNetRaw(t *testing.T) {
 	inNamespace(t)
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var all, some [2]unix.CapUserData
-	if err := unix.Capget(&header, &all[0]); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, unix.Capget(&header, &all[0]))
 	some = all
 	some[0].Effective = 1 << unix.CAP_NET_ADMIN
 	some[1].Effective = 0
-	if err := unix.Capset(&header, &some[0]); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, unix.Capset(&header, &some[0]))
 	s, err := Listen(Config{Local: local, Device: "lo", Responder: &Responder{}})
-	if err := unix.Capset(&header, &all[0]); err != nil {
-		t.Fatal(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, unix.Capset(&header, &all[0]))
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	if _, answered := firstResult(t, listen(t, Config{Local: remote}), ProbeConfig{Target: local, Timeout: answerTimeout}); !answered {
 		t.Errorf("no answer through the device; ignored %v", s.Ignored())
@@ -173,9 +159,7 @@ func BenchmarkProbe(b *testing.B) {
 			}
 		},
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	<-done
 	p.Stop()
 	b.ReportMetric(float64((cpuTime(b)-begin).Microseconds())/float64(b.N), "cpu-µs/op")
@@ -183,8 +167,6 @@ func BenchmarkProbe(b *testing.B) {
 
 func cpuTime(b *testing.B) time.Duration {
 	var usage unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, unix.Getrusage(unix.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

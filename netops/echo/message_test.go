@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 var sameAddr = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
@@ -35,9 +37,7 @@ func TestWireFormat(t *testing.T) {
 		"0000000000000000" + "00000000" + "00000000" + // no epochs, no endpoint, no number of nodes
 		"0000000000000000"
 	got, err := fullMessage().AppendTo(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if hex.EncodeToString(got) != want {
 		t.Errorf("message in wire format:\n got %x\nwant %s", got, want)
 	}
@@ -82,9 +82,7 @@ func TestDurationsOutOfRangeBecomeTheNearest(t *testing.T) {
 	m.Content.Report.OverlayRTT, m.Content.Report.VerifiedAge = -time.Second, 365*24*time.Hour
 	packet, _ := m.AppendTo(nil)
 	got, err := Parse(packet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if r := got.Content.Report; r.OverlayRTT != 0 || r.VerifiedAge != math.MaxUint32*time.Millisecond {
 		t.Errorf("read overlay RTT %v, proof age %v", r.OverlayRTT, r.VerifiedAge)
 	}
@@ -132,9 +130,7 @@ func TestParseIgnoresWhatLaterVersionsAdd(t *testing.T) {
 	packet, _ := want.AppendTo(nil)
 	packet[6], packet[MinSize] = 0xf8, 1
 	got, err := Parse(packet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(want, got, sameAddr); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestSwitchTarget: a late reply of the previous target counts, a reply of any other address does not.
@@ -33,9 +35,7 @@ func TestSwitchTarget(t *testing.T) {
 			t.Errorf("%d lost, stats %+v", lost, stats)
 		}
 		forged, err := Message{Kind: Reply, Session: p.session, Sequence: p.window.next - 1, Size: MinSize}.AppendTo(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		before := s.Ignored()[ReasonSource]
 		w.ends[nodeAddr].in <- packet{forged, gatewayAddr}
 		synctest.Wait()

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestSearch finds all sizes of a path, with correct and wrong known sizes, in few rounds.
@@ -159,9 +161,7 @@ func TestForgedSizes(t *testing.T) {
 			request.Kind = Reply
 			change(&request)
 			b, err := request.AppendTo(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			w.ends[nodeAddr].in <- packet{b, from}
 		}
 		w.attach(t, gatewayAddr, &Responder{Answer: func(_ netip.AddrPort, m Message) Content {

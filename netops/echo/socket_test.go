@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func TestProbeMeasuresAndReports(t *testing.T) {
@@ -107,9 +109,7 @@ func TestLossBeginsWithTheFirstAnswer(t *testing.T) {
 		after(350 * time.Millisecond) // one of the four is given up
 		expect("one of four lost", 0.25)
 
-		if err := p.SetTarget(otherAddr); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.SetTarget(otherAddr))
 		after(300 * time.Millisecond)
 		expect("another target, no path yet", 1)
 		answers(true)
@@ -163,9 +163,7 @@ func TestSetTargetBeginsAnew(t *testing.T) {
 		s := w.attach(t, nodeAddr, nil)
 		p := probe(t, s, ProbeConfig{Target: gatewayAddr, Interval: 10 * time.Second})
 		after(30 * time.Millisecond) // the reply is on its way
-		if err := p.SetTarget(otherAddr); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.SetTarget(otherAddr))
 		after(30 * time.Millisecond)
 		if asked != 1 || !p.Stats().LastReply.IsZero() {
 			t.Errorf("new target asked %d times at once; stats %+v", asked, p.Stats())
@@ -256,9 +254,7 @@ func TestForgedRepliesAreIgnored(t *testing.T) {
 			m.Kind, m.Content.Node = Reply, otherAddr.Addr()
 			change(&m)
 			b, err := m.AppendTo(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			w.ends[nodeAddr].in <- packet{b, from}
 		}
 		forge(gatewayAddr, func(*Message) {})

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 var (
@@ -95,9 +97,7 @@ func (c *wireConn) Close() error {
 func probe(t *testing.T, s *Socket, cfg ProbeConfig) *Prober {
 	t.Helper()
 	p, err := s.Probe(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 

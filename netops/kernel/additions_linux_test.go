@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/nft"
@@ -53,9 +54,7 @@ func add(t *testing.T, k *Kernel, ranges ...netip.Prefix) netops.Plan {
 func observe(t *testing.T, k *Kernel) netops.State {
 	t.Helper()
 	have, err := k.Observe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return have
 }
 

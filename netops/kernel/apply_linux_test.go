@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/netops"
 )
@@ -36,9 +37,7 @@ func TestMemberFails(t *testing.T) {
 	k := ns.kernel()
 	for range 2 {
 		have, err := k.Observe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if err := k.Apply(netops.Diff(have, want)); err == nil {
 			t.Fatal("there is room for all links: nothing was tested")
 		}
@@ -92,13 +91,9 @@ func TestCreatedInGroup(t *testing.T) {
 	t.Parallel()
 	eachOverlay(t, func(t *testing.T, kind netops.LinkKind) {
 		k := newNamespace(t).kernel()
-		if err := k.route.createOverlay(withKind(topology.NodeLike(), kind).Links[0]); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, k.route.createOverlay(withKind(topology.NodeLike(), kind).Links[0]))
 		have, err := k.Observe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		i := slices.IndexFunc(have.Links, func(l netops.Link) bool { return l.Name == netops.Overlay })
 		if i < 0 || have.Links[i].Group != netops.GroupOverlay || !have.Links[i].Down {
 			t.Errorf("links %v, want one of group %d that is not up", have.Links, netops.GroupOverlay)
@@ -205,9 +200,7 @@ func TestForeignLocalRule(t *testing.T) {
 	ns.IP("rule del from all lookup local priority 0")
 	before := ns.IP("-d rule")
 	reach(t, k, netops.State{Rules: []netops.Rule{{Priority: 104, Table: netops.RoutingTable}}})
-	if err := k.Cleanup(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, k.Cleanup())
 	if after := ns.IP("-d rule"); after != before {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}
@@ -258,9 +251,7 @@ func TestForeignObjectsStay(t *testing.T) {
 				t.Errorf("lost meanwhile: %s", line)
 			}
 		}
-		if err := k.Cleanup(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, k.Cleanup())
 		if after := ns.snapshot(); after != before {
 			t.Errorf("before:\n%s\nafter:\n%s", before, after)
 		}
@@ -289,9 +280,7 @@ func TestApplyContinues(t *testing.T) {
 		}
 	}
 	have, err := k.Observe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(have.Routes) != 1 || have.Routes[0] != refusal("10.13.0.0/16") {
 		t.Errorf("routes %v, want the last", have.Routes)
 	}
@@ -323,9 +312,7 @@ func TestManyRemoteEnds(t *testing.T) {
 		start := time.Now()
 		reach(t, k, want)
 		created := time.Now()
-		if err := k.Cleanup(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, k.Cleanup())
 		t.Logf("%d far ends: created %v, removed %v", farEnds, created.Sub(start), time.Since(created))
 		if took := time.Since(start); took > limit {
 			t.Errorf("took %v, want less than %v", took, limit)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/nft"
@@ -65,9 +66,7 @@ func TestFirewallFails(t *testing.T) {
 				fails(t, k, withKind(test.broken, netops.KindVXLAN), test.links, test.routes)
 			}
 			have, err := k.Observe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			reach(t, k, withKind(test.want, netops.KindVXLAN).Reachable(have))
 			if err := k.Cleanup(); err != nil {
 				t.Error(err)
@@ -81,9 +80,7 @@ func TestFirewallFails(t *testing.T) {
 func fails(t *testing.T, k *Kernel, want netops.State, links []string, routes int) {
 	t.Helper()
 	have, err := k.Observe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := k.Apply(netops.Diff(have, want.Reachable(have))); err == nil || !strings.HasPrefix(err.Error(), "replace firewall") {
 		t.Fatalf("error %v, want one of the firewall", err)
 	}

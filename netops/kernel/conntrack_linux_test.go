@@ -11,6 +11,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func TestFlushConntrack(t *testing.T) {
@@ -18,9 +20,7 @@ func TestFlushConntrack(t *testing.T) {
 	ns := newNamespace(t)
 	k := ns.kernel()
 	handle, err := k.open(unix.NETLINK_NETFILTER)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer handle.Close()
 	remember := func(port uint16, src, dst, replySrc, replyDst string) {
 		t.Helper()
@@ -30,22 +30,16 @@ func TestFlushConntrack(t *testing.T) {
 			Forward:    tuple(src, dst, port, 80),
 			Reverse:    tuple(replySrc, replyDst, 80, port),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	remember(1001, "10.244.1.2", "10.11.3.4", "10.11.3.4", "10.244.1.2") // destination
 	remember(1002, "10.11.3.4", "10.244.1.2", "10.244.1.2", "10.11.3.4") // source
 	remember(1003, "10.244.1.2", "10.96.0.1", "10.11.3.4", "10.244.1.2") // after translation
 	remember(1004, "10.244.1.2", "10.12.3.4", "10.12.3.4", "10.244.1.2") // no match
 
-	if err := k.FlushConntrack([]netip.Prefix{netip.MustParsePrefix("10.11.0.0/16")}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, k.FlushConntrack([]netip.Prefix{netip.MustParsePrefix("10.11.0.0/16")}))
 	flows, err := handle.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var left []uint16
 	for _, f := range flows {
 		left = append(left, f.Forward.SrcPort)
@@ -75,9 +69,7 @@ func TestFlushManyConnections(t *testing.T) {
 	ns := newNamespace(t)
 	k := ns.kernel()
 	handle, err := k.open(unix.NETLINK_NETFILTER)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer handle.Close()
 	for i := range entries {
 		src, dst := netip.AddrFrom4([4]byte{100, byte(i >> 16), byte(i >> 8), byte(i)}).String(), "10.12.0.1"
@@ -92,18 +84,14 @@ func TestFlushManyConnections(t *testing.T) {
 	}
 	peak := heapPeak()
 	begin := time.Now()
-	if err := k.FlushConntrack([]netip.Prefix{netip.MustParsePrefix("10.11.0.0/16")}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, k.FlushConntrack([]netip.Prefix{netip.MustParsePrefix("10.11.0.0/16")}))
 	grown := peak()
 	t.Logf("%d entries read in %v, with %d KiB more on the heap", entries, time.Since(begin).Round(time.Millisecond), grown>>10)
 	if grown > most {
 		t.Errorf("the heap grew by %d KiB, want %d at most", grown>>10, most>>10)
 	}
 	flows, err := handle.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(flows) != entries-entries/1000 {
 		t.Errorf("%d connections are left, want %d", len(flows), entries-entries/1000)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/netops"
 )
@@ -91,9 +92,7 @@ func TestDetour(t *testing.T) {
 				defer ns.For(t).IP(strings.Replace(command, " add ", " del ", 1))
 			}
 			found, err := k.Detours([]PeerTraffic{peerTraffic})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, part := range c.want {
 				if !strings.Contains(found[0], part) {
 					t.Errorf("got %q, want %q in it", found[0], part)
@@ -145,9 +144,7 @@ func TestDetourOfDSCP(t *testing.T) {
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) {
 		t.Skip("this kernel has no such rules")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	found, err := k.Detours([]PeerTraffic{traffic})
 	if want := "packets to 10.71.0.1 with tos 0xb8 meet"; err != nil || !strings.Contains(found[0], want) {
 		t.Errorf("found %q (%v), want %q", found[0], err, want)

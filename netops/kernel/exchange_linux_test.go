@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 )
@@ -195,9 +196,7 @@ func takeTurns(t *testing.T, ns namespace) {
 	}
 	go serveUDP(far, net.Addr.String)
 	for range turns {
-		if err := near.SetDeadline(time.Now().Add(answerWait)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, near.SetDeadline(time.Now().Add(answerWait)))
 		if _, err := near.WriteTo([]byte("?"), far.LocalAddr()); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/nft"
 )
@@ -87,9 +88,7 @@ func TestForwardChains(t *testing.T) {
 	t.Parallel()
 	ns := dropping(t)
 	have, err := ns.kernel().Observe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	drops := map[string]bool{}
 	for _, c := range have.ForwardChains {
 		drops[string(c.Family)+" "+c.Table+" "+c.Name] = c.Drop

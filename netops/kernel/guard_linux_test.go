@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/nft"
@@ -34,9 +35,7 @@ func TestGuardAlone(t *testing.T) {
 		ns.Run("sh", "-c", "ping -c 1 -W 1 "+target+" || true")
 	}
 	have, err := k.Observe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	i := slices.IndexFunc(have.Rules, func(r netops.Rule) bool { return r.Table == netops.RoutingTable })
 	if i < 0 {
 		t.Errorf("rules %v", have.Rules)

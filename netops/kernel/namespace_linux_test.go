@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -24,9 +25,7 @@ func newNamespace(t *testing.T) namespace {
 func (ns namespace) kernel() *Kernel {
 	ns.t.Helper()
 	k, err := OpenAt(ns.FD())
-	if err != nil {
-		ns.t.Fatal(err)
-	}
+	require.NoError(ns.t, err)
 	ns.t.Cleanup(func() {
 		if err := k.Close(); err != nil {
 			ns.t.Error(err)
@@ -63,18 +62,14 @@ func overlays() []netops.LinkKind {
 func reach(t *testing.T, k *Kernel, want netops.State) netops.Plan {
 	t.Helper()
 	have, err := k.Observe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	before := netops.Diff(netops.State{}, have)
 	p := netops.Diff(have, want)
 	if err := k.Apply(p); err != nil {
 		t.Fatalf("apply: %v\nplan:\n%s", err, p)
 	}
 	have, err = k.Observe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if rest := netops.Diff(have, want); !rest.Empty() {
 		t.Fatalf("from:\n%s\nby the plan:\n%s\nto:\n%s\nthere is still to do:\n%s", before, p, netops.Diff(netops.State{}, have), rest)
 	}

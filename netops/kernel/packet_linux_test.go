@@ -6,6 +6,8 @@ import (
 	"net/netip"
 
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // packet is an IPv4 header made by hand.
@@ -86,9 +88,7 @@ func (ns namespace) emit(link string, to net.HardwareAddr, packet []byte) {
 	ns.t.Helper()
 	send, done := ns.emitter(link, to)
 	defer done()
-	if err := send(packet); err != nil {
-		ns.t.Fatal(err)
-	}
+	require.NoError(ns.t, send(packet))
 }
 
 // emitter returns what emits packets, and what ends it.

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -47,9 +48,7 @@ func TestFloodOfHandshakes(t *testing.T) {
 	server.answerEchoes(t, end)
 	nodePort := netip.AddrPortFrom(b.node(0), 30001) // see connect
 	stats, err := server.tunnels[0].device.Stats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	recorded := recordInitiation(t, server, func() {
 		client.Inside(func() error { return client.tunnels[0].device.RenewAt(nodePort) })
 	})
@@ -89,14 +88,10 @@ func recordInitiation(t *testing.T, at *testGateway, begin func()) []byte {
 	const header, size = 8, 148
 	c := watch(t, at.namespace)
 	begin()
-	if err := c.SetReadDeadline(time.Now().Add(answerWait)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(answerWait)))
 	for buf := make([]byte, 2000); ; {
 		n, _, err := c.ReadFrom(buf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if n == header+size && string(buf[header:header+4]) == netops.Initiation && binary.BigEndian.Uint16(buf[2:]) == at.config.Tunnels[0].ListenPort {
 			return slices.Clone(buf[header:n])
 		}

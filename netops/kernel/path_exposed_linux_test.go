@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -72,9 +73,7 @@ func download(t *testing.T, from namespace, host netip.Addr) {
 	}
 	defer func() { _ = c.Close() }()
 	for got, buf := 0, make([]byte, 64<<10); got < size; {
-		if err := c.SetReadDeadline(time.Now().Add(pause)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(pause)))
 		n, err := c.Read(buf)
 		if err != nil {
 			t.Errorf("tcp from %s: stalled after %d bytes: %v", host, got, err)
@@ -94,9 +93,7 @@ func (g *testGateway) expose(hosts ...netops.Exposed) {
 	}
 	g.config.Exposed = hosts
 	g.follow()
-	if err := g.kernel.FlushConntrack(gone); err != nil {
-		g.t.Fatal(err)
-	}
+	require.NoError(g.t, g.kernel.FlushConntrack(gone))
 }
 
 // TestExposedHosts: B reaches a host outside the clusters that A exposes, and no other host.
@@ -214,9 +211,7 @@ func testWithdrawn(t *testing.T, a, b side) {
 	var open []net.Conn
 	for _, network := range []string{"tcp4", "udp4"} {
 		c, err := dialFrom(t.Context(), b.nodes[1].pod, network, target)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer func() { _ = c.Close() }()
 		if _, err := question(c, "?", answerWait); err != nil {
 			t.Fatal(err)

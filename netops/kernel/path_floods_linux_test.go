@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/echo"
@@ -124,9 +125,7 @@ func TestFloodOfListenPort(t *testing.T) {
 	nodePort := netip.AddrPortFrom(b.node(0), 30001) // see connect
 	initiation := append([]byte{1, 0, 0, 0}, make([]byte, 144)...)
 	stats, err := server.tunnels[0].device.Stats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, test := range map[string]struct {
 		from      netip.Addr
 		addresses int64
@@ -173,9 +172,7 @@ const leastAnswered = 0.9
 func echoRequest(t *testing.T, sequence uint32) []byte {
 	t.Helper()
 	b, err := echo.Message{Kind: echo.Request, Session: 1, Sequence: sequence, Size: 100}.AppendTo(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return b
 }
 
@@ -204,9 +201,7 @@ func (ns namespace) answered(t *testing.T, from netip.Addr, to netip.AddrPort, e
 	})
 	defer func() { _ = c.Close() }()
 	answered := make(chan int)
-	if err := c.SetReadDeadline(time.Now().Add(echoes*every + 2*time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(echoes*every+2*time.Second)))
 	go func() {
 		n := 0
 		for buf := make([]byte, 200); n < echoes; n++ {

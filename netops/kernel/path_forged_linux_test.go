@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 )
@@ -149,9 +150,7 @@ func bridgesFilter() bool {
 func toOverlay(t *testing.T, from namespace, to netip.Addr, payload []byte) {
 	t.Helper()
 	c, err := dialFrom(t.Context(), from, "udp4", netip.AddrPortFrom(to, 6091))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = c.Close() }()
 	if _, err := c.Write(payload); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 )
@@ -35,9 +36,7 @@ func fragmentsArrive(t *testing.T, from namespace, to netip.Addr) float64 {
 		_, _ = c.Write([]byte(strings.Repeat("x", 4000)))
 		<-time.After(every)
 	}
-	if err := c.SetDeadline(time.Now().Add(late)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.SetDeadline(time.Now().Add(late)))
 	return float64(<-answered) / datagramsSent
 }
 

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/echo"
@@ -23,14 +24,10 @@ func TestForgedProbe(t *testing.T) {
 	join(overlays()[0], a, b)
 	client, server := a.gateways[0], b.gateways[0]
 	stats, err := server.tunnels[0].device.Stats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	received := listenAll(t, b)
 	client.IP("link set eth0 down")
-	if err := server.kernel.FlushConntrack([]netip.Prefix{cidr.Single(stats.Endpoint.Addr())}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.kernel.FlushConntrack([]netip.Prefix{cidr.Single(stats.Endpoint.Addr())}))
 	const nodePort = 30001 // see join
 	probe := echo.Magic + " and what follows"
 	forged := packet{protocol: unix.IPPROTO_UDP, source: stats.Endpoint.Addr(), target: b.node(0)}

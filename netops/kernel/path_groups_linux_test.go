@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
@@ -144,9 +145,7 @@ func TestGroupChangeIsFast(t *testing.T) {
 	for range 50 {
 		for _, p := range []netops.Plan{netops.Diff(with, without), netops.Diff(without, with)} {
 			start := time.Now()
-			if err := k.Apply(p); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, k.Apply(p))
 			times = append(times, time.Since(start))
 		}
 	}
@@ -181,9 +180,7 @@ func startTraffic(t *testing.T, from, to side) *traffic {
 		pod := to.inPods(1, 100+i)
 		for j, source := range []namespace{from.nodes[1].pod, from.nodes[1].namespace} {
 			conn, err := dialFrom(t.Context(), source, "udp4", at(to.seen(pod)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			all.Go(func() {
 				defer func() { _ = conn.Close() }()
 				for ctx.Err() == nil {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -93,9 +94,7 @@ func TestForgedConnection(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
 				c, err := dialFrom(t.Context(), b.nodes[1].pod, "udp4", f.to)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				defer func() { _ = c.Close() }()
 				port := netip.MustParseAddrPort(c.LocalAddr().String()).Port()
 				forged := packet{protocol: unix.IPPROTO_UDP, source: b.seenPod(1), target: f.local.Addr()}
@@ -130,9 +129,7 @@ func TestTranslatedToGateway(t *testing.T) {
 		for name, from := range map[string]namespace{"pod": n.pod, "host of the nodes' network": a.router} {
 			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
 				c, err := dialFrom(t.Context(), from, "udp4", netip.AddrPortFrom(a.node(1), nodePort))
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				defer func() { _ = c.Close() }()
 				before := n.drops("source")
 				for range 2 { // also later packets of the flow

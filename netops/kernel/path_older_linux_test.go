@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -81,9 +82,7 @@ func flows(t *testing.T, a, b side, network, server string) map[string]net.Conn 
 func (s side) forget() {
 	for _, n := range s.nodes {
 		for _, p := range n.config.Peers {
-			if err := n.kernel.FlushConntrack(p.CIDRs); err != nil {
-				s.t.Fatal(err)
-			}
+			require.NoError(s.t, n.kernel.FlushConntrack(p.CIDRs))
 		}
 	}
 }

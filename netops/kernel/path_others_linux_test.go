@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 )
@@ -27,18 +28,12 @@ func TestLossesByOthers(t *testing.T) {
 	traffic := PeerTraffic{Peer: n.config.Peers[0].CIDRs, Pods: []netip.Addr{a.pod(1)}, Links: []string{netops.NodeLink(a.gateways[0].config.VNI)}}
 	arrives := func(tos int) bool {
 		c, err := dialFrom(t.Context(), n.pod, "udp4", at(b.seenPod(1)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer func() { _ = c.Close() }()
 		raw, err := c.(syscall.Conn).SyscallConn()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		err = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS, tos) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, answered := answerOf(t, c, n.namespace)
 		return answered
 	}
@@ -61,9 +56,7 @@ func TestLossesByOthers(t *testing.T) {
 				t.Fatal("packets are lost before the attack")
 			}
 			watch, err := n.kernel.Watch(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			n.For(t).IP(attack.command)
 			defer n.For(t).IP(undone(attack.command))
 			if arrives(attack.tos) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestUnderlaySizes sends much data by TCP over links of several MTUs, with and without the MSS clamp. A packet that is
@@ -116,9 +118,7 @@ func (s side) setMTU(mtu int) {
 func datagrams(t *testing.T, from namespace, to netip.AddrPort, discovery int) *net.UDPConn {
 	t.Helper()
 	conn, err := dialFrom(t.Context(), from, "udp4", to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	c := conn.(*net.UDPConn)
 	control(t, c, func(fd int) error { return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, discovery) })
@@ -128,13 +128,9 @@ func datagrams(t *testing.T, from namespace, to netip.AddrPort, discovery int) *
 func control(t *testing.T, c *net.UDPConn, do func(fd int) error) {
 	t.Helper()
 	raw, err := c.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var failed error
-	if err := errors.Join(raw.Control(func(fd uintptr) { failed = do(int(fd)) }), failed); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(raw.Control(func(fd uintptr) { failed = do(int(fd)) }), failed))
 }
 
 // pathMTU sends datagrams of the kernel's current path MTU, until one arrives, and returns that size.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
@@ -85,9 +86,7 @@ func TestEndpointOfAnotherPeering(t *testing.T) {
 				if err == nil {
 					_, err = c.Write([]byte(payload))
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				_ = c.Close()
 			}
 			before := n.drops("past-overlay")

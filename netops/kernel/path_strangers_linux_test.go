@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
@@ -73,9 +74,7 @@ func testProbes(t *testing.T, a, b side) {
 	ctx, cancel := context.WithTimeout(t.Context(), answerWait)
 	defer cancel()
 	c, err := dialFrom(ctx, a.nodes[0].namespace, "tcp4", netip.AddrPortFrom(pod, netops.HealthPort))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_ = c.Close()
 	before := a.nodes[0].drops("to-pods")
 	wait.Until(t, "a drop in chain to-pods", answerWait, func() bool {

@@ -13,6 +13,7 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/tunnel"
@@ -193,9 +194,7 @@ func (s side) newGateway(overlay netops.OverlayConfig, peer side, mtu int) *test
 		g.config.Nodes = append(g.config.Nodes, netops.GatewayNode{Internal: s.internal(i), Source: source, Pods: topology.Prefixes(s.podCIDR(i).String())})
 	}
 	key, err := wgtypes.GeneratePrivateKey()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	g.key = tunnel.NewSecret(key)
 	return g
 }
@@ -204,9 +203,7 @@ func (s side) newGateway(overlay netops.OverlayConfig, peer side, mtu int) *test
 func (g *testGateway) open() {
 	g.t.Helper()
 	have, err := g.kernel.Observe()
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	require.NoError(g.t, err)
 	reach(g.t, g.kernel, netops.GatewayState(g.config).Reachable(have))
 	for _, t := range g.tunnels {
 		g.Inside(func() (err error) {

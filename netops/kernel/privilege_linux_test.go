@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/netops"
 )
@@ -42,9 +43,7 @@ func configureUnprivileged(t *testing.T) {
 		t.Fatalf("capabilities are not %q: %v\n%s", netAdminAlone, err, status)
 	}
 	k, err := Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer k.Close()
 	if _, err := k.Watch(t.Context()); err != nil {
 		t.Error(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -28,14 +29,10 @@ func TestSurroundings(t *testing.T) {
 		near.IP(command)
 	}
 	k, err := OpenAt(near.FD())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = k.Close() }()
 	got, err := k.Surroundings()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	slices.SortFunc(got.Routes, netip.Prefix.Compare)
 	if want := "[10.9.0.0/24 10.20.0.0/16 10.21.0.0/24 10.22.0.0/16 10.23.0.0/16]"; fmt.Sprint(got.Routes) != want {
 		t.Errorf("routes %v, want %s", got.Routes, want)

@@ -3,6 +3,8 @@ package kernel
 import (
 	"net/netip"
 	"testing"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func TestSmallestMTU(t *testing.T) {
@@ -31,9 +33,7 @@ func TestSmallestMTU(t *testing.T) {
 		{"10.247.0.0/16", 0},
 	} {
 		got, err := k.SmallestMTU([]netip.Prefix{netip.MustParsePrefix(tc.within)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got != tc.want {
 			t.Errorf("within %s: %d, want %d", tc.within, got, tc.want)
 		}

@@ -12,6 +12,7 @@ import (
 	raw "github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/netops"
 )
@@ -27,9 +28,7 @@ func TestWatch(t *testing.T) {
 	reach(t, k, state)
 	ctx, cancel := context.WithCancel(t.Context())
 	watch, err := k.Watch(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, command := range []string{
 		"ip link set down dev lqn-overlay",
 		"ip link set dev lqn-overlay group 0",
@@ -75,9 +74,7 @@ func TestWatchIgnoresCollectedNeighbours(t *testing.T) {
 		{unix.RTM_NEWNEIGH, unix.NUD_PERMANENT, true},
 	} {
 		data, err := binary.Append(nil, binary.NativeEndian, unix.NdMsg{Family: unix.AF_INET, Ifindex: link, State: test.state})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := w.isOurRoute(raw.Message{Header: raw.Header{Type: test.kind}, Data: data}); got != test.want {
 			t.Errorf("message %d of a neighbour in state %#x: reported %t, want %t", test.kind, test.state, got, test.want)
 		}
@@ -95,9 +92,7 @@ func TestWatchForgetsLinks(t *testing.T) {
 		want int
 	}{{unix.RTM_NEWLINK, 1}, {unix.RTM_DELLINK, 0}} {
 		replies, err := k.route.roundTrip(message{kind: unix.RTM_GETLINK, flags: raw.Dump, header: unix.IfInfomsg{}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, r := range replies { // of lo, lqn-overlay and remote
 			r.Header.Type = step.kind
 			w.isOurRoute(r)
@@ -123,15 +118,11 @@ func (l listener) wakes(command string) bool {
 	l.t.Helper()
 	l.ns.Run("sh", "-c", command)
 	l.sentinel()
-	if err := l.conn.SetReadDeadline(time.Now().Add(watchTimeout)); err != nil {
-		l.t.Fatal(err)
-	}
+	require.NoError(l.t, l.conn.SetReadDeadline(time.Now().Add(watchTimeout)))
 	woken := false
 	for {
 		messages, err := l.conn.Receive()
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		require.NoError(l.t, err)
 		for _, m := range messages {
 			if l.isLast(m) {
 				return woken
@@ -157,9 +148,7 @@ func listen(t *testing.T, ns namespace) (links, firewall listener) {
 	w := Watch{ours: make(map[int32]bool), kernel: &Kernel{}}
 	subscribed := func(family int, groups ...uint32) *raw.Conn {
 		conn, err := (&Kernel{netns: ns.FD()}).subscribe(family, groups...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { conn.Close() })
 		return conn
 	}
@@ -239,13 +228,9 @@ func TestWatchIgnoresOwnRoutes(t *testing.T) {
 	state := topology.NodeLike()
 	reach(t, k, state)
 	watch, err := k.Watch(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	own := netops.Plan{Steps: []netops.Step{{Op: netops.Add, Object: netops.Route{Table: netops.RoutingTable, Dst: netip.MustParsePrefix("10.99.0.0/16"), Type: netops.Unreachable}}}}
-	if err := k.Apply(own); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, k.Apply(own))
 	ns.Run("ip", "route", "del", "unreachable", "10.99.0.0/16", "table", strconv.Itoa(netops.RoutingTable))
 	select {
 	case <-watch.Changed():

@@ -10,6 +10,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestPlans compares the transaction for each kind of change with a golden file, and validates it with nft.
@@ -104,9 +105,7 @@ func FuzzIntervals(f *testing.F) {
 			ps[i] = netip.PrefixFrom(cidr.Address(r.Uint32()), r.IntN(33))
 		}
 		want := NewSet("s", ps...)
-		if err := want.validate(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, want.validate())
 		elements := want.encode(want.Elements)
 		bounds := make([]bound, len(elements))
 		for i, e := range elements {

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestFamilies: two tables with the same name and different families are independent.
@@ -18,16 +20,12 @@ func TestFamilies(t *testing.T) {
 	}}
 	change := func(have, want Table) {
 		t.Helper()
-		if err := c.Apply(Diff(have, want)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.Apply(Diff(have, want)))
 	}
 	for family, want := range tables {
 		change(Table{}, want)
 		have, err := c.Observe(family, "both")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if plan := Diff(have, want); !plan.Empty() {
 			t.Errorf("family %s: after the plan there is one more:\n%s", family, plan)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestEveryExpression compares the two forms of each expression: the rule written by netlink is observed unchanged, nft
@@ -53,9 +54,7 @@ func TestWholeTable(t *testing.T) {
 	}
 	n.apply(c, Table{Name: want.Name})
 	plan := Diff(n.observe(c, want.Name), Table{})
-	if err := c.Apply(plan); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Apply(plan))
 	if have := n.observe(c, want.Name); have.Name != "" {
 		t.Errorf("still there after %q: %s", plan, have)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // namespace is a network namespace of the test's own.
@@ -37,9 +38,7 @@ func (n namespace) list(table string) string {
 func (n namespace) open() *Conn {
 	n.t.Helper()
 	c, err := Open(n.FD())
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	require.NoError(n.t, err)
 	n.t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -48,9 +47,7 @@ func (n namespace) open() *Conn {
 func (n namespace) observe(c *Conn, table string) Table {
 	n.t.Helper()
 	have, err := c.Observe(IP, table)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	require.NoError(n.t, err)
 	return have
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestOtherTables: other tables are neither read nor changed.
@@ -22,9 +24,7 @@ func TestOtherTables(t *testing.T) {
 		t.Errorf("read: %s", have)
 	}
 	n.apply(c, small())
-	if err := c.Apply(Diff(small(), Table{})); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Apply(Diff(small(), Table{})))
 	if d := cmp.Diff(before, n.Feed("", "nft", "list", "ruleset")); d != "" {
 		t.Errorf("foreign tables (-before +after):\n%s", d)
 	}
@@ -86,9 +86,7 @@ func TestOpen(t *testing.T) {
 		return errors.Join(err, c.Close())
 	})
 	file, err := os.Open("kernel_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = file.Close() }()
 	if _, err := Open(int(file.Fd())); err == nil {
 		t.Error("connected to a file")

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func postrouting(kind string, priority int, rules ...Rule) Chain {
@@ -66,9 +68,7 @@ func TestQuotations(t *testing.T) {
 		t.Fatal(err)
 	}
 	end := time.Now().Add(answerWait)
-	if err := errors.Join(c.SetReadDeadline(end), raw.SetReadDeadline(end)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(c.SetReadDeadline(end), raw.SetReadDeadline(end)))
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("%v, want %v", err, unix.ECONNREFUSED)
 	}
@@ -173,9 +173,7 @@ func TestClampMSS(t *testing.T) {
 func segmentSize(t *testing.T, c *net.TCPConn) int {
 	t.Helper()
 	raw, err := c.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var info *unix.TCPInfo
 	var infoErr error
 	err = raw.Control(func(fd uintptr) { info, infoErr = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) })

@@ -14,6 +14,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // topology is three namespaces in a row, with addresses of their own on each side and more on the far ends:
@@ -56,14 +58,10 @@ func (top topology) connect(name string, end namespace, routerIP, endIP string) 
 	})
 	up := func(n namespace, link, ip, gateway string) {
 		h, err := netlink.NewHandleAt(netns.NsHandle(n.FD()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer h.Close()
 		l, err := h.LinkByName(link)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		addr, err := netlink.ParseAddr(ip)
 		if err == nil {
 			err = errors.Join(h.AddrAdd(l, addr), h.LinkSetUp(l))
@@ -71,9 +69,7 @@ func (top topology) connect(name string, end namespace, routerIP, endIP string) 
 		if err == nil && gateway != "" {
 			err = h.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Gw: net.ParseIP(gateway)})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	up(top.router, name, routerIP, "")
 	up(end, "eth0", endIP, netip.MustParsePrefix(routerIP).Addr().String())
@@ -148,9 +144,7 @@ func arrives(t *testing.T, from, at *net.UDPConn, payload []byte, should bool) b
 	if should {
 		wait = answerWait
 	}
-	if err := at.SetReadDeadline(time.Now().Add(wait)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, at.SetReadDeadline(time.Now().Add(wait)))
 	for buf := make([]byte, 2048); ; {
 		n, err := at.Read(buf)
 		switch {

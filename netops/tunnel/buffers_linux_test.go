@@ -15,6 +15,7 @@ import (
 	"golang.zx2c4.com/wireguard/tun"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -64,17 +65,11 @@ func newEnds(t *testing.T) (near, far *end) {
 	for range 2 {
 		link := &fakeLink{reads: make(chan struct{}), closed: make(chan struct{})}
 		e, err := newUserspaceDevice(newTUNDevice(link, 1420), testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = e.close() })
 		made := &end{userspaceEngine: e, fakeLink: link, key: newKey(t)}
-		if err := e.configure(wgtypes.Config{PrivateKey: &made.key}); err != nil {
-			t.Fatal(err)
-		}
-		if err := e.start(1420); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, e.configure(wgtypes.Config{PrivateKey: &made.key}))
+		require.NoError(t, e.start(1420))
 		ends = append(ends, made)
 	}
 	return ends[0], ends[1]
@@ -90,9 +85,7 @@ const (
 // join configures the other end as the peer of this one.
 func (e *end) join(t *testing.T, other *end, keepAlive time.Duration) {
 	d, err := other.read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all := netip.MustParsePrefix("10.0.0.0/8")
 	if err := e.configure(wgtypes.Config{Peers: []wgtypes.PeerConfig{{
 		PublicKey: other.key.PublicKey(), PersistentKeepaliveInterval: &keepAlive,

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func TestValidate(t *testing.T) {
-	if err := testConfig().validate(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, testConfig().validate())
 	for want, change := range map[string]func(*Config){
 		"implementation": func(c *Config) { c.Implementation = "magic" },
 		"link name":      func(c *Config) { c.Name = strings.Repeat("x", 16) },

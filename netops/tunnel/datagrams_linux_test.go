@@ -7,6 +7,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.zx2c4.com/wireguard/conn"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // The kernel caches a lower path MTU from an ICMP message for ten minutes.
@@ -21,21 +23,15 @@ func TestBatchesPassALowerPathMTU(t *testing.T) {
 	})
 	t.Cleanup(func() { _ = bind.Close() })
 	target, err := bind.ParseEndpoint("192.0.2.2:7000")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	buf := make([]byte, 2048)
 	send := func(first byte) {
 		t.Helper()
 		joined := bytes.Repeat([]byte{first}, 2*1452) // the second is copied behind the first
 		packets := [][]byte{joined[:1452], bytes.Repeat([]byte{first + 1}, 1452)}
-		if err := bind.Send(packets, target); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, bind.Send(packets, target))
 		for _, want := range packets {
-			if err := received.SetReadDeadline(time.Now().Add(patience)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, received.SetReadDeadline(time.Now().Add(patience)))
 			if n, _, err := received.ReadFromUDPAddrPort(buf); err != nil || !bytes.Equal(buf[:n], want) {
 				t.Fatalf("got %d bytes, the first %d: %v", n, buf[0], err)
 			}
@@ -43,8 +39,6 @@ func TestBatchesPassALowerPathMTU(t *testing.T) {
 	}
 	send(1)
 	route := &netlink.Route{Dst: addr("192.0.2.2/32").IPNet, LinkIndex: from.link("wire").Attrs().Index, MTU: 1300}
-	if err := from.links.RouteAdd(route); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, from.links.RouteAdd(route))
 	send(3)
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -130,18 +131,14 @@ func TestOnlyAllowedRangesPass(t *testing.T) {
 		seen := p.server.listenUDP(serverTunnel + ":7001")
 		// A source that the server's configuration does not allow, then an allowed one.
 		c := p.client
-		if err := c.links.AddrAdd(c.link(linkName), addr("10.9.0.1/32")); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.links.AddrAdd(c.link(linkName), addr("10.9.0.1/32")))
 		for _, source := range []string{"10.9.0.1:0", clientTunnel + ":0"} {
 			conn := c.listenUDP(source)
 			if _, err := conn.WriteToUDPAddrPort([]byte("hello"), netip.MustParseAddrPort(serverTunnel+":7001")); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := seen.SetReadDeadline(time.Now().Add(patience)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, seen.SetReadDeadline(time.Now().Add(patience)))
 		_, from, err := seen.ReadFromUDPAddrPort(make([]byte, 100))
 		if err != nil || from.Addr().String() != clientTunnel {
 			t.Errorf("first packet from %v, error %v", from, err)
@@ -153,9 +150,7 @@ func TestEndpointThatDoesNotResolveIsTriedAgain(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		cfg := p.clientConfig
 		cfg.Peer.Endpoints = []string{"no name:51840"} // fails without a resolver
-		if err := p.clientDevice.Remove(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.clientDevice.Remove())
 		device := open(p.client, cfg) // an unresolvable name does not prevent the creation of the tunnel
 		p.client.Inside(func() error {
 			if _, err := device.Apply(cfg); err == nil {
@@ -176,9 +171,7 @@ func TestCloseAndOpen(t *testing.T) {
 		p.client.mustAsk(target)
 		settle(t, p.clientDevice)
 		before := stats(t, p.clientDevice)
-		if err := p.clientDevice.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.clientDevice.Close())
 		kernel := p.clientConfig.Implementation == Kernel
 		if p.client.hasLink(linkName) != kernel {
 			t.Errorf("after Close the link is there: %v", !kernel)
@@ -194,9 +187,7 @@ func TestCloseAndOpen(t *testing.T) {
 		settle(t, device)
 		p.client.renew(device)
 		p.client.mustAsk(target)
-		if err := device.Remove(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, device.Remove())
 		if p.client.hasLink(linkName) {
 			t.Error("after Remove the link is there")
 		}
@@ -278,9 +269,7 @@ func TestOpenReplacesALinkOfAnotherKind(t *testing.T) {
 		h := newHost(t)
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name = linkName
-		if err := h.links.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, h.links.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}))
 		cfg := testConfig()
 		cfg.Implementation = implementation
 		open(h, cfg)

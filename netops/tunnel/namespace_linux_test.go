@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -27,9 +28,7 @@ func newHost(t *testing.T) *host {
 	t.Helper()
 	ns := netns.New(t)
 	links, err := netlink.NewHandleAt(vishnetns.NsHandle(ns.FD()), unix.NETLINK_ROUTE)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(links.Close)
 	return &host{Namespace: ns, t: t, links: links}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // A gateway takes packets out of the tunnel and forwards them into an overlay, as large as the kernel makes
@@ -62,14 +64,10 @@ func burstUDP(t *testing.T, from, to *host, target netip.AddrPort) {
 		size   = 1200
 	)
 	receiver, sender := to.listenUDP(target.String()), from.listenUDP("0.0.0.0:0")
-	if err := receiver.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, receiver.SetReadDeadline(time.Now().Add(patience)))
 	buf := make([]byte, 65536)
 	for burst := range bursts {
-		if err := sendSegments(sender, target, burst*count, count, size); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, sendSegments(sender, target, burst*count, count, size))
 		seen := make(map[uint32]bool)
 		for len(seen) < count {
 			n, err := receiver.Read(buf)

@@ -10,6 +10,7 @@ import (
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -52,9 +53,7 @@ func newPair(t *testing.T, implementation Implementation) *pair {
 	connect(p.server, p.client, "wire", "192.0.2.1/24", "192.0.2.11/24")
 	serverKey, clientKey := newKey(t), newKey(t)
 	psk, err := wgtypes.GenerateKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p.serverConfig = Config{
 		Implementation: implementation, Name: linkName,
 		PrivateKey: NewSecret(serverKey), PresharedKey: NewSecret(psk), ListenPort: 51840, MTU: 1440,
@@ -75,9 +74,7 @@ func newPair(t *testing.T, implementation Implementation) *pair {
 
 func newKey(t *testing.T) wgtypes.Key {
 	key, err := wgtypes.GeneratePrivateKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return key
 }
 
@@ -138,8 +135,6 @@ func settle(t *testing.T, d *Device) {
 func stats(t *testing.T, d *Device) Stats {
 	t.Helper()
 	s, err := d.Stats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // beforeRetry is shorter than the five seconds after which WireGuard itself repeats a handshake.
@@ -26,9 +28,7 @@ func TestRenewFindsAServerThatMoved(t *testing.T) {
 		p.server.readdress("wire", "192.0.2.1/24", "192.0.2.2/24")
 		p.client.renew(p.clientDevice)
 		took, err := p.client.ask(target, beforeRetry)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Logf("answer %v after the renewal", took)
 		now := stats(t, p.clientDevice)
 		if now.Endpoint.String() != "192.0.2.2:51840" || !now.LastHandshake.After(before.LastHandshake) {
@@ -51,9 +51,7 @@ func TestRenewReconnectsToARestartedServer(t *testing.T) {
 		target := p.server.serveUDP(serverTunnel + ":7000")
 		p.client.mustAsk(target)
 		settle(t, p.clientDevice)
-		if err := p.serverDevice.Remove(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.serverDevice.Remove())
 		p.serverDevice = open(p.server, p.serverConfig)
 		target = p.server.serveUDP(serverTunnel + ":7001")
 		p.client.renew(p.clientDevice)
@@ -99,9 +97,7 @@ func TestRenewThatIsNotNeeded(t *testing.T) {
 // foreign changes are counted.
 func TestRenewReportsALostPeer(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
-		if err := p.clientDevice.engine.configure(wgtypes.Config{ReplacePeers: true}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.clientDevice.engine.configure(wgtypes.Config{ReplacePeers: true}))
 		p.client.renew(p.clientDevice)
 		for _, want := range []bool{true, false} {
 			if changed := p.client.apply(p.clientDevice, p.clientConfig); changed != want {
@@ -149,9 +145,7 @@ func TestMoveKeepsTheSession(t *testing.T) {
 		before := stats(t, p.clientDevice)
 		p.server.readdress("wire", "192.0.2.1/24", "192.0.2.2/24")
 		to := netip.MustParseAddrPort("192.0.2.2:51840")
-		if err := p.clientDevice.MoveTo(to); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.clientDevice.MoveTo(to))
 		p.client.mustAsk(target)
 		if now := stats(t, p.clientDevice); now.Endpoint != to || !now.LastHandshake.Equal(before.LastHandshake) {
 			t.Errorf("before %+v, now %+v", before, now)
@@ -171,9 +165,7 @@ func TestRenewLeavesWhereItIs(t *testing.T) {
 		client.Peer.Endpoints = []string{"192.0.2.1:51840", "192.0.2.2:51840"}
 		p.client.apply(p.clientDevice, client)
 		p.client.mustAsk(target)
-		if err := p.clientDevice.MoveTo(netip.MustParseAddrPort("192.0.2.2:51840")); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.clientDevice.MoveTo(netip.MustParseAddrPort("192.0.2.2:51840")))
 		p.server.mustAsk(p.client.serveUDP(clientTunnel + ":7000"))
 		p.client.renew(p.clientDevice)
 		if got := stats(t, p.clientDevice).Endpoint.String(); got != "192.0.2.2:51840" {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // testKey returns a key with recognisable text; WireGuard's clamping does not change it.
@@ -59,9 +61,7 @@ func TestSecretsDoNotShow(t *testing.T) {
 	}
 	shown["slog text"], shown["slog JSON"] = text.String(), structured.String()
 	marshalled, err := json.Marshal(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	shown["JSON"] = string(marshalled)
 	broken := cfg
 	broken.MTU = 0
@@ -92,9 +92,7 @@ func TestSecretsDoNotShow(t *testing.T) {
 func TestParseSecret(t *testing.T) {
 	key := testKey(0xa1)
 	s, err := ParseSecret(key.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !s.Equal(NewSecret(key)) || s.IsZero() || s.PublicKey() != key.PublicKey() {
 		t.Error("the parsed key is another one")
 	}

@@ -5,6 +5,8 @@ package tunnel
 import (
 	"testing"
 	"time"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // The tests in this file wait for minutes for WireGuard's own timers. They are for the virtual time of a guest:
@@ -81,16 +83,12 @@ func TestTimersKeepAlive(t *testing.T) {
 func TestTimersSilentServer(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		p.client.mustAsk(p.server.serveUDP(serverTunnel + ":7000"))
-		if err := p.serverDevice.Remove(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.serverDevice.Remove())
 		each(time.Minute, time.Second, func() {})
 		p.serverDevice = open(p.server, p.serverConfig)
 		// A session is given up 15 s after a datagram without a reply, and a handshake is repeated every 5 s.
 		took, err := p.client.ask(p.server.serveUDP(serverTunnel+":7001"), 30*time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Logf("answer %v after the server came back", took)
 		if got := stats(t, p.serverDevice).Endpoint.Addr().String(); got != "192.0.2.11" {
 			t.Errorf("the server sees the client at %s", got)

@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"os"
 	"time"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // patience is the time that a test waits for packets. In a guest, a first handshake may take five seconds.
@@ -110,9 +112,7 @@ func (h *host) exchangeTCP(to string, size int) {
 		return err
 	})
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(2 * patience)); err != nil {
-		h.t.Fatal(err)
-	}
+	require.NoError(h.t, conn.SetDeadline(time.Now().Add(2*patience)))
 	sent := make([]byte, size)
 	for i := range sent {
 		sent[i] = byte(rand.Uint32())

@@ -10,6 +10,8 @@ import (
 	"golang.zx2c4.com/wireguard/device"
 	"golang.zx2c4.com/wireguard/tun/tuntest"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // newDevice returns a wireguard-go device without a kernel.
@@ -23,13 +25,9 @@ func newDevice(t *testing.T) *device.Device {
 func read(t *testing.T, d *device.Device) wgtypes.Device {
 	t.Helper()
 	text, err := d.IpcGet()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	have, err := decodeUAPI(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return have
 }
 
@@ -40,9 +38,7 @@ func TestUAPIBringsADeviceIntoState(t *testing.T) {
 	cfg.ListenPort = 0
 	set := func(c wgtypes.Config) {
 		t.Helper()
-		if err := d.IpcSet(encodeUAPI(c)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, d.IpcSet(encodeUAPI(c)))
 	}
 	foreign := wgtypes.PeerConfig{PublicKey: testKey(9), AllowedIPs: ipNets([]netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")})}
 	set(wgtypes.Config{Peers: []wgtypes.PeerConfig{foreign}})
@@ -87,9 +83,7 @@ func TestEncodeUAPIOfPortAndEndpoint(t *testing.T) {
 func TestDecodeUAPI(t *testing.T) {
 	have, err := decodeUAPI("listen_port=51840\nfwmark=1\npublic_key=" + strings.Repeat("ab", 32) +
 		"\nendpoint=[2001:db8::1]:7\nlast_handshake_time_sec=10\nlast_handshake_time_nsec=5\ntx_bytes=3\nrx_bytes=4\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p := have.Peers[0]
 	if have.ListenPort != 51840 || endpointOf(p).String() != "[2001:db8::1]:7" || p.LastHandshakeTime.UnixNano() != 10e9+5 ||
 		p.TransmitBytes != 3 || p.ReceiveBytes != 4 {

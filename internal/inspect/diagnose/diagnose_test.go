@@ -20,6 +20,7 @@ import (
 	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestTable checks that IDs are unique and contain their layer, that layers are in order, and that each check comes
@@ -63,9 +64,7 @@ func TestPages(t *testing.T) {
 	}
 	golden.File(t, filepath.Join(folder, "README.md"), index.String())
 	there, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, page := range there {
 		if !slices.Contains(pages, page.Name()) {
 			golden.Gone(t, filepath.Join(folder, page.Name()))
@@ -115,9 +114,7 @@ func TestClocks(t *testing.T) {
 		text, err := records.Encode(records.Status{
 			Version: records.SchemaVersion, Time: now.Add(off), Pod: "gateway-0", Implementation: records.Kernel, Overlay: records.VXLAN,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		id, _ := records.IdentityOf("status-b")
 		s := sideOf("a")
 		field := func(at time.Time, fields string, by metav1.ManagedFieldsOperationType) metav1.ManagedFieldsEntry {

@@ -27,6 +27,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -37,9 +38,7 @@ func stopped(t *testing.T) (a, b *fakecluster.Cluster) {
 	for _, w := range []*fakecluster.Cluster{a, b} {
 		w.Set(func() { w.Paused = true })
 		all, err := kube.All[*corev1.Pod](t.Context(), w.Cluster, inventory.Selector(records.ComponentFabric))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		peer := map[string]string{"a": "b", "b": "a"}[w.Context]
 		gateway := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Name: "gateway-0", Namespace: w.Namespace, Labels: map[string]string{records.LabelComponent: records.ComponentGateway, records.LabelPeering: peer},
@@ -59,16 +58,12 @@ func copies(t *testing.T, clusters ...*fakecluster.Cluster) (a, b *fakecluster.C
 	a, b = fakecluster.Pair()
 	for i, w := range []*fakecluster.Cluster{a, b} {
 		objects, err := inventory.Installed(t.Context(), clusters[i].Cluster)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, o := range objects {
 			w.Add(t, o.DeepCopyObject())
 		}
 		pods, err := kube.All[*corev1.Pod](t.Context(), clusters[i].Cluster, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, pod := range pods {
 			w.Add(t, pod.DeepCopy())
 		}
@@ -92,18 +87,14 @@ func replace(t *testing.T, w *fakecluster.Cluster, o kube.Object) {
 	default:
 		t.Fatalf("%T", o)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // edit changes an object of a cluster.
 func edit[T kube.Object](t *testing.T, w *fakecluster.Cluster, name string, change func(T)) {
 	t.Helper()
 	o, err := kube.Find[T](t.Context(), w.Cluster, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	change(o)
 	replace(t, w, o)
 }
@@ -157,14 +148,10 @@ var diagnosedFaults = map[string]struct {
 		deny(a, kube.Permission{Verb: "list", Group: "coordination.k8s.io", Resource: "leases", Namespace: a.Namespace})
 	}, "LQ-RIGHTS-VIEW?"},
 	"no installation": {func(t *testing.T, a, _ *fakecluster.Cluster) {
-		if err := a.Fake.AppsV1().DaemonSets(a.Namespace).Delete(t.Context(), records.NodeName, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Fake.AppsV1().DaemonSets(a.Namespace).Delete(t.Context(), records.NodeName, metav1.DeleteOptions{}))
 	}, "LQ-OBJECTS-INSTALLED"},
 	"a role is deleted": {func(t *testing.T, a, _ *fakecluster.Cluster) {
-		if err := a.Fake.RbacV1().Roles(a.Namespace).Delete(t.Context(), "gateway-b", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Fake.RbacV1().Roles(a.Namespace).Delete(t.Context(), "gateway-b", metav1.DeleteOptions{}))
 	}, "LQ-OBJECTS-INTACT"},
 	"a reservation of an earlier pod CIDR": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		a.ChangeRegistry(t, func(r *ipam.Registry) error {
@@ -186,9 +173,7 @@ var diagnosedFaults = map[string]struct {
 		a.ChangeStatus(t, "b", func(s *records.Status) { s.Nodes[0].LastEcho = s.Time.Add(minuteAgo) })
 	}, "LQ-NODES-HELPER"},
 	"a node's report is deleted": {func(t *testing.T, a, _ *fakecluster.Cluster) {
-		if err := a.Fake.CoordinationV1().Leases(a.Namespace).Delete(t.Context(), "node-10.80.0.1", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Fake.CoordinationV1().Leases(a.Namespace).Delete(t.Context(), "node-10.80.0.1", metav1.DeleteOptions{}))
 	}, "LQ-NODES-REPORT"},
 	"a kernel without Geneve": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		a.ChangeNodeReport(t, func(n *records.Node) { n.Kernel.Geneve = false })
@@ -221,9 +206,7 @@ var diagnosedFaults = map[string]struct {
 		})
 	}, "LQ-NODES-DRIFT?"},
 	"a quota refuses the gateway": {func(t *testing.T, a, _ *fakecluster.Cluster) {
-		if err := a.Fake.CoreV1().Pods(a.Namespace).Delete(t.Context(), "gateway-0", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Fake.CoreV1().Pods(a.Namespace).Delete(t.Context(), "gateway-0", metav1.DeleteOptions{}))
 		a.Add(t, &corev1.Event{
 			ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "refused"}, Reason: "FailedCreate", Message: "exceeded quota: none",
 			InvolvedObject: corev1.ObjectReference{Kind: "ReplicaSet", Name: "gateway-b-1"},
@@ -232,9 +215,7 @@ var diagnosedFaults = map[string]struct {
 	}, "LQ-GATEWAY-RUNNING"},
 	"a gateway is scaled to 0": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		edit(t, a, "gateway-b", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32) })
-		if err := a.Fake.CoreV1().Pods(a.Namespace).Delete(t.Context(), "gateway-0", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Fake.CoreV1().Pods(a.Namespace).Delete(t.Context(), "gateway-0", metav1.DeleteOptions{}))
 	}, "LQ-OBJECTS-INTACT"},
 	"a load balancer stays pending": {func(t *testing.T, _, b *fakecluster.Cluster) {
 		edit(t, b, "gateway-a", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer })
@@ -287,9 +268,7 @@ var diagnosedFaults = map[string]struct {
 	}, "LQ-TUNNEL-MTU"},
 	"the other cluster has lost the peering": {func(t *testing.T, _, b *fakecluster.Cluster) {
 		for _, name := range []string{"peering-a", "gateway-a", "status-a"} {
-			if err := b.Fake.CoreV1().ConfigMaps(b.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, b.Fake.CoreV1().ConfigMaps(b.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
 		}
 		b.ChangeRegistry(t, func(r *ipam.Registry) error {
 			for _, h := range r.Held(ipam.Peering("a")) {
@@ -343,9 +322,7 @@ func TestDiagnose(t *testing.T) {
 	diagnosed := func(t *testing.T, a, b *fakecluster.Cluster) diagnose.Result {
 		t.Helper()
 		r, err := diagnose.Run(t.Context(), diagnose.Options{Cluster: a.Cluster, Remote: b.Cluster}, progress.Quiet{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return r
 	}
 	t.Run("healthy", func(t *testing.T) {
@@ -390,9 +367,7 @@ func TestDiagnoseUnreached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := stopped(t)
 		gone, err := kube.Open(&rest.Config{Host: "https://192.0.2.1", Transport: refusing{}}, kube.Options{Context: "b"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r, err := diagnose.Run(t.Context(), diagnose.Options{Cluster: a.Cluster, Remote: gone}, progress.Quiet{})
 		if err != nil || r.Passed || r.Count(diagnose.Passed) < 20 {
 			t.Errorf("%v, %+v", err, r)

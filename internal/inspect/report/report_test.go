@@ -25,6 +25,7 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // Planted secrets, each named by its place.
@@ -90,29 +91,21 @@ func objects() []runtime.Object {
 func filesOf(t *testing.T, r Result) map[string]string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := r.Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.Write(&b))
 	uncompressed, err := gzip.NewReader(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	files := make(map[string]string)
 	for in := tar.NewReader(uncompressed); ; {
 		header, err := in.Next()
 		if errors.Is(err, io.EOF) {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if header.Typeflag != tar.TypeReg || path.Clean(header.Name) != header.Name || !strings.HasPrefix(header.Name, "liqonet-report/") || header.Linkname != "" {
 			t.Errorf("%q of type %c", header.Name, header.Typeflag)
 		}
 		text, err := io.ReadAll(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		files[strings.TrimPrefix(header.Name, "liqonet-report/")] = string(text)
 	}
 }
@@ -129,9 +122,7 @@ func TestSecretsStayHome(t *testing.T) {
 	c, api := fakecluster.NewAPIServer(fakecluster.Config{Context: "a", Objects: objects()})
 	logging(&api.Fake, log)
 	r, err := Run(t.Context(), Options{Cluster: c, Build: buildinfo.Info{Version: "v1"}}, progress.Quiet{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	files := filesOf(t, r)
 	for name, text := range files {
 		for _, secret := range planted() {
@@ -184,9 +175,7 @@ func TestWithoutRights(t *testing.T) {
 		})
 	}
 	r, err := Run(t.Context(), Options{Cluster: c}, progress.Quiet{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	files, unread := filesOf(t, r), strings.Join(r.Unread, "\n")
 	for _, want := range []string{"local: Secret objects: you are not allowed", "local: logs of fabric: ", "local: events: you are not allowed"} {
 		if !strings.Contains(unread, want) || !strings.Contains(files["README.txt"], want) {

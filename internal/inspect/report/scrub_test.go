@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestForms checks that a value of a Secret, and each part of it, is removed in every encoding.
@@ -18,13 +20,9 @@ func TestForms(t *testing.T) {
 	docker := `{"auths":{"registry.example":{"username":"deployer","password":"pl4nted-docker","auth":"` +
 		base64.StdEncoding.EncodeToString([]byte("deployer:pl4nted-inner")) + `"}}}`
 	quoted, err := json.Marshal(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	quotedTwice, err := json.Marshal(string(quoted))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	long := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", 50) + secret + strings.Repeat("x", 50)))
 	lines := long[:64] + "\n" + long[64:128] + "\n" + long[128:]
 	var s scrubber

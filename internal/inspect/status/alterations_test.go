@@ -21,6 +21,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // alteration is what others do to an object.
@@ -164,9 +165,7 @@ func TestStatusTellsOfAlterations(t *testing.T) {
 					t.Fatalf("before: %+v, %v", before, err)
 				}
 				fakecluster.Pause(server, client)
-				if err := a.do(t.Context(), server.Fake); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, a.do(t.Context(), server.Fake))
 				all, err := status.Read(t.Context(), side)
 				if err != nil || len(all) != 1 || all[0].Peer != "b" {
 					t.Fatalf("status %+v, %v", all, err)
@@ -189,9 +188,7 @@ func TestStatusOfDamagedPeering(t *testing.T) {
 			t.Fatal(err)
 		}
 		fakecluster.Pause(a, b, c)
-		if err := alterations()["record damaged"].do(t.Context(), a.Fake); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, alterations()["record damaged"].do(t.Context(), a.Fake))
 		all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
 		if err != nil || len(all) != 2 || all[0].Peer != "b" || all[0].State == health.Healthy || all[1].Peer != "c" || all[1].State != health.Healthy {
 			t.Errorf("%+v, %v", all, err)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // silentTransport is a transport to an API server that accepts requests and never answers.
@@ -35,9 +36,7 @@ func TestSilentServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, err := kube.Open(&rest.Config{Host: "https://192.0.2.1", Transport: silentTransport{}}, kube.Options{Context: "a"})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				begin := time.Now()

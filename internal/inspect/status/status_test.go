@@ -19,6 +19,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -80,9 +81,7 @@ func TestStatusOfFirewalls(t *testing.T) {
 			live.AllowForward = true
 			return *live, nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		expect()
 	})
 }
@@ -172,9 +171,7 @@ func TestStatusOfLostReservations(t *testing.T) {
 		err := inventory.UpdateReservations(t.Context(), a.Cluster, func(r *ipam.Registry) error {
 			return r.ReleaseRange(ipam.Peering("b"), ipam.PeerPods, seen)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
 		if err != nil || len(all) != 1 {
 			t.Fatal(all, err)

@@ -16,6 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam/translate"
 )
 
@@ -174,13 +175,9 @@ func TestCompute(t *testing.T) {
 				r.Flow = Flow{Protocol: test.protocol}
 			}
 			r, err := compute(a, b, r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			text, err := json.MarshalIndent(r, "", "  ")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got := r.There.Dropped(); !strings.HasSuffix(got, test.dropped) || (got == "") != (test.dropped == "") || r.Crosses != (got == "" && r.Back.Dropped() == "") {
 				t.Errorf("dropped: %q, want %q\n%s", got, test.dropped, text)
 			}

@@ -25,6 +25,7 @@ import (
 	"liqonet.io/liqonet/internal/kube/discover"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // fixture reads the objects of a cluster in testdata/clusters. Kinds that the scheme does not contain are read as
@@ -32,9 +33,7 @@ import (
 func fixture(t *testing.T, name string) []runtime.Object {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "clusters", name+".yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var objects []runtime.Object
 	for _, document := range bytes.Split(data, []byte("---\n")) {
 		if bytes.HasPrefix(document, []byte("#")) {
@@ -162,9 +161,7 @@ func TestOverrides(t *testing.T) {
 	d, err := discover.Read(t.Context(), c, discover.Overrides{
 		PodCIDRs: prefixes("10.244.0.0/17", "10.244.128.0/17"), ServiceCIDRs: prefixes("10.97.0.0/16"), NodeNetworks: prefixes("10.1.0.0/16"),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := strings.TrimPrefix(`
 pods [10.244.0.0/16] (--pod-cidr)
 services [10.97.0.0/16] (--service-cidr)
@@ -196,9 +193,7 @@ func TestServiceCIDRVersions(t *testing.T) {
 	c, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: append(fixture(t, "kubeadm-flannel"), beta)})
 	refuse(api, "servicecidrs", "v1", notFound)
 	d, err := discover.Read(t.Context(), c, discover.Overrides{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if d.ServiceCIDRs.Source != "ServiceCIDR object beta" || !d.ServiceCIDRAPI {
 		t.Errorf("services %v, API %v", d.ServiceCIDRs, d.ServiceCIDRAPI)
 	}

@@ -16,15 +16,14 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // meter runs a meter until the test ends.
 func meter(t *testing.T, token string) netip.AddrPort {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	at := netip.MustParseAddrPort(l.Addr().String())
 	l.Close()
 	serveMeter(t, token, at)
@@ -71,13 +70,9 @@ func TestMeterNeedsItsToken(t *testing.T) {
 		t.Error("another token is taken")
 	}
 	conn, err := net.Dial("tcp4", at.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
 	if _, err := conn.Write([]byte(strings.Repeat("A", 4096))); err != nil {
 		t.Fatal(err)
 	}
@@ -187,19 +182,13 @@ func TestMeasureAcross(t *testing.T) {
 	defer end()
 	meter := far.Command(ctx, os.Args[0])
 	meter.Env = []string{childVariable + "=meter " + token}
-	if err := meter.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, meter.Start())
 	child := near.Command(t.Context(), os.Args[0])
 	child.Env = []string{childVariable + "=ask " + token}
 	text, err := child.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got, err := DecodeMeasured(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got.Figures == nil {
 		t.Fatal(got.Failed)
 	}

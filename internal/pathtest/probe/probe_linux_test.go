@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // testToken is the token of servers in tests.
@@ -24,9 +26,7 @@ var testToken = rand.Text()
 func serve(t *testing.T) netip.AddrPort {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0") // a port that is free for TCP and UDP
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	at := netip.MustParseAddrPort(l.Addr().String())
 	l.Close()
 	ended := make(chan error, 1)
@@ -75,15 +75,11 @@ func TestOversizeIsRefused(t *testing.T) {
 // A server that answers UDP must not send more than it receives.
 func TestAnswersAreNoLongerThanRequests(t *testing.T) {
 	conn, err := net.Dial("udp4", serve(t).String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
 	buf, message := make([]byte, 1<<16), Target{Token: testToken}.datagram(small)
 	for range 100 { // until the server listens
-		if err := conn.SetDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, conn.SetDeadline(time.Now().Add(100*time.Millisecond)))
 		_, err1 := conn.Write([]byte(testToken))
 		_, err2 := conn.Write(message)
 		if n, err := conn.Read(buf); err1 == nil && err2 == nil && err == nil {
@@ -109,13 +105,9 @@ func TestServerNeedsItsToken(t *testing.T) {
 	for _, network := range []string{"tcp4", "udp4"} {
 		for _, token := range []string{"", unknown.Token, testToken[:tokenSize-1]} {
 			conn, err := net.Dial(network, at.String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer conn.Close()
-			if err := conn.SetDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, conn.SetDeadline(time.Now().Add(100*time.Millisecond)))
 			if _, err := conn.Write(append([]byte(token), binary.BigEndian.AppendUint32(nil, 0)...)); err != nil {
 				t.Fatal(err)
 			}
@@ -139,9 +131,7 @@ func TestServerNeedsItsToken(t *testing.T) {
 	}
 	for range 2 * meterConns { // idle ones
 		conn, err := net.Dial("tcp4", at.String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer conn.Close()
 	}
 	if _, err := known.askTCP(t.Context()); err != nil {
@@ -159,9 +149,7 @@ func TestServersDoNotAnswerServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	twin, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), at.Port())))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer twin.Close()
 	if _, err := twin.WriteToUDPAddrPort(Target{Token: testToken}.datagram(small), at); err != nil {
 		t.Fatal(err)
@@ -170,9 +158,7 @@ func TestServersDoNotAnswerServers(t *testing.T) {
 	if _, err := (Target{Address: at, Token: testToken}).askUDP(t.Context(), small, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := twin.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, twin.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
 	if n, err := twin.Read(make([]byte, 1<<16)); err == nil {
 		t.Errorf("a server's port got an answer of %d bytes", n)
 	}
@@ -194,9 +180,7 @@ func TestFailures(t *testing.T) {
 func serveSome(t *testing.T, answers ...int) Target {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for i := 0; ; i++ {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestIdleConnections checks that hundreds of idle connections, which are reopened when closed, do not block a client
@@ -37,9 +39,7 @@ func TestIdleConnections(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := net.Listen("tcp4", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			at := netip.MustParseAddrPort(l.Addr().String())
 			l.Close()
 			token := rand.Text()
@@ -52,9 +52,7 @@ func TestIdleConnections(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			if err := test.ask(ctx, token, at); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, test.ask(ctx, token, at))
 			var first sync.WaitGroup
 			for range conns {
 				first.Add(1)

@@ -22,6 +22,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -107,13 +108,9 @@ func TestExposedHostsAreNoPeers(t *testing.T) {
 		wide := netip.MustParsePrefix("192.0.2.0/24")
 		given := func() netip.Prefix {
 			r, err := inventory.Reservations(t.Context(), a.Cluster)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got, err := r.Acquire(ipam.Request{Owner: ipam.Peering("c"), Purpose: ipam.PeerPods, Real: wide})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return got.Range
 		}
 		if _, err := expose.Expose(t.Context(), connected.Exposing(a, "192.0.2.7"), &fakecluster.Recorder{}); err != nil {
@@ -145,9 +142,7 @@ func TestExposeTooMany(t *testing.T) {
 			}
 			return *p, nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := expose.Expose(t.Context(), connected.Exposing(a, "198.51.100.7"), &fakecluster.Recorder{}); err == nil || hint.Of(err) == "" {
 			t.Errorf("host %d: %v (%s)", records.MaxExposed+1, err, hint.Of(err))
 		}

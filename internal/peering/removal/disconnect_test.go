@@ -25,6 +25,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -33,9 +34,7 @@ func TestDisconnectRemovesBothSides(t *testing.T) {
 		a, b := connected.New(t)
 		o := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
 		got, err := removal.Disconnect(t.Context(), o, &fakecluster.Recorder{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !got.Changed || !slices.Equal(got.Local.Peerings, []string{"b"}) || !slices.Equal(got.Remote.Peerings, []string{"a"}) {
 			t.Errorf("result %+v", got)
 		}
@@ -297,9 +296,7 @@ func TestResetOfNodesWithoutHelper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected.New(t)
 		a.Set(func() { a.IgnoresRecords = true })
-		if err := a.Fake.AppsV1().DaemonSets(a.Namespace).Delete(t.Context(), records.NodeName, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Fake.AppsV1().DaemonSets(a.Namespace).Delete(t.Context(), records.NodeName, metav1.DeleteOptions{}))
 		o := removal.DisconnectOptions{Local: a.Cluster, Peer: "b", OneSide: true, Timeout: time.Minute}
 		if _, err := removal.Disconnect(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(hint.Of(err), "network init") {
 			t.Errorf("disconnect: %v", err)
@@ -369,9 +366,7 @@ func TestDisconnectFindsRemainsByContext(t *testing.T) {
 		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: b.Cluster, Image: "liqonet:1", Force: true, Timeout: time.Minute}, &fakecluster.Recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.Fake.CoreV1().ConfigMaps(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Fake.CoreV1().ConfigMaps(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}))
 		for name, o := range map[string]removal.DisconnectOptions{
 			"a": {Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute},
 			"b": {Local: b.Cluster, Remote: a.Cluster, Timeout: time.Minute},

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestResetWaitsForHelpersThatHaveJustStarted: a node whose helper holds an address and has not reported yet may have
@@ -30,9 +31,7 @@ func TestResetWaitsForHelpersThatHaveJustStarted(t *testing.T) {
 func leaseOf(t *testing.T, n records.Node) *coordinationv1.Lease {
 	t.Helper()
 	text, err := records.Encode(n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: records.AddressLeaseName(n.Internal), Annotations: map[string]string{records.AnnotationNode: text},

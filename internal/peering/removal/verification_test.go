@@ -20,6 +20,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -31,9 +32,7 @@ func verifyOptions(w *fakecluster.Cluster) removal.ResetOptions {
 func expectRemains(t *testing.T, o removal.ResetOptions, want removal.Remains) {
 	t.Helper()
 	got, err := removal.Reset(t.Context(), o, &fakecluster.Recorder{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(&want, got.Remains, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
@@ -55,9 +54,7 @@ func TestVerifyReportsObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected.New(t)
 		got, err := removal.Reset(t.Context(), verifyOptions(a), &fakecluster.Recorder{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, object := range []string{"ConfigMap liqonet/fabric", "Secret liqonet/peering-b", "ClusterRole liqonet:liqonet:node", "Namespace liqonet"} {
 			if !slices.Contains(got.Remains.Objects, object) {
 				t.Errorf("%s is not among %q", object, got.Remains.Objects)
@@ -163,13 +160,9 @@ func TestKilledVerificationCanBeRunAgain(t *testing.T) {
 		a, _ := fakecluster.Pair()
 		fakecluster.Run(t, a)
 		base, err := templates.Base(templates.BaseValues{Namespace: a.Namespace, Image: "liqonet:1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		set, err := templates.Verify(templates.VerifyValues{Namespace: a.Namespace, Image: "liqonet:1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := a.Apply(t.Context(), base[0], set); err != nil {
 			t.Fatal(err)
 		}

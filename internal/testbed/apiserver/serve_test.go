@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -31,9 +32,7 @@ func served(t *testing.T) (*fake.Clientset, *kubernetes.Clientset) {
 	config := ClientConfig(socket)
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wait.Until(t, "the answer", wait.Timeout, func() bool {
 		_, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 		return err == nil
@@ -99,18 +98,14 @@ func TestServeFeedsInformers(t *testing.T) {
 		return obj.(*corev1.ConfigMap).Data["k"]
 	}
 	cm, err := maps.Create(t.Context(), configMap("a", nil), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wait.Until(t, "the answer", wait.Timeout, func() bool { return value() == "" })
 	cm.Data = map[string]string{"k": "v"}
 	if _, err := maps.Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	wait.Until(t, "the answer", wait.Timeout, func() bool { return value() == "v" })
-	if err := maps.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, maps.Delete(t.Context(), "a", metav1.DeleteOptions{}))
 	wait.Until(t, "the answer", wait.Timeout, func() bool { return value() == "none" })
 }
 
@@ -122,16 +117,10 @@ func TestServeReportsDeletions(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err := client.CoreV1().ConfigMaps("ns").List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := maps.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, maps.Delete(t.Context(), "a", metav1.DeleteOptions{}))
 	events, err := client.CoreV1().ConfigMaps("ns").Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer events.Stop()
 	if e := <-events.ResultChan(); e.Type != watch.Deleted || e.Object.(*corev1.ConfigMap).Name != "a" {
 		t.Errorf("first event: %+v", e)

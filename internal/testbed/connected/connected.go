@@ -12,6 +12,7 @@ import (
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/peering/expose"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -57,9 +58,7 @@ func Exposing(c *fakecluster.Cluster, host string) expose.Options {
 func Second(t *testing.T, c *fakecluster.Cluster, since time.Time) {
 	t.Helper()
 	base, err := templates.Base(templates.BaseValues{Namespace: "other", Image: "liqonet:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, o := range base {
 		o.SetCreationTimestamp(metav1.NewTime(since))
 	}

@@ -21,6 +21,7 @@ import (
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // Cluster is a cluster with a fake API server, fake controllers and fake helpers. Set changes its fields while it runs.
@@ -308,25 +309,19 @@ func (c *Cluster) Left(t *testing.T) []string {
 	c.mu.Lock() // not during a tick
 	defer c.mu.Unlock()
 	objects, err := c.List(t.Context(), records.LabelComponent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	names := make([]string, 0, len(objects))
 	for _, o := range objects {
 		names = append(names, fmt.Sprintf("%T %s", o, o.GetName()))
 	}
 	selector := metav1.ListOptions{LabelSelector: records.LabelComponent}
 	namespaces, err := c.Fake.CoreV1().Namespaces().List(t.Context(), selector)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, o := range namespaces.Items {
 		names = append(names, "Namespace "+o.Name)
 	}
 	roles, err := c.Fake.RbacV1().ClusterRoles().List(t.Context(), selector)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, o := range roles.Items {
 		names = append(names, "ClusterRole "+o.Name)
 	}

@@ -17,6 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -30,9 +31,7 @@ func (c *Cluster) In(namespace string) *kube.Cluster {
 // Add stores an object.
 func (c *Cluster) Add(t *testing.T, o runtime.Object) {
 	t.Helper()
-	if err := c.Fake.Tracker().Add(o); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Fake.Tracker().Add(o))
 }
 
 // AddNode creates a node without a helper.
@@ -103,9 +102,7 @@ func (c *Cluster) ForbidOutside(verb, resource, namespace string) {
 // ChangeRegistry changes the reservations.
 func (c *Cluster) ChangeRegistry(t *testing.T, change func(*ipam.Registry) error) {
 	t.Helper()
-	if err := inventory.UpdateReservations(t.Context(), c.Cluster, change); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, inventory.UpdateReservations(t.Context(), c.Cluster, change))
 }
 
 // ChangePeering changes the record of a peering.
@@ -135,17 +132,11 @@ func changeRecord[D records.Document](t *testing.T, c *Cluster, name string, cha
 func (c *Cluster) ChangeNodeReport(t *testing.T, change func(*records.Node)) {
 	t.Helper()
 	leases, err := inventory.Leases(t.Context(), c.Cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	n, err := records.Decode[records.Node](leases[0].Annotations[records.AnnotationNode])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	change(&n)
-	if err := c.lease(t.Context(), n, false); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.lease(t.Context(), n, false))
 }
 
 // Peering returns the record of the only peering.
@@ -162,9 +153,7 @@ func (c *Cluster) Peering(t *testing.T) records.Peering {
 func (c *Cluster) Traces(t *testing.T) []string {
 	t.Helper()
 	all, err := inventory.Traces(t.Context(), c.Cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	names := make([]string, 0, len(all))
 	for _, one := range all {
 		names = append(names, one.Name)
@@ -176,9 +165,7 @@ func (c *Cluster) Traces(t *testing.T) []string {
 func (c *Cluster) ExposedHosts(t *testing.T, peering string) (held []string) {
 	t.Helper()
 	r, err := inventory.Reservations(t.Context(), c.Cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, h := range r.Held(ipam.Peering(peering), ipam.ExposedHost) {
 		held = append(held, h.Range.Addr().String()+" for "+h.Real.Addr().String())
 	}
@@ -200,9 +187,7 @@ func (c *Cluster) ExpectExposed(t *testing.T, want ...string) {
 func (c *Cluster) Findings(t *testing.T) []string {
 	t.Helper()
 	found, err := inventory.CheckReservations(t.Context(), c.Cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	lines := make([]string, len(found))
 	for i, f := range found {
 		if lines[i] = f.String(); f.Hint == "" {
@@ -216,9 +201,7 @@ func (c *Cluster) Findings(t *testing.T) []string {
 func Contents(t *testing.T, c *kube.Cluster) map[string]string {
 	t.Helper()
 	objects, err := c.List(t.Context(), records.LabelComponent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all := make(map[string]string)
 	for _, o := range objects {
 		if component := o.GetLabels()[records.LabelComponent]; component == records.ComponentNode || component == records.ComponentStatus {
@@ -226,9 +209,7 @@ func Contents(t *testing.T, c *kube.Cluster) map[string]string {
 		}
 		o.SetManagedFields(nil)
 		text, err := yaml.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		all[fmt.Sprintf("%T %s", o, o.GetName())] = string(text)
 	}
 	return all

@@ -27,6 +27,7 @@ import (
 
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -55,9 +56,7 @@ func OpenReal(t *testing.T) []*Real {
 	for _, name := range []string{"a", "b"} {
 		loader := &clientcmd.ClientConfigLoadingRules{ExplicitPath: os.Getenv("KUBECONFIG")}
 		config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(loader, &clientcmd.ConfigOverrides{CurrentContext: name}).ClientConfig()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
 		r := &Real{Name: name, Config: config, Kube: Client(t, config), node: name + "-1"}
 		r.join(t)
@@ -83,9 +82,7 @@ func (r *Real) join(t *testing.T) {
 		AddFunc:    func(o any) { r.serve(t.Context(), o) },
 		UpdateFunc: func(_, o any) { r.serve(t.Context(), o) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	go pods.RunWithContext(t.Context())
 }
 
@@ -154,9 +151,7 @@ func (r *Real) serve(ctx context.Context, object any) {
 func (r *Real) Open(t *testing.T, namespace string) *kube.Cluster {
 	t.Helper()
 	c, err := kube.Open(r.Config, kube.Options{Context: r.Name, Namespace: namespace})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }
 
@@ -248,9 +243,7 @@ func (r *Real) Left(t *testing.T, namespace string) []string {
 func Client(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(rest.CopyConfig(config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return client
 }
 
@@ -273,7 +266,5 @@ func (r *Real) AddNodes(t *testing.T, nodes int) {
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, group.Wait())
 }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // restless are the resources that change without a writer of the test.
@@ -25,19 +27,13 @@ var restless = map[string]bool{"events": true, "leases": true, "componentstatuse
 func (r *Real) Objects(t *testing.T, skip func(namespace, name string) bool) map[string]string {
 	t.Helper()
 	lists, err := discovery.ServerPreferredResources(r.Kube.Discovery())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	client, err := dynamic.NewForConfig(r.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all := map[string]string{}
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, resource := range list.APIResources {
 			if restless[resource.Name] || !strings.Contains(strings.Join(resource.Verbs, " "), "list") {
 				continue
@@ -68,9 +64,7 @@ func settledText(t *testing.T, o *unstructured.Unstructured) string {
 		unstructured.RemoveNestedField(o.Object, "status", "conditions")
 	}
 	text, err := yaml.Marshal(o.Object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
@@ -78,25 +72,17 @@ func settledText(t *testing.T, o *unstructured.Unstructured) string {
 func settleNode(t *testing.T, node *unstructured.Unstructured) {
 	t.Helper()
 	conditions, _, err := unstructured.NestedSlice(node.Object, "status", "conditions")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, c := range conditions {
 		delete(c.(map[string]any), "lastHeartbeatTime")
 		delete(c.(map[string]any), "lastTransitionTime") // heartbeats of a busy machine may be late
 	}
-	if err := unstructured.SetNestedSlice(node.Object, conditions, "status", "conditions"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, unstructured.SetNestedSlice(node.Object, conditions, "status", "conditions"))
 	taints, _, err := unstructured.NestedSlice(node.Object, "spec", "taints")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	taints = slices.DeleteFunc(taints, func(taint any) bool { return taint.(map[string]any)["key"] == corev1.TaintNodeNotReady })
 	unstructured.RemoveNestedField(node.Object, "spec", "taints")
 	if len(taints) > 0 {
-		if err := unstructured.SetNestedSlice(node.Object, taints, "spec", "taints"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, unstructured.SetNestedSlice(node.Object, taints, "spec", "taints"))
 	}
 }

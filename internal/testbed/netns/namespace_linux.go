@@ -3,6 +3,8 @@ package netns
 import (
 	"strings"
 	"testing"
+
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // Namespace is a network namespace that lives as long as a test. An error ends the test.
@@ -15,9 +17,7 @@ type Namespace struct {
 func New(t *testing.T) Namespace {
 	t.Helper()
 	made, err := Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := made.Close(); err != nil {
 			t.Error(err)
@@ -44,9 +44,7 @@ func (ns Namespace) Run(name string, args ...string) string {
 func (ns Namespace) Feed(input, name string, args ...string) string {
 	ns.t.Helper()
 	out, err := ns.Handle.Run(ns.t.Context(), input, name, args...)
-	if err != nil {
-		ns.t.Fatal(err)
-	}
+	require.NoError(ns.t, err)
 	return out
 }
 
@@ -59,7 +57,5 @@ func (ns Namespace) IP(args string) string {
 // Inside calls a function on a thread that is in the namespace.
 func (ns Namespace) Inside(do func() error) {
 	ns.t.Helper()
-	if err := ns.Do(do); err != nil {
-		ns.t.Fatal(err)
-	}
+	require.NoError(ns.t, ns.Do(do))
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // variable in the environment has the job of a child, as JSON.
@@ -132,9 +133,7 @@ type Process struct {
 func Start(t *testing.T, ns netns.Namespace, name string, job any) *Process {
 	t.Helper()
 	h, err := Open(ns.Handle, job)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		h.Kill()
 		if t.Failed() {

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"liqonet.io/liqonet/lab/require"
 )
 
 // TestStamp: tests have passed if nothing of what decides that has changed. A file of a package that they import, one
@@ -15,12 +17,8 @@ func TestStamp(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	write("go.mod", "module example.com/x\n\ngo 1.24\n")
 	write("netops/nft/nft.go", "package nft\n\nfunc Rule() string { return \"accept\" }\n")
@@ -37,9 +35,7 @@ func TestStamp(t *testing.T) {
 		command := exec.CommandContext(t.Context(), "go", "test", "-exec="+program+" guest run --", "./netops", flag)
 		command.Env = os.Environ()
 		s, err := newStamp(t.Context(), command, []string{"./netops", flag}, program, filepath.Join(dir, "kernel"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return s
 	}
 	first := now()
@@ -62,9 +58,7 @@ func TestStamp(t *testing.T) {
 		"a variable":                    func() { t.Setenv("LIQONET_TEST_OVERLAYS", "geneve") },
 	} {
 		before := now()
-		if err := before.set(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, before.set())
 		if change(); now() == before {
 			t.Errorf("%s does not count", what)
 		}

@@ -6,15 +6,15 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"liqonet.io/liqonet/lab/require"
 )
 
 // answers runs the client's exchange with a server and returns what the client prints.
 func answers(t *testing.T, network, address string, size int) string {
 	t.Helper()
 	conn, err := net.Dial(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), defaultTimeout)
 	defer cancel()
@@ -32,14 +32,10 @@ func TestEchoes(t *testing.T) {
 	t.Setenv("NODE_NAME", "a-1")
 	t.Setenv("POD_IP", "10.244.0.9")
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer tcp.Close()
 	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer udp.Close()
 	go func() { _ = serveTCP(tcp) }() // ends with an error: the listener is closed
 	go func() { _ = serveUDP(udp) }()

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/lab/require"
 )
 
 // TestDatagramIsSentAgain has an echo that is deaf to the first datagrams.
@@ -61,13 +63,9 @@ func TestDatagramIsSentAgain(t *testing.T) {
 // TestDialAgain connects to a port that is closed at first.
 func TestDialAgain(t *testing.T) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	address := free.Addr().String()
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, free.Close())
 	attempts := 0
 	dialer := net.Dialer{Control: func(string, string, syscall.RawConn) error {
 		if attempts++; attempts != 2 {

@@ -4,28 +4,22 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"liqonet.io/liqonet/lab/require"
 )
 
 // TestSend counts what comes of two rounds: each time a datagram by the same socket, and one by another.
 func TestSend(t *testing.T) {
 	listener, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer listener.Close()
-	if err := send(t.Context(), []string{"-every", "1ms", "-rounds", "2", "hello", listener.LocalAddr().String()}); err != nil {
-		t.Fatal(err)
-	}
-	if err := listener.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, send(t.Context(), []string{"-every", "1ms", "-rounds", "2", "hello", listener.LocalAddr().String()}))
+	require.NoError(t, listener.SetReadDeadline(time.Now().Add(5*time.Second)))
 	from := map[string]int{}
 	buf := make([]byte, maxDatagram)
 	for range 4 {
 		n, sender, err := listener.ReadFrom(buf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		from[sender.String()]++
 		if n != 400 || string(buf[395:n]) != "hello" {
 			t.Errorf("a datagram of %d bytes: %q", n, buf[:n])

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"liqonet.io/liqonet/lab/require"
 )
 
 // echoes is a remote end that can lose packets and refuse connections.
@@ -20,13 +22,9 @@ func answer(t *testing.T, host string) *echoes {
 	t.Helper()
 	e := &echoes{streams: make(chan net.Conn, 100)}
 	udp, err := net.ListenPacket("udp4", net.JoinHostPort(host, echoPort))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tcp, err := net.Listen("tcp4", net.JoinHostPort(host, echoPort))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _, _ = udp.Close(), tcp.Close() })
 	go func() {
 		buf := make([]byte, 2*size)
@@ -64,9 +62,7 @@ func TestFlows(t *testing.T) {
 	const host = "127.8.7.6"
 	far := answer(t, host)
 	m, err := Begin(t.Context(), []string{host})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	more := func(count *atomic.Int64) { // half a second, and longer while the machine is stalled

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops/nft"
 )
@@ -49,26 +50,18 @@ type child struct {
 func startProbe(t *testing.T, ns netns.Namespace, q Question) *child {
 	t.Helper()
 	text, err := json.Marshal(q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := &child{t: t, cmd: ns.Command(t.Context(), self)}
 	c.cmd.Env = append(os.Environ(), questionVariable+"="+string(text))
 	c.cmd.Stderr = os.Stderr
 	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.cmd.Start())
 	c.out = bufio.NewReader(out)
 	if line, err := c.out.ReadString('\n'); err != nil || strings.TrimSpace(line) != Ready {
 		t.Fatalf("%q, %v", line, err)
@@ -86,12 +79,8 @@ func (c *child) send(command string) {
 func (c *child) stop() (r Report) {
 	c.t.Helper()
 	c.send(Stop)
-	if err := json.NewDecoder(c.out).Decode(&r); err != nil {
-		c.t.Fatal(err)
-	}
-	if err := c.cmd.Wait(); err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, json.NewDecoder(c.out).Decode(&r))
+	require.NoError(c.t, c.cmd.Wait())
 	return r
 }
 
@@ -185,9 +174,7 @@ func TestKilled(t *testing.T) {
 	if text := ns.Run("nft", "list", "ruleset"); !strings.Contains(text, "meta nftrace set 1") || !strings.Contains(text, "flags owner") {
 		t.Errorf("while it runs:\n%s", text)
 	}
-	if err := c.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.cmd.Process.Kill())
 	_ = c.cmd.Wait() // it was killed
 	if text := ns.Run("nft", "list", "ruleset"); text != "" {
 		t.Errorf("left:\n%s", text)
