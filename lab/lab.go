@@ -203,8 +203,7 @@ func (l *Lab) KubectlCommand(ctx context.Context, cluster string, args ...string
 	if !known {
 		return nil, fmt.Errorf("lab %s has no cluster %q", l.paths.Name, cluster)
 	}
-	kube := filepath.Join(l.status.Tools, "kube")
-	cmd := exec.CommandContext(ctx, kube, append([]string{"kubectl", "--context=" + cluster}, args...)...)
+	cmd := exec.CommandContext(ctx, filepath.Join(l.status.Tools, "kubectl"), append([]string{"--context=" + cluster}, args...)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.Kubeconfig(), "KUBECACHEDIR="+filepath.Join(l.status.Logs, "kubectl"))
 	return cmd, nil
 }

@@ -26,7 +26,8 @@ const unfinished = ".unfinished-"
 
 // Ensure returns the folder of the lab's programs, and builds those that the cache lacks:
 //
-//	kube                                  every program of Kubernetes, etcd and kubectl
+//	kube                                  every program of Kubernetes that runs until it is stopped, and etcd
+//	kubectl
 //	containerd ctr containerd-shim-…      the container runtime
 //	cni/                                  network plugins
 //	lab workload workload.tar             this module's own

@@ -46,7 +46,7 @@ const (
 var programSets = []programSet{
 	{
 		name:    "kube",
-		outputs: []output{{module: "kube", packages: []string{"."}, version: kubernetesVersion}},
+		outputs: []output{{module: "kube", packages: []string{".", "./kubectl"}, version: kubernetesVersion}},
 	},
 	{
 		name: "containerd",

@@ -12,7 +12,7 @@ import (
 // attempts.
 const (
 	patience = 5 * time.Minute
-	look     = 200 * time.Millisecond
+	look     = 500 * time.Millisecond
 )
 
 // awaitRollout waits until every pod of a DaemonSet is ready.

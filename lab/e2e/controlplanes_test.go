@@ -19,20 +19,30 @@ func TestControlPlanes(t *testing.T) {
 		{Name: "a", ControlPlaneOnly: true}, {Name: "b", ControlPlaneOnly: true}, {Name: ipamCluster, ControlPlaneOnly: true},
 		{Name: "six", ControlPlaneOnly: true, IPFamilies: []spec.Family{spec.IPv6}},
 	}})
+	c := liqoctl{path: liqoctlProgram(t), lab: l}
+	t.Run("a cluster of IPv6 alone is refused", func(t *testing.T) { testIPv6Alone(ctx, t, c) })
+	t.Run("TestLabNoNodeReady", func(t *testing.T) { runLabTest(ctx, t, l, "./internal/peering", "TestLabNoNodeReady") })
+	// Each test has namespaces of its own, and many of its seconds are those of the namespace controller.
 	tests := []string{
-		"TestLabRefused", "TestLabNoNodeReady", "TestLabKilled", "TestLabInterrupted", "TestLabKeep", "TestLabLostAndBack",
-		"TestLabRemovalKilled", "TestLabConnectedTwice", "TestLabOvertaken", "TestLabSwap",
+		"TestLabKilled", "TestLabRemovalKilled", "TestLabInterrupted", "TestLabRefused", "TestLabOvertaken", "TestLabConnectedTwice",
+		"TestLabLostAndBack", "TestLabKeep", "TestLabSwap",
 	}
 	if !testing.Short() {
 		tests = append(tests, "TestLabAgainImmediately", "TestLabInterruptedBeforeOthers", "TestLabLockLost", "TestLabManyOfOneHub")
 	}
-	if os.Getenv("LIQONET_CROWDS") != "" { // see make scale
-		tests = append(tests, "TestLabCrowd")
-	}
-	for _, test := range tests {
-		t.Run(test, func(t *testing.T) { runLabTest(ctx, t, l, "./internal/peering", test) })
-	}
-	c := liqoctl{path: liqoctlProgram(t), lab: l}
-	t.Run("a cluster of IPv6 alone is refused", func(t *testing.T) { testIPv6Alone(ctx, t, c) })
+	room := make(chan struct{}, 2) // each test runs twelve programs at a time
+	t.Run("liqoctl", func(t *testing.T) {
+		for _, test := range tests {
+			t.Run(test, func(t *testing.T) {
+				t.Parallel()
+				room <- struct{}{}
+				defer func() { <-room }()
+				runLabTest(ctx, t, l, "./internal/peering", test)
+			})
+		}
+	})
 	t.Run("IPAM", func(t *testing.T) { testIPAM(ctx, t, c) })
+	if os.Getenv("LIQONET_CROWDS") != "" { // see make scale
+		t.Run("TestLabCrowd", func(t *testing.T) { runLabTest(ctx, t, l, "./internal/peering", "TestLabCrowd") })
+	}
 }

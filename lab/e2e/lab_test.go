@@ -85,17 +85,14 @@ func testNodes(ctx context.Context, t *testing.T, l *lab.Lab) {
 func testPods(ctx context.Context, t *testing.T, l *lab.Lab, cluster, one, other string) {
 	for _, way := range [][2]string{{one, other}, {other, one}} {
 		from, to := podOn(ctx, t, l, cluster, way[0]), podOn(ctx, t, l, cluster, way[1])
-		for _, args := range [][]string{
-			{"get", "http://" + to.IP + ":8080/"},
-			{"tcp", "-size", "100000", to.IP + ":7"},
-			{"udp", "-df", "-size", "1472", to.IP + ":7"}, // 1500 - IP 20 - UDP 8
-		} {
-			out := inPod(ctx, t, l, cluster, from, args...)
-			if want := "node=" + way[1] + " ip=" + to.IP + " from=" + from.IP + ":"; !strings.Contains(out, want) {
-				t.Errorf("%v on %s: %q, want %q in it", args, way[0], out, want)
-			}
-		}
-		inPod(ctx, t, l, cluster, from, "ping", "-df", "-size", "1472", to.IP)
+		var sent exchanges
+		sent.add("node="+way[1]+" ip="+to.IP+" from="+from.IP+":",
+			"get http://"+to.IP+":8080/",
+			"tcp -size 100000 "+to.IP+":7",
+			"udp -df -size 1472 "+to.IP+":7", // 1500 - IP 20 - UDP 8
+		)
+		sent.add("", "ping -df -size 1472 "+to.IP)
+		sent.test(ctx, t, l, cluster, from)
 	}
 }
 
@@ -179,6 +176,34 @@ func podOn(ctx context.Context, t *testing.T, l *lab.Lab, cluster, node string) 
 func inPod(ctx context.Context, t *testing.T, l *lab.Lab, cluster string, p pod, args ...string) string {
 	t.Helper()
 	return kubectl(ctx, t, l, cluster, append([]string{"exec", p.Name, "--", "/bin/workload"}, args...)...)
+}
+
+// exchanges are commands of the workload program that run in one pod, one after the other in one process: to start one by
+// the API server takes longer than what it does.
+type exchanges struct {
+	commands []string
+	want     map[string]int // how often their output contains a text
+}
+
+// add adds commands, each of which prints a text.
+func (e *exchanges) add(want string, commands ...string) {
+	e.commands = append(e.commands, commands...)
+	if e.want == nil {
+		e.want = map[string]int{}
+	}
+	if want != "" {
+		e.want[want] += len(commands)
+	}
+}
+
+func (e *exchanges) test(ctx context.Context, t *testing.T, l *lab.Lab, cluster string, p pod) {
+	t.Helper()
+	out := inPod(ctx, t, l, cluster, p, append([]string{"each"}, e.commands...)...)
+	for text, times := range e.want {
+		if n := strings.Count(out, text); n != times {
+			t.Errorf("%d times %q, want %d, in what pod %s of %s prints for %q:\n%s", n, text, times, p.Name, cluster, e.commands, out)
+		}
+	}
 }
 
 func kubectl(ctx context.Context, t *testing.T, l *lab.Lab, cluster string, args ...string) string {

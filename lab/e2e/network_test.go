@@ -184,22 +184,19 @@ func testEveryPod(ctx context.Context, t *testing.T, l *lab.Lab, c connection) {
 	for _, s := range sides(c) {
 		for _, from := range nodesOf(ctx, t, l, s.cluster) {
 			sender := podOn(ctx, t, l, s.cluster, from)
+			var sent exchanges
 			for _, to := range nodesOf(ctx, t, l, s.other) {
 				receiver := podOn(ctx, t, l, s.other, to)
 				target := s.self.seen(t, receiver.IP)
-				want := fmt.Sprintf("node=%s ip=%s from=%s:", to, receiver.IP, s.peer.seen(t, sender.IP))
-				for _, args := range [][]string{
-					{"get", "http://" + target + ":8080/"},
-					{"tcp", "-size", "1000000", target + ":7"},
-					{"udp", "-df", "-size", c.fullSize(), target + ":7"},
-					{"udp", "-size", "4000", target + ":7"}, // in fragments
-				} {
-					if out := inPod(ctx, t, l, s.cluster, sender, args...); !strings.Contains(out, want) {
-						t.Errorf("%v from %s: %q, want %q in it", args, from, out, want)
-					}
-				}
-				inPod(ctx, t, l, s.cluster, sender, "ping", "-df", "-size", c.fullSize(), target)
+				sent.add(fmt.Sprintf("node=%s ip=%s from=%s:", to, receiver.IP, s.peer.seen(t, sender.IP)),
+					"get http://"+target+":8080/",
+					"tcp -size 1000000 "+target+":7",
+					"udp -df -size "+c.fullSize()+" "+target+":7",
+					"udp -size 4000 "+target+":7", // in fragments
+				)
+				sent.add("", "ping -df -size "+c.fullSize()+" "+target)
 			}
+			sent.test(ctx, t, l, s.cluster, sender)
 		}
 	}
 }

@@ -86,20 +86,15 @@ func testMemoryLimits(ctx context.Context, t *testing.T, c liqoctl) {
 func testStyledPods(ctx context.Context, t *testing.T, l *lab.Lab, s side, size string) {
 	for _, from := range nodesOf(ctx, t, l, s.cluster) {
 		sender := podOn(ctx, t, l, s.cluster, from)
+		var sent exchanges
 		for _, to := range nodesOf(ctx, t, l, s.other) {
 			receiver := podOn(ctx, t, l, s.other, to)
 			target := s.self.seen(t, receiver.IP)
-			want := fmt.Sprintf("node=%s ip=%s from=%s:", to, receiver.IP, s.peer.seen(t, sender.IP))
-			for _, args := range [][]string{
-				{"tcp", "-size", "100000", target + ":7"},
-				{"udp", "-df", "-size", size, target + ":7"},
-			} {
-				if out := inPod(ctx, t, l, s.cluster, sender, args...); !strings.Contains(out, want) {
-					t.Errorf("%v from %s: %q, want %q in it", args, from, out, want)
-				}
-			}
-			inPod(ctx, t, l, s.cluster, sender, "ping", "-df", "-size", size, target)
+			sent.add(fmt.Sprintf("node=%s ip=%s from=%s:", to, receiver.IP, s.peer.seen(t, sender.IP)),
+				"tcp -size 100000 "+target+":7", "udp -df -size "+size+" "+target+":7")
+			sent.add("", "ping -df -size "+size+" "+target)
 		}
+		sent.test(ctx, t, l, s.cluster, sender)
 	}
 }
 

@@ -22,7 +22,7 @@ func (s *Supervisor) installPlugin(ctx context.Context, c *cluster, declared spe
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(s.tools, "kube"), "kubectl", //nolint:gosec // no shell
+	cmd := exec.CommandContext(ctx, filepath.Join(s.tools, "kubectl"), //nolint:gosec // no shell
 		"--kubeconfig="+s.paths.Kubeconfig(), "--context="+c.Name(), "--cache-dir="+filepath.Join(s.paths.Data(), "kubectl"), "apply", "-f", "-")
 	cmd.Stdin = bytes.NewReader(manifests)
 	if said, err := cmd.CombinedOutput(); err != nil {

@@ -4,9 +4,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 )
 
@@ -26,6 +28,7 @@ const usage = `usage: workload                                        wait to be
        workload get [-timeout D] URL                   print a page
        workload tcp|udp [-timeout D] [-size N] [-df] HOST:PORT   print an echo's answer
        workload ping [-timeout D] [-size N] [-df] [-count N] HOST
+       workload each 'VERB ...' ...                    run several of these, each to its end
        workload send [-every D] [-rounds N] TEXT HOST:PORT...   send datagrams full of a text, again and again
        workload probe [-at ADDRESS:PORT]               measure paths to other pods when asked by HTTP`
 
@@ -36,13 +39,32 @@ func main() {
 		<-ctx.Done()
 		return
 	}
-	verb, ok := verbs[os.Args[1]]
-	if !ok {
+	err := run(ctx, os.Args[1:])
+	if errors.Is(err, errUsage) {
 		fmt.Fprintln(os.Stderr, usage)
 		os.Exit(2)
 	}
-	if err := verb(ctx, os.Args[2:]); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
+}
+
+var errUsage = errors.New("no such verb")
+
+// run runs a verb with its arguments. Those of each are verbs with theirs: all run, also after one has failed.
+func run(ctx context.Context, args []string) error {
+	if verb, ok := verbs[args[0]]; ok {
+		return verb(ctx, args[1:])
+	}
+	if args[0] != "each" {
+		return errUsage
+	}
+	var failed []error
+	for _, command := range args[1:] {
+		if err := run(ctx, strings.Fields(command)); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", command, err))
+		}
+	}
+	return errors.Join(failed...)
 }
