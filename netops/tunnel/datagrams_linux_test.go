@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
 	"golang.zx2c4.com/wireguard/conn"
 
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -15,7 +14,7 @@ import (
 func TestBatchesPassALowerPathMTU(t *testing.T) {
 	from, to := newHost(t), newHost(t)
 	connect(from, to, "wire", "192.0.2.1/24", "192.0.2.2/24")
-	received := to.listenUDP("192.0.2.2:7000")
+	received := to.ListenUDP("192.0.2.2:7000")
 	bind := datagrams{conn.NewStdNetBind()}
 	from.Inside(func() error {
 		_, _, err := bind.Open(0)
@@ -38,7 +37,6 @@ func TestBatchesPassALowerPathMTU(t *testing.T) {
 		}
 	}
 	send(1)
-	route := &netlink.Route{Dst: addr("192.0.2.2/32").IPNet, LinkIndex: from.link("wire").Attrs().Index, MTU: 1300}
-	require.NoError(t, from.links.RouteAdd(route))
+	from.IP("route add 192.0.2.2/32 dev wire mtu 1300")
 	send(3)
 }

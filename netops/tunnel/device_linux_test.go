@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
@@ -65,8 +64,7 @@ const (
 
 func TestApplyRestoresForeignChanges(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
-		target := p.server.serveUDP(serverTunnel + ":7000")
-		p.client.mustAsk(target)
+		target := p.begin()
 		c, device := p.client, p.clientDevice
 		for _, foreign := range []struct {
 			name string
@@ -76,7 +74,7 @@ func TestApplyRestoresForeignChanges(t *testing.T) {
 			{foreignPeer, func() error {
 				return device.engine.configure(wgtypes.Config{Peers: []wgtypes.PeerConfig{{PublicKey: newKey(t).PublicKey()}}})
 			}},
-			{"link deleted", func() error { return c.links.LinkDel(c.link(linkName)) }},
+			{"link deleted", func() error { c.IP("link del " + linkName); return nil }},
 		} {
 			settle(t, device)
 			if err := foreign.do(); err != nil {
@@ -101,9 +99,7 @@ func TestApplyRestoresForeignChanges(t *testing.T) {
 
 func TestApplyFollowsTheConfiguration(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
-		p.server.serveUDP(serverTunnel + ":7000")
-		p.client.mustAsk(netip.MustParseAddrPort(serverTunnel + ":7000"))
-		settle(t, p.clientDevice)
+		p.begin()
 		server, client := p.serverConfig, p.clientConfig
 		p.server.tunnel, p.client.tunnel = "169.254.18.5/30", "169.254.18.6/30"
 		server.MTU, client.MTU = 1400, 1400
@@ -126,17 +122,15 @@ func TestApplyFollowsTheConfiguration(t *testing.T) {
 
 func TestOnlyAllowedRangesPass(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
-		target := p.server.serveUDP(serverTunnel + ":7000")
-		p.client.mustAsk(target)
-		seen := p.server.listenUDP(serverTunnel + ":7001")
+		p.begin()
+		seen := p.server.ListenUDP(serverTunnel + ":7001")
 		// A source that the server's configuration does not allow, then an allowed one.
 		c := p.client
-		require.NoError(t, c.links.AddrAdd(c.link(linkName), addr("10.9.0.1/32")))
+		c.IP("addr add 10.9.0.1/32 dev " + linkName)
 		for _, source := range []string{"10.9.0.1:0", clientTunnel + ":0"} {
-			conn := c.listenUDP(source)
-			if _, err := conn.WriteToUDPAddrPort([]byte("hello"), netip.MustParseAddrPort(serverTunnel+":7001")); err != nil {
-				t.Fatal(err)
-			}
+			conn := c.ListenUDP(source)
+			_, err := conn.WriteToUDPAddrPort([]byte("hello"), netip.MustParseAddrPort(serverTunnel+":7001"))
+			require.NoError(t, err)
 		}
 		require.NoError(t, seen.SetReadDeadline(time.Now().Add(patience)))
 		_, from, err := seen.ReadFromUDPAddrPort(make([]byte, 100))
@@ -167,9 +161,7 @@ func TestEndpointThatDoesNotResolveIsTriedAgain(t *testing.T) {
 
 func TestCloseAndOpen(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
-		target := p.server.serveUDP(serverTunnel + ":7000")
-		p.client.mustAsk(target)
-		settle(t, p.clientDevice)
+		target := p.begin()
 		before := stats(t, p.clientDevice)
 		require.NoError(t, p.clientDevice.Close())
 		kernel := p.clientConfig.Implementation == Kernel
@@ -267,14 +259,12 @@ func TestOpenDeviceTakesAnotherImplementation(t *testing.T) {
 func TestOpenReplacesALinkOfAnotherKind(t *testing.T) {
 	for _, implementation := range implementations() {
 		h := newHost(t)
-		attrs := netlink.NewLinkAttrs()
-		attrs.Name = linkName
-		require.NoError(t, h.links.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}))
+		h.IP("link add " + linkName + " type bridge")
 		cfg := testConfig()
 		cfg.Implementation = implementation
 		open(h, cfg)
-		if kind := h.link(linkName).Type(); kind == "bridge" {
-			t.Errorf("%s: the link is still a %s", implementation, kind)
+		if shown := h.IP("link show type bridge"); shown != "" || !h.hasLink(linkName) {
+			t.Errorf("%s: the link is still a bridge, or absent: %s", implementation, shown)
 		}
 	}
 }
@@ -283,7 +273,7 @@ func TestOpenRefusesWhatCannotBe(t *testing.T) {
 	h := newHost(t)
 	cfg := testConfig()
 	cfg.Implementation = Userspace
-	holder := h.listenUDP("0.0.0.0:51840")
+	holder := h.ListenUDP("0.0.0.0:51840")
 	h.Inside(func() error {
 		if _, err := Open(cfg, testLog(t), func() {}); !errors.Is(err, unix.EADDRINUSE) {
 			t.Errorf("open on a port that is taken: %v", err)

@@ -3,12 +3,12 @@ package tunnel
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -27,12 +27,12 @@ func TestForwardingIntoAnOverlay(t *testing.T) {
 		connect(gateway, node, "underlay", "198.51.100.1/24", "198.51.100.2/24")
 		vxlan(gateway, "underlay", "198.51.100.1", "198.51.100.2", gatewayOverlay+"/24")
 		vxlan(node, "underlay", "198.51.100.2", "198.51.100.1", nodeOverlay+"/24")
-		gateway.forward()
+		gateway.Run("sysctl", "-qw", "net.ipv4.ip_forward=1")
 		client := p.clientConfig
 		client.Peer.AllowedIPs = prefixes(serverTunnel+"/32", overlayRange)
 		p.client.apply(p.clientDevice, client)
-		p.client.route(overlayRange, linkName, "")
-		node.route("169.254.18.0/30", "overlay", gatewayOverlay)
+		p.client.IP("route add " + overlayRange + " dev " + linkName)
+		node.IP("route add 169.254.18.0/30 via " + gatewayOverlay)
 
 		p.client.mustAsk(node.serveUDP(nodeOverlay + ":7000"))
 		p.client.exchangeTCP(node.serveTCP(nodeOverlay+":7000"), 4<<20)
@@ -44,14 +44,8 @@ func TestForwardingIntoAnOverlay(t *testing.T) {
 
 func vxlan(h *host, underlay, local, remote, address string) {
 	h.t.Helper()
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MTU = "overlay", 1450
-	if err := h.links.LinkAdd(&netlink.Vxlan{
-		LinkAttrs: attrs, VxlanId: 42, Port: 6091, VtepDevIndex: h.link(underlay).Attrs().Index,
-		SrcAddr: netip.MustParseAddr(local).AsSlice(), Group: netip.MustParseAddr(remote).AsSlice(),
-	}); err != nil {
-		h.t.Fatalf("create VXLAN link: %v", err)
-	}
+	h.IP(fmt.Sprintf("link add overlay mtu 1450 type vxlan id 42 dstport 6091 dev %s local %s remote %s nolearning",
+		underlay, local, remote))
 	h.up("overlay", address)
 }
 
@@ -63,7 +57,7 @@ func burstUDP(t *testing.T, from, to *host, target netip.AddrPort) {
 		count  = 32
 		size   = 1200
 	)
-	receiver, sender := to.listenUDP(target.String()), from.listenUDP("0.0.0.0:0")
+	receiver, sender := to.ListenUDP(target.String()), from.ListenUDP("0.0.0.0:0")
 	require.NoError(t, receiver.SetReadDeadline(time.Now().Add(patience)))
 	buf := make([]byte, 65536)
 	for burst := range bursts {

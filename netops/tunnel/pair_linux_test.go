@@ -1,8 +1,9 @@
 package tunnel
 
 import (
-	"errors"
+	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -72,6 +73,14 @@ func newPair(t *testing.T, implementation Implementation) *pair {
 	return p
 }
 
+// begin lets the client ask a server of datagrams, and returns its address when another handshake is welcome.
+func (p *pair) begin() netip.AddrPort {
+	target := p.server.serveUDP(serverTunnel + ":7000")
+	p.client.mustAsk(target)
+	settle(p.client.t, p.clientDevice)
+	return target
+}
+
 func newKey(t *testing.T) wgtypes.Key {
 	key, err := wgtypes.GeneratePrivateKey()
 	require.NoError(t, err)
@@ -107,14 +116,10 @@ func (h *host) apply(d *Device, cfg Config) (changed bool) {
 // setUp does what package netops does with the link.
 func (h *host) setUp(cfg Config) {
 	h.t.Helper()
-	link := h.link(cfg.Name)
-	err := h.links.LinkSetMTU(link, cfg.MTU)
 	if h.tunnel != "" {
-		err = errors.Join(err, h.links.AddrReplace(link, addr(h.tunnel)))
+		h.IP("addr replace " + h.tunnel + " dev " + cfg.Name)
 	}
-	if err := errors.Join(err, h.links.LinkSetUp(link)); err != nil {
-		h.t.Fatalf("set %s up: %v", cfg.Name, err)
-	}
+	h.IP(fmt.Sprintf("link set %s mtu %d up", cfg.Name, cfg.MTU))
 }
 
 func (h *host) renew(d *Device) {

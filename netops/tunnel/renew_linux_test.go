@@ -25,7 +25,8 @@ func TestRenewFindsAServerThatMoved(t *testing.T) {
 		settle(t, p.clientDevice)
 		before := stats(t, p.clientDevice)
 
-		p.server.readdress("wire", "192.0.2.1/24", "192.0.2.2/24")
+		p.server.IP("addr del 192.0.2.1/24 dev wire")
+		p.server.IP("addr add 192.0.2.2/24 dev wire")
 		p.client.renew(p.clientDevice)
 		took, err := p.client.ask(target, beforeRetry)
 		require.NoError(t, err)
@@ -48,12 +49,10 @@ func TestRenewFindsAServerThatMoved(t *testing.T) {
 
 func TestRenewReconnectsToARestartedServer(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
-		target := p.server.serveUDP(serverTunnel + ":7000")
-		p.client.mustAsk(target)
-		settle(t, p.clientDevice)
+		p.begin()
 		require.NoError(t, p.serverDevice.Remove())
 		p.serverDevice = open(p.server, p.serverConfig)
-		target = p.server.serveUDP(serverTunnel + ":7001")
+		target := p.server.serveUDP(serverTunnel + ":7001")
 		p.client.renew(p.clientDevice)
 		if _, err := p.client.ask(target, beforeRetry); err != nil {
 			t.Error(err)
@@ -73,8 +72,7 @@ func TestRenewReconnectsToARestartedServer(t *testing.T) {
 // TestRenewThatIsNotNeeded: the tunnel recovers while names are resolved, and keeps its session.
 func TestRenewThatIsNotNeeded(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
-		p.client.mustAsk(p.server.serveUDP(serverTunnel + ":7000"))
-		settle(t, p.clientDevice)
+		p.begin()
 		before := stats(t, p.clientDevice)
 		client := p.clientConfig
 		client.Peer.Endpoints = []string{"server.test:51840"}
@@ -110,9 +108,7 @@ func TestRenewReportsALostPeer(t *testing.T) {
 // TestClosed: a closed device has no peer, also after a renewal, and works as before when it is opened again.
 func TestClosed(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
-		target := p.server.serveUDP(serverTunnel + ":7000")
-		p.client.mustAsk(target)
-		settle(t, p.clientDevice)
+		target := p.begin()
 		at := stats(t, p.clientDevice).Endpoint
 		closed := p.clientConfig
 		closed.Closed = true
@@ -139,11 +135,10 @@ func TestClosed(t *testing.T) {
 // TestMoveKeepsTheSession: packets after a move arrive at the other endpoint, without another handshake.
 func TestMoveKeepsTheSession(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
-		target := p.server.serveUDP(serverTunnel + ":7000")
-		p.client.mustAsk(target)
-		settle(t, p.clientDevice)
+		target := p.begin()
 		before := stats(t, p.clientDevice)
-		p.server.readdress("wire", "192.0.2.1/24", "192.0.2.2/24")
+		p.server.IP("addr del 192.0.2.1/24 dev wire")
+		p.server.IP("addr add 192.0.2.2/24 dev wire")
 		to := netip.MustParseAddrPort("192.0.2.2:51840")
 		require.NoError(t, p.clientDevice.MoveTo(to))
 		p.client.mustAsk(target)

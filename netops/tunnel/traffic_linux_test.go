@@ -20,7 +20,7 @@ const patience = 2 * time.Minute
 // serveUDP returns datagrams to their senders until the test ends.
 func (h *host) serveUDP(address string) netip.AddrPort {
 	h.t.Helper()
-	conn := h.listenUDP(address)
+	conn := h.ListenUDP(address)
 	go func() {
 		buf := make([]byte, 2048)
 		for {
@@ -34,21 +34,11 @@ func (h *host) serveUDP(address string) netip.AddrPort {
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-func (h *host) listenUDP(address string) (conn *net.UDPConn) {
-	h.t.Helper()
-	h.Inside(func() (err error) {
-		conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(address)))
-		return err
-	})
-	h.t.Cleanup(func() { _ = conn.Close() })
-	return conn
-}
-
 // ask sends a datagram every 50 ms until it returns, and returns the time that took. The number of attempts is fixed,
 // so that it takes longer if the machine stalls.
 func (h *host) ask(to netip.AddrPort, within time.Duration) (time.Duration, error) {
 	h.t.Helper()
-	conn := h.listenUDP("0.0.0.0:0")
+	conn := h.ListenUDP("0.0.0.0:0")
 	defer conn.Close()
 	question, answer := []byte(fmt.Sprint("question ", rand.Uint64())), make([]byte, 2048)
 	const every = 50 * time.Millisecond
@@ -74,33 +64,14 @@ func (h *host) ask(to netip.AddrPort, within time.Duration) (time.Duration, erro
 // mustAsk is ask with the test's timeout.
 func (h *host) mustAsk(to netip.AddrPort) {
 	h.t.Helper()
-	if _, err := h.ask(to, patience); err != nil {
-		h.t.Fatal(err)
-	}
+	_, err := h.ask(to, patience)
+	require.NoError(h.t, err)
 }
 
-// serveTCP returns all data to its sender, for one connection at a time, until the test ends.
+// serveTCP returns all data to its sender until the test ends.
 func (h *host) serveTCP(address string) (listening string) {
 	h.t.Helper()
-	var listener net.Listener
-	h.Inside(func() (err error) {
-		listener, err = net.Listen("tcp4", address)
-		return err
-	})
-	h.t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				_, _ = io.Copy(conn, conn)
-			}()
-		}
-	}()
-	return listener.Addr().String()
+	return h.ServeTCP(address, func(c net.Conn) { _, _ = io.Copy(c, c) }).String()
 }
 
 // exchangeTCP sends size random bytes and compares the returned ones.

@@ -1,6 +1,9 @@
 package netns
 
 import (
+	"context"
+	"net"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -10,11 +13,11 @@ import (
 // Namespace is a network namespace that lives as long as a test. An error ends the test.
 type Namespace struct {
 	Handle
-	t *testing.T
+	t testing.TB
 }
 
 // New makes a namespace whose only link is the loopback device, which is up.
-func New(t *testing.T) Namespace {
+func New(t testing.TB) Namespace {
 	t.Helper()
 	made, err := Open()
 	require.NoError(t, err)
@@ -29,7 +32,7 @@ func New(t *testing.T) Namespace {
 }
 
 // For returns the namespace for another test, such as a subtest: errors end that one.
-func (ns Namespace) For(t *testing.T) Namespace {
+func (ns Namespace) For(t testing.TB) Namespace {
 	ns.t = t
 	return ns
 }
@@ -58,4 +61,40 @@ func (ns Namespace) IP(args string) string {
 func (ns Namespace) Inside(do func() error) {
 	ns.t.Helper()
 	require.NoError(ns.t, ns.Do(do))
+}
+
+// ListenUDP opens a UDP socket in the namespace, at an address with a port, for the time of the test; port 0 is any.
+func (ns Namespace) ListenUDP(address string) (conn *net.UDPConn) {
+	ns.t.Helper()
+	ns.Inside(func() (err error) {
+		conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(address)))
+		return err
+	})
+	ns.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// ServeTCP calls a function for each connection to an address in the namespace, until the test ends, and closes the
+// connection when it returns. Port 0 is any.
+func (ns Namespace) ServeTCP(address string, handle func(net.Conn)) (listening net.Addr) {
+	ns.t.Helper()
+	var listener net.Listener
+	ns.Inside(func() (err error) {
+		listener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp4", address)
+		return err
+	})
+	ns.t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = c.Close() }()
+				handle(c)
+			}()
+		}
+	}()
+	return listener.Addr()
 }
