@@ -10,8 +10,7 @@ import (
 
 // TestFamilies: two tables with the same name and different families are independent.
 func TestFamilies(t *testing.T) {
-	n := newNamespace(t)
-	c := n.open()
+	n, c := newConn(t)
 	tables := map[Family]Table{IP: {Name: "both", Chains: []Chain{{Name: "four"}}}, IP6: {
 		Family: IP6, Name: "both", Chains: []Chain{{
 			Name: "six", Hook: &Hook{Type: "filter", Point: "input", Priority: -10},

@@ -1,6 +1,7 @@
 package nft
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"sync"
@@ -91,11 +92,11 @@ type flow struct {
 func newFlow(t *testing.T, top topology, port uint16, sources int) *flow {
 	const onTheWay = 64 // fits all buffers
 	f := &flow{
-		t: t, at: top.right.listenUDP(rightIP, port),
+		t: t, at: top.right.ListenUDP(fmt.Sprintf("%s:%d", rightIP, port)),
 		done: make(chan struct{}), window: make(chan struct{}, onTheWay), sources: make(map[netip.Addr]int),
 	}
 	for range sources {
-		f.sockets = append(f.sockets, top.left.listenUDP(leftIP, 0))
+		f.sockets = append(f.sockets, top.left.ListenUDP(leftIP+":0"))
 	}
 	go func() {
 		defer close(f.done)

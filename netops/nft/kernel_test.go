@@ -15,8 +15,7 @@ import (
 // TestEveryExpression compares the two forms of each expression: the rule written by netlink is observed unchanged, nft
 // prints it as its text, and nft compiles its text to the same rule.
 func TestEveryExpression(t *testing.T) {
-	n := newNamespace(t)
-	c := n.open()
+	n, c := newConn(t)
 	for _, chain := range everything().Chains {
 		for i, rule := range chain.Rules {
 			t.Run(fmt.Sprintf("%s/%d", chain.Name, i), func(t *testing.T) {
@@ -45,8 +44,7 @@ func TestEveryExpression(t *testing.T) {
 }
 
 func TestWholeTable(t *testing.T) {
-	n := newNamespace(t)
-	c := n.open()
+	n, c := newConn(t)
 	want := everything()
 	n.apply(c, want)
 	if d := cmp.Diff(plain(want.String()), plain(n.list(want.Name))); d != "" {
@@ -63,47 +61,32 @@ func TestWholeTable(t *testing.T) {
 	}
 }
 
-// TestElementsKeepCounters: a change of elements does not change rules.
-func TestElementsKeepCounters(t *testing.T) {
-	n := newNamespace(t)
-	c := n.open()
-	n.nft(small().String())
-	n.nft(strings.TrimSpace(`
-flush chain ip small called
-add rule ip small called counter packets 5 bytes 500
-`) + "\n")
-	want := small()
-	want.Sets[0] = NewSet("nodes", mustPrefixes("10.0.0.0/25", "10.0.1.0/24", "10.0.2.0/24", "240.0.0.0/4")...)
-	plan := n.apply(c, want)
-	wantPlan := `delete element ip small nodes { 10.0.0.0/24, 192.168.1.1 }
+// TestCountersStay: a change of elements changes no rule, and a change of one chain keeps the counters of the others.
+func TestCountersStay(t *testing.T) {
+	elements, chain := small(), small()
+	elements.Sets[0] = NewSet("nodes", mustPrefixes("10.0.0.0/25", "10.0.1.0/24", "10.0.2.0/24", "240.0.0.0/4")...)
+	chain.Chains[1].Rules, chain.Chains[1].Hook.Drop = chain.Chains[1].Rules[1:], true
+	for name, want := range map[string]Table{"elements": elements, "chain": chain} {
+		t.Run(name, func(t *testing.T) {
+			n, c := newConn(t)
+			n.nft(small().String() + "flush chain ip small called\nadd rule ip small called counter packets 5 bytes 500\n")
+			plan := n.apply(c, want)
+			wantPlan := `delete element ip small nodes { 10.0.0.0/24, 192.168.1.1 }
 add element ip small nodes { 10.0.0.0/25, 10.0.2.0/24 }
 `
-	if d := cmp.Diff(wantPlan, plan.String()); d != "" {
-		t.Errorf("plan (-want +got):\n%s", d)
-	}
-	if text := n.list("small"); !strings.Contains(text, "packets 5 bytes 500") {
-		t.Errorf("counter lost:\n%s", text)
-	}
-}
-
-// TestChangedChainAlone: a change of one chain keeps the counters of the others.
-func TestChangedChainAlone(t *testing.T) {
-	n := newNamespace(t)
-	c := n.open()
-	n.nft(small().String() + "flush chain ip small called\nadd rule ip small called counter packets 5 bytes 500\n")
-	want := small()
-	want.Chains[1].Rules = want.Chains[1].Rules[1:]
-	want.Chains[1].Hook.Drop = true
-	n.apply(c, want)
-	if text := n.list("small"); !strings.Contains(text, "packets 5 bytes 500") {
-		t.Errorf("counter lost:\n%s", text)
+			if d := cmp.Diff(wantPlan, plan.String()); name == "elements" && d != "" {
+				t.Errorf("plan (-want +got):\n%s", d)
+			}
+			if text := n.list("small"); !strings.Contains(text, "packets 5 bytes 500") {
+				t.Errorf("counter lost:\n%s", text)
+			}
+		})
 	}
 }
 
 // TestLargeSet has more elements and rules than one netlink attribute, or a socket's default buffer, can hold.
 func TestLargeSet(t *testing.T) {
-	n := newNamespace(t)
-	c := n.open()
+	n, c := newConn(t)
 	want := small()
 	all := make([]netip.Prefix, 20_000)
 	for i := range all {
@@ -123,8 +106,7 @@ func TestLargeSet(t *testing.T) {
 
 // TestRejectedPlan: a transaction that the kernel rejects changes nothing, and the connection can still be used.
 func TestRejectedPlan(t *testing.T) {
-	n := newNamespace(t)
-	c := n.open()
+	n, c := newConn(t)
 	n.apply(c, small())
 	stale := small()
 	stale.Sets[0].Elements = append(mustPrefixes("1.2.3.4/32"), stale.Sets[0].Elements...)

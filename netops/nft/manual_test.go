@@ -92,8 +92,7 @@ func changedChains() []manualChange {
 
 // TestManualChanges: changes made with nft are detected and reverted.
 func TestManualChanges(t *testing.T) {
-	n := newNamespace(t)
-	c := n.open()
+	n, c := newConn(t)
 	for _, test := range slices.Concat(changedRules(), changedSets(), changedChains()) {
 		t.Run(test.name, func(t *testing.T) {
 			n := n.in(t)

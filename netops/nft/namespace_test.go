@@ -43,6 +43,13 @@ func (n namespace) open() *Conn {
 	return c
 }
 
+// newConn returns a namespace and a connection to its tables.
+func newConn(t *testing.T) (namespace, *Conn) {
+	t.Helper()
+	n := newNamespace(t)
+	return n, n.open()
+}
+
 // observe reads a table, apply makes it as wanted and sees that it is.
 func (n namespace) observe(c *Conn, table string) Table {
 	n.t.Helper()

@@ -14,8 +14,7 @@ import (
 
 // TestOtherTables: other tables are neither read nor changed.
 func TestOtherTables(t *testing.T) {
-	n := newNamespace(t)
-	c := n.open()
+	n, c := newConn(t)
 	foreign := strings.ReplaceAll(small().String(), "table ip small", "table ip other") +
 		strings.ReplaceAll(small().String(), "table ip small", "table inet small")
 	n.nft(foreign)
@@ -95,8 +94,7 @@ func TestOpen(t *testing.T) {
 
 // TestObserveAgain: the cached table is used until a transaction, and callers get their own copy.
 func TestObserveAgain(t *testing.T) {
-	n := newNamespace(t)
-	c := n.open()
+	n, c := newConn(t)
 	n.apply(c, small())
 	first := n.observe(c, "small")
 	first.Sets[0].Name, first.Chains[0].Name = "spoiled", "spoiled"

@@ -34,7 +34,7 @@ func TestRewrite(t *testing.T) {
 			{IIf("right"), DAddr(p("10.9.0.0/16")), SetDAddrPrefix(p("10.1.0.0/16")), SetSAddrPrefix(p("10.8.0.0/24")), NoTrack()},
 		},
 	})
-	seen := exchange(t, top.left.listenUDP(leftIP, 0), "10.8.0.7", top.right.listenUDP(rightIP, 0))
+	seen := exchange(t, top.left.ListenUDP(leftIP+":0"), "10.8.0.7", top.right.ListenUDP(rightIP+":0"))
 	if want := netip.MustParseAddr("10.9.0.5"); seen != want {
 		t.Errorf("source %s, want %s", seen, want)
 	}
@@ -64,9 +64,8 @@ func TestQuotations(t *testing.T) {
 		return err
 	})
 	defer func() { _, _ = raw.Close(), c.Close() }()
-	if _, err := c.Write([]byte("?")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Write([]byte("?"))
+	require.NoError(t, err)
 	end := time.Now().Add(answerWait)
 	require.NoError(t, errors.Join(c.SetReadDeadline(end), raw.SetReadDeadline(end)))
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, unix.ECONNREFUSED) {
@@ -92,7 +91,7 @@ func TestSNATKeep(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			top.apply(postrouting("nat", 80, test.rule))
-			seen := exchange(t, top.left.listenUDP(leftIP, 0), rightIP, top.right.listenUDP(rightIP, 0))
+			seen := exchange(t, top.left.ListenUDP(leftIP+":0"), rightIP, top.right.ListenUDP(rightIP+":0"))
 			if want := netip.MustParseAddr(test.want); seen != want {
 				t.Errorf("source %s, want %s", seen, want)
 			}
@@ -103,13 +102,12 @@ func TestSNATKeep(t *testing.T) {
 // TestSetSAddrPrefix verifies the new network bits of a source. With wrong checksums the packet would not be received.
 func TestSetSAddrPrefix(t *testing.T) {
 	top := newTopology(t)
-	at := top.right.listenUDP(rightIP, 0)
+	at := top.right.ListenUDP(rightIP + ":0")
 	tests := map[string]string{"10.70.0.0/16": "10.70.0.5", "10.70.8.0/22": "10.70.8.5", "172.16.5.9/32": "172.16.5.9"}
 	for to, want := range tests {
 		top.apply(postrouting("filter", 110, Rule{OIf("right"), SetSAddrPrefix(netip.MustParsePrefix(to))}))
-		if _, err := top.left.listenUDP(leftIP, 0).WriteTo([]byte("x"), at.LocalAddr()); err != nil {
-			t.Fatal(err)
-		}
+		_, err := top.left.ListenUDP(leftIP+":0").WriteTo([]byte("x"), at.LocalAddr())
+		require.NoError(t, err)
 		if seen, err := receive(at, answerWait); err != nil || seen.Addr() != netip.MustParseAddr(want) {
 			t.Errorf("source %s (%v), want %s", seen, err, want)
 		}
@@ -120,8 +118,8 @@ func TestSetSAddrPrefix(t *testing.T) {
 func TestOverlayID(t *testing.T) {
 	top := newTopology(t)
 	top.apply(forward(Rule{UDPDPort(6091), OverlayID(0x010203), Accept()}, Rule{Protocol(UDP), Drop()}))
-	from := top.left.listenUDP(leftIP, 0)
-	at, elsewhere := top.right.listenUDP(rightIP, 6091), top.right.listenUDP(rightIP, 6092)
+	from := top.left.ListenUDP(leftIP + ":0")
+	at, elsewhere := top.right.ListenUDP(rightIP+":6091"), top.right.ListenUDP(rightIP+":6092")
 	header := []byte{0x08, 0, 0, 0, 1, 2, 3, 0}
 	if !arrives(t, from, at, header, true) {
 		t.Error("the right network does not arrive")
@@ -221,7 +219,7 @@ func TestMatches(t *testing.T) {
 		return s
 	}
 	top := newTopology(t)
-	at := top.right.listenUDP(rightIP, 6091)
+	at := top.right.ListenUDP(rightIP + ":6091")
 	for _, test := range tests {
 		for i, match := range []Rule{test.drop, test.pass} {
 			top.router.apply(top.conn, Table{
@@ -230,7 +228,7 @@ func TestMatches(t *testing.T) {
 				Chains: []Chain{forward(append(slices.Clone(match), Drop()))},
 			})
 			want := i == 1
-			if arrives(t, top.left.listenUDP(leftIP, 0), at, []byte("12345678"), want) != want {
+			if arrives(t, top.left.ListenUDP(leftIP+":0"), at, []byte("12345678"), want) != want {
 				t.Errorf("%s: should arrive: %t", match, want)
 			}
 		}

@@ -12,9 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
-
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -40,39 +37,21 @@ func newTopology(t *testing.T) topology {
 	t.Helper()
 	top := topology{left: newNamespace(t), router: newNamespace(t), right: newNamespace(t)}
 	top.conn = top.router.open()
-	top.connect("left", top.left, "10.1.0.1/24", leftIP+"/24")
-	top.connect("right", top.right, "10.2.0.1/24", rightIP+"/24")
-	top.router.Inside(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0) })
+	top.connect("left", top.left, "10.1.0.1", leftIP)
+	top.connect("right", top.right, "10.2.0.1", rightIP)
+	top.router.Run("sysctl", "-qw", "net.ipv4.ip_forward=1")
 	return top
 }
 
 // connect puts a veth pair between the router, where it has the given name, and eth0 of a far end.
 func (top topology) connect(name string, end namespace, routerIP, endIP string) {
-	t := top.router.t
-	t.Helper()
-	top.router.Inside(func() error {
-		return netlink.LinkAdd(&netlink.Veth{
-			LinkAttrs: netlink.LinkAttrs{Name: name, Group: linkGroup(name)}, PeerName: "eth0",
-			PeerNamespace: netlink.NsFd(end.FD()),
-		})
-	})
-	up := func(n namespace, link, ip, gateway string) {
-		h, err := netlink.NewHandleAt(netns.NsHandle(n.FD()))
-		require.NoError(t, err)
-		defer h.Close()
-		l, err := h.LinkByName(link)
-		require.NoError(t, err)
-		addr, err := netlink.ParseAddr(ip)
-		if err == nil {
-			err = errors.Join(h.AddrAdd(l, addr), h.LinkSetUp(l))
-		}
-		if err == nil && gateway != "" {
-			err = h.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Gw: net.ParseIP(gateway)})
-		}
-		require.NoError(t, err)
-	}
-	up(top.router, name, routerIP, "")
-	up(end, "eth0", endIP, netip.MustParsePrefix(routerIP).Addr().String())
+	top.router.t.Helper()
+	top.router.IP("link add " + name + " type veth peer name eth0 netns " + end.Path())
+	top.router.IP("addr add " + routerIP + "/24 dev " + name)
+	top.router.IP(fmt.Sprintf("link set %s group %d up", name, linkGroup(name)))
+	end.IP("addr add " + endIP + "/24 dev eth0")
+	end.IP("link set eth0 up")
+	end.IP("route add default via " + routerIP)
 }
 
 // linkGroup is the group of a router's link.
@@ -84,34 +63,20 @@ func (top topology) apply(chains ...Chain) {
 	top.router.apply(top.conn, Table{Name: "packets", Chains: chains})
 }
 
-// listenUDP opens a UDP socket in a namespace; port 0 is any.
-func (n namespace) listenUDP(address string, port uint16) *net.UDPConn {
-	n.t.Helper()
-	var c *net.UDPConn
-	n.Inside(func() (err error) {
-		c, err = net.ListenUDP("udp4", &net.UDPAddr{IP: net.ParseIP(address), Port: int(port)})
-		return err
-	})
-	n.t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
 // exchange sends a datagram from one socket to an address and, where it arrives, an answer back. It returns
 // the source that the other end sees.
 func exchange(t *testing.T, from *net.UDPConn, to string, at *net.UDPConn) netip.Addr {
 	t.Helper()
 	port := at.LocalAddr().(*net.UDPAddr).AddrPort().Port()
 	dst := netip.AddrPortFrom(netip.MustParseAddr(to), port)
-	if _, err := from.WriteToUDPAddrPort([]byte("question"), dst); err != nil {
-		t.Fatal(err)
-	}
+	_, err := from.WriteToUDPAddrPort([]byte("question"), dst)
+	require.NoError(t, err)
 	seen, err := receive(at, answerWait)
 	if err != nil {
 		t.Fatalf("datagram for %s: %v", to, err)
 	}
-	if _, err := at.WriteToUDPAddrPort([]byte("answer"), seen); err != nil {
-		t.Fatal(err)
-	}
+	_, err = at.WriteToUDPAddrPort([]byte("answer"), seen)
+	require.NoError(t, err)
 	back, err := receive(from, answerWait)
 	if err != nil {
 		t.Fatalf("answer of %s: %v", to, err)
@@ -137,9 +102,8 @@ func arrives(t *testing.T, from, at *net.UDPConn, payload []byte, should bool) b
 	t.Helper()
 	payload = slices.Clone(payload)
 	payload[0] = byte(rand.Uint32())
-	if _, err := from.WriteTo(payload, at.LocalAddr()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := from.WriteTo(payload, at.LocalAddr())
+	require.NoError(t, err)
 	wait := refusalWait
 	if should {
 		wait = answerWait
