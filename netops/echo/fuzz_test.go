@@ -49,9 +49,8 @@ func FuzzReceive(f *testing.F) {
 			counted++
 			return Content{}
 		}})
-		if _, err := s.Probe(ProbeConfig{Target: nodeAddr, Interval: time.Hour}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Probe(ProbeConfig{Target: nodeAddr, Interval: time.Hour})
+		require.NoError(t, err)
 		<-conn.end
 		require.NoError(t, s.Close())
 		for _, n := range s.Ignored() {

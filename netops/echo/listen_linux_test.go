@@ -2,16 +2,15 @@ package echo
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
-	"runtime"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -25,33 +24,20 @@ var (
 	remote = netip.MustParseAddrPort("127.0.0.2:6092")
 )
 
-// inNamespace runs the rest of the test on a thread in a new network namespace with the link lo only, which is up.
-// Namespace and thread end with the test.
-func inNamespace(t testing.TB) {
+// newLoopback returns a namespace with a link lo of that MTU only.
+func newLoopback(t testing.TB) netns.Namespace {
 	t.Helper()
-	runtime.LockOSThread()
-	home, err := netns.Get()
-	require.NoError(t, err)
-	ns, err := netns.New()
-	if err != nil {
-		t.Fatalf("network namespace: %v (this test needs root)", err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(netns.Set(home), home.Close(), ns.Close()); err != nil {
-			t.Errorf("leave the network namespace: %v", err)
-			return // keep the thread locked, so that it ends
-		}
-		runtime.UnlockOSThread()
-	})
-	lo, err := netlink.LinkByName("lo")
-	require.NoError(t, err)
-	require.NoError(t, errors.Join(netlink.LinkSetMTU(lo, testMTU), netlink.LinkSetUp(lo)))
+	ns := netns.New(t)
+	ns.IP(fmt.Sprintf("link set lo mtu %d", testMTU))
+	return ns
 }
 
-func listen(t testing.TB, cfg Config) *Socket {
+func listen(t testing.TB, ns netns.Namespace, cfg Config) (s *Socket) {
 	t.Helper()
-	s, err := Listen(cfg)
-	require.NoError(t, err)
+	ns.Inside(func() (err error) {
+		s, err = Listen(cfg)
+		return err
+	})
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -85,9 +71,9 @@ func firstResult(t *testing.T, s *Socket, cfg ProbeConfig) (*Prober, bool) {
 }
 
 func TestFullSizeOverUDP(t *testing.T) {
-	inNamespace(t)
-	listen(t, Config{Local: remote, Responder: &Responder{}})
-	s := listen(t, Config{Local: local})
+	ns := newLoopback(t)
+	listen(t, ns, Config{Local: remote, Responder: &Responder{}})
+	s := listen(t, ns, Config{Local: local})
 	const full = testMTU - 20 - 8
 	p, answered := firstResult(t, s, ProbeConfig{Target: remote, Size: full, Timeout: answerTimeout})
 	if stats := p.Stats(); !answered || stats.RTT <= 0 || stats.LastError != nil {
@@ -100,8 +86,8 @@ func TestFullSizeOverUDP(t *testing.T) {
 }
 
 func TestUnreachableTargetIsLoss(t *testing.T) {
-	inNamespace(t)
-	s := listen(t, Config{Local: local})
+	ns := newLoopback(t)
+	s := listen(t, ns, Config{Local: local})
 	p, answered := firstResult(t, s, ProbeConfig{Target: netip.MustParseAddrPort("192.0.2.1:6092")})
 	if stats := p.Stats(); answered || stats.LastError == nil || stats.Lost == 0 {
 		t.Errorf("answered %v, %+v", answered, stats)
@@ -114,24 +100,31 @@ func TestUnreachableTargetIsLoss(t *testing.T) {
 
 // Node helpers and gateways have CAP_NET_ADMIN only.
 func TestDeviceIsBoundWithoutNetRaw(t *testing.T) {
-	inNamespace(t)
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var all, some [2]unix.CapUserData
-	require.NoError(t, unix.Capget(&header, &all[0]))
-	some = all
-	some[0].Effective = 1 << unix.CAP_NET_ADMIN
-	some[1].Effective = 0
-	require.NoError(t, unix.Capset(&header, &some[0]))
-	s, err := Listen(Config{Local: local, Device: "lo", Responder: &Responder{}})
-	require.NoError(t, unix.Capset(&header, &all[0]))
-	require.NoError(t, err)
+	ns := newLoopback(t)
+	var s *Socket
+	ns.Inside(func() error { // on a thread that ends afterwards
+		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var some [2]unix.CapUserData
+		err := unix.Capget(&header, &some[0])
+		some[0].Effective, some[1].Effective = 1<<unix.CAP_NET_ADMIN, 0
+		if err := errors.Join(err, unix.Capset(&header, &some[0])); err != nil {
+			return err
+		}
+		s, err = Listen(Config{Local: local, Device: "lo", Responder: &Responder{}})
+		return err
+	})
 	t.Cleanup(func() { _ = s.Close() })
-	if _, answered := firstResult(t, listen(t, Config{Local: remote}), ProbeConfig{Target: local, Timeout: answerTimeout}); !answered {
+	other := listen(t, ns, Config{Local: remote})
+	if _, answered := firstResult(t, other, ProbeConfig{Target: local, Timeout: answerTimeout}); !answered {
 		t.Errorf("no answer through the device; ignored %v", s.Ignored())
 	}
-	if _, err := Listen(Config{Local: netip.MustParseAddrPort("127.0.0.3:0"), Device: "absent"}); !errors.Is(err, syscall.ENODEV) {
-		t.Errorf("bound to a missing device: %v", err)
-	}
+	ns.Inside(func() error {
+		absent := Config{Local: netip.MustParseAddrPort("127.0.0.3:0"), Device: "absent"}
+		if _, err := Listen(absent); !errors.Is(err, syscall.ENODEV) {
+			t.Errorf("bound to a missing device: %v", err)
+		}
+		return nil
+	})
 }
 
 func TestListenRefusesWhatIsNoAddress(t *testing.T) {
@@ -146,9 +139,9 @@ func TestListenRefusesWhatIsNoAddress(t *testing.T) {
 // BenchmarkProbe measures the CPU time of a request and its reply, with both ends in this process, at the rate of one
 // prober. Each wakes idle threads.
 func BenchmarkProbe(b *testing.B) {
-	inNamespace(b)
-	listen(b, Config{Local: remote, Responder: &Responder{}})
-	s := listen(b, Config{Local: local})
+	ns := newLoopback(b)
+	listen(b, ns, Config{Local: remote, Responder: &Responder{}})
+	s := listen(b, ns, Config{Local: local})
 	done, answers := make(chan struct{}), 0
 	begin := cpuTime(b)
 	p, err := s.Probe(ProbeConfig{

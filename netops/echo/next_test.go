@@ -11,8 +11,7 @@ import (
 
 // TestSwitchTarget: a late reply of the previous target counts, a reply of any other address does not.
 func TestSwitchTarget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		w.delay = 750 * time.Millisecond
 		w.attach(t, gatewayAddr, &Responder{})
 		w.attach(t, otherAddr, &Responder{})
@@ -51,8 +50,7 @@ func TestSwitchTarget(t *testing.T) {
 // TestSwitchTargetWithoutReplies: targets that do not answer get one request per interval and per timeout, 60 and 115
 // in 30 s.
 func TestSwitchTargetWithoutReplies(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		w.attach(t, gatewayAddr, nil)
 		w.attach(t, otherAddr, nil)
 		targets := []netip.AddrPort{gatewayAddr, otherAddr}

@@ -4,14 +4,12 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
 // TestProbersSendTogether: probers that start at different times send their requests at the same times.
 func TestProbersSendTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		w.attach(t, gatewayAddr, nil)
 		s := w.attach(t, nodeAddr, nil)
 		begin := time.Now()
@@ -26,8 +24,7 @@ func TestProbersSendTogether(t *testing.T) {
 
 // TestSendNow: a request is sent immediately, and the next one at its regular time.
 func TestSendNow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		w.attach(t, gatewayAddr, &Responder{})
 		begin := time.Now()
 		p := probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{Target: gatewayAddr, Interval: 10 * time.Second})
@@ -47,8 +44,7 @@ func TestSendNow(t *testing.T) {
 // TestCalm: requests are rare while none is lost and while there are no replies, and frequent while some are answered,
 // until a whole window is answered again.
 func TestCalm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		w.attach(t, gatewayAddr, &Responder{})
 		p := probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
 			Target: gatewayAddr, Interval: 100 * time.Millisecond, Calm: time.Second, Timeout: 300 * time.Millisecond, Window: 8,
@@ -91,8 +87,7 @@ func TestCalm(t *testing.T) {
 
 // TestTrain: while calm, several requests are sent together.
 func TestTrain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		begin := time.Now()
 		probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
 			Target: gatewayAddr, Interval: 100 * time.Millisecond, Calm: time.Second, Timeout: 300 * time.Millisecond, Train: 3,

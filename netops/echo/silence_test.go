@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -20,8 +19,7 @@ func countSilences(t *testing.T, w *wire, silent func()) *Prober {
 // TestSilence: silence of a target is reported once, within half a second, after some additional requests; and again
 // after it has answered.
 func TestSilence(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		w.attach(t, gatewayAddr, &Responder{})
 		var count atomic.Int64
 		p := countSilences(t, w, func() { count.Add(1) })
@@ -56,8 +54,7 @@ func TestSilence(t *testing.T) {
 // TestSlowIsNotSilent: a target that answers is not silent, even if it is slow, pauses briefly, or its path loses
 // packets.
 func TestSlowIsNotSilent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		w.attach(t, gatewayAddr, &Responder{})
 		var silences []time.Duration
 		begin := time.Now()
@@ -92,8 +89,7 @@ func TestSlowIsNotSilent(t *testing.T) {
 // TestOwnStall: the own process was stopped, so that replies may be unread. It sends more requests, but a limited
 // number.
 func TestOwnStall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		w.attach(t, gatewayAddr, nil)
 		s := w.attach(t, nodeAddr, nil)
 		p := countSilences(t, w, func() {})
@@ -114,8 +110,7 @@ func TestOwnStall(t *testing.T) {
 // TestLossIsNotSilence: single requests of a node, of which more than a third are lost in one of the directions, rarely
 // are all lost for that long.
 func TestLossIsNotSilence(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		w.attach(t, gatewayAddr, &Responder{})
 		silences := 0
 		probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{

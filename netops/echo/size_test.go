@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -87,8 +86,7 @@ func TestLargestPacket(t *testing.T) {
 		{path: 1461, delay: 200 * time.Millisecond, most: 11 * time.Second},
 	} {
 		t.Run(fmt.Sprintf("%d bytes, %s", c.path, c.delay), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWire()
+			onWire(t, func(t *testing.T, w *wire) {
 				w.delay, w.most = c.delay, c.path
 				w.attach(t, gatewayAddr, &Responder{})
 				s := w.attach(t, nodeAddr, nil)
@@ -110,8 +108,7 @@ func TestLargestPacket(t *testing.T) {
 
 // TestLargestPacketWaitsForTheFirstAnswer: the target starts to answer after a while.
 func TestLargestPacketWaitsForTheFirstAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		begin := time.Now()
 		w.attach(t, gatewayAddr, &Responder{Accepts: func(netip.AddrPort) bool { return time.Since(begin) > time.Second }})
 		s := w.attach(t, nodeAddr, nil)
@@ -125,8 +122,7 @@ func TestLargestPacketWaitsForTheFirstAnswer(t *testing.T) {
 
 // TestLargestPacketWithoutReplies ends with ErrSilent, and with its context.
 func TestLargestPacketWithoutReplies(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		s := w.attach(t, nodeAddr, nil)
 		cfg := SizeConfig{Target: gatewayAddr, Most: 1500}
 		if _, err := s.LargestPacket(t.Context(), cfg); !errors.Is(err, ErrSilent) {
@@ -153,8 +149,7 @@ func TestLargestPacketRefuses(t *testing.T) {
 
 // TestForgedSizes: forged replies of another host or of the target itself do not increase the measured size.
 func TestForgedSizes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		w.delay, w.most = time.Millisecond, 1400
 		s := w.attach(t, nodeAddr, nil)
 		forge := func(from netip.AddrPort, request Message, change func(*Message)) {

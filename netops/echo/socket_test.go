@@ -6,15 +6,13 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func TestProbeMeasuresAndReports(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		w.delay = 3 * time.Millisecond
 		report := Report{Internal: nodeAddr.Addr(), OverlayRTT: time.Millisecond}
 		var asked []Message
@@ -53,8 +51,7 @@ func TestProbeMeasuresAndReports(t *testing.T) {
 }
 
 func TestLossIsReportedUntilAnAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		w.attach(t, gatewayAddr, &Responder{})
 		var losses []int
 		p := probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
@@ -81,8 +78,7 @@ func TestLossIsReportedUntilAnAnswer(t *testing.T) {
 
 // TestLossBeginsWithTheFirstAnswer: requests before the first reply do not count as lost.
 func TestLossBeginsWithTheFirstAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		w.attach(t, gatewayAddr, &Responder{})
 		w.attach(t, otherAddr, &Responder{})
 		answers := func(yes bool) {
@@ -119,8 +115,7 @@ func TestLossBeginsWithTheFirstAnswer(t *testing.T) {
 }
 
 func TestRequestIsGivenUpInTimeBetweenSlowProbes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		w.attach(t, gatewayAddr, nil)
 		begin := time.Now()
 		var reported time.Duration
@@ -135,8 +130,7 @@ func TestRequestIsGivenUpInTimeBetweenSlowProbes(t *testing.T) {
 }
 
 func TestSendErrorIsALossAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		var losses []int
 		p := probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
 			Target: gatewayAddr, Interval: time.Second, OnLost: func(n int) { losses = append(losses, n) },
@@ -154,8 +148,7 @@ func TestSendErrorIsALossAtOnce(t *testing.T) {
 }
 
 func TestSetTargetBeginsAnew(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		w.delay = 20 * time.Millisecond
 		w.attach(t, gatewayAddr, &Responder{})
 		var asked int
@@ -183,8 +176,7 @@ func TestSetTargetBeginsAnew(t *testing.T) {
 
 // TestSlowPath: slow packets are not lost, and packets that are lost on a slow path are.
 func TestSlowPath(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		w.attach(t, gatewayAddr, &Responder{})
 		p := probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
 			Target: gatewayAddr, Interval: 20 * time.Millisecond, Calm: time.Second, Train: 5, Timeout: 600 * time.Millisecond, Window: 500, Span: 10 * time.Second,
@@ -235,8 +227,7 @@ func TestTimeout(t *testing.T) {
 }
 
 func TestForgedRepliesAreIgnored(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		var seen Message
 		w.attach(t, gatewayAddr, &Responder{Answer: func(_ netip.AddrPort, m Message) Content { seen = m; return Content{} }})
 		s := w.attach(t, nodeAddr, nil)
@@ -278,8 +269,7 @@ func TestForgedRepliesAreIgnored(t *testing.T) {
 }
 
 func TestRepliesAreLimitedAndNeverAnswered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		w.attach(t, nodeAddr, nil)
 		s := w.attach(t, gatewayAddr, &Responder{Rate: 10, Burst: 5})
 		for _, kind := range []Kind{Request, Reply} {
@@ -299,8 +289,7 @@ func TestRepliesAreLimitedAndNeverAnswered(t *testing.T) {
 }
 
 func TestManyProbersShareASocket(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		w.delay = time.Millisecond
 		s := w.attach(t, nodeAddr, nil)
 		probers := make([]*Prober, 0, 500)
@@ -328,8 +317,7 @@ func TestManyProbersShareASocket(t *testing.T) {
 }
 
 func TestCallbacksMayUseTheSocket(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
+	onWire(t, func(t *testing.T, w *wire) {
 		w.attach(t, otherAddr, &Responder{})
 		s := w.attach(t, nodeAddr, nil)
 		var own atomic.Pointer[Prober]

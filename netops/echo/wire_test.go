@@ -43,6 +43,12 @@ type wireConn struct {
 	done  chan struct{}
 }
 
+// onWire runs a test in virtual time, with a network.
+func onWire(t *testing.T, test func(t *testing.T, w *wire)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newWire()) })
+}
+
 func newWire() *wire { return &wire{ends: make(map[netip.AddrPort]*wireConn)} }
 
 func (w *wire) attach(t *testing.T, local netip.AddrPort, responder *Responder) *Socket {
