@@ -46,9 +46,8 @@ func BenchmarkAcquireAddress(b *testing.B) {
 	r := installed(b)
 	inside := prefix("10.80.0.0/16")
 	for i := range 10000 {
-		if _, err := r.AcquireAddress(Request{Owner: Peering(fmt.Sprintf("b%d", i)), Purpose: GatewayAddress}, inside); err != nil {
-			b.Fatal(err)
-		}
+		_, err := r.AcquireAddress(Request{Owner: Peering(fmt.Sprintf("b%d", i)), Purpose: GatewayAddress}, inside)
+		require.NoError(b, err)
 	}
 	for b.Loop() {
 		a, err := r.AcquireAddress(Request{Owner: Peering("new"), Purpose: GatewayAddress}, inside)

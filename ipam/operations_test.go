@@ -67,9 +67,8 @@ func releaseAll(t *testing.T, r *Registry) {
 	// theirs.
 	for _, purposes := range [][]Purpose{{GatewayAddress, ExposedHost}, nil} {
 		for _, h := range r.List() {
-			if _, err := r.Release(h.Owner, purposes...); err != nil {
-				t.Fatal(err)
-			}
+			_, err := r.Release(h.Owner, purposes...)
+			require.NoError(t, err)
 		}
 	}
 	if len(r.List()) > 0 || len(r.claims) > 0 {

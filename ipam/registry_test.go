@@ -91,9 +91,8 @@ func TestPeersWithTheSameRange(t *testing.T) {
 	acquire("b")
 	acquire("c")
 	acquire("d")
-	if _, err := r.Release(Peering("b")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := r.Release(Peering("b"))
+	require.NoError(t, err)
 	delete(got, "b")
 	acquire("c")
 	acquire("e")
@@ -105,9 +104,8 @@ func TestPeersWithTheSameRange(t *testing.T) {
 
 func TestConflictNamesBothSides(t *testing.T) {
 	r := installed(t)
-	if _, err := r.Acquire(Request{Owner: Peering("c"), Purpose: PeerPods, Real: prefix("10.20.0.0/16")}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := r.Acquire(Request{Owner: Peering("c"), Purpose: PeerPods, Real: prefix("10.20.0.0/16")})
+	require.NoError(t, err)
 	for _, c := range []struct {
 		want    Reservation
 		message string
@@ -165,9 +163,8 @@ func TestShared(t *testing.T) {
 	if err != nil || got.Range == underlay.Range {
 		t.Errorf("pods on the underlay: %+v, %v", got, err)
 	}
-	if _, err := r.Release(Peering("b"), PeerUnderlay); err != nil {
-		t.Fatal(err)
-	}
+	_, err = r.Release(Peering("b"), PeerUnderlay)
+	require.NoError(t, err)
 	if diff := cmp.Diff([]Reservation{got}, r.Held(Peering("b")), comparePrefixes); diff != "" {
 		t.Errorf("held by b after its underlay is released (-want +got):\n%s", diff)
 	}
@@ -297,11 +294,10 @@ func TestOverlapping(t *testing.T) {
 
 func TestReleaseKeepsRangesInUse(t *testing.T) {
 	r := installed(t)
-	if _, err := r.AcquireAddress(Request{Owner: Peering("b"), Purpose: GatewayAddress}, prefix("10.80.0.0/16")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := r.AcquireAddress(Request{Owner: Peering("b"), Purpose: GatewayAddress}, prefix("10.80.0.0/16"))
+	require.NoError(t, err)
 	before := r.List()
-	_, err := r.Release(Cluster)
+	_, err = r.Release(Cluster)
 	var inUse *InUseError
 	want := `release 10.80.0.0/16 of internal CIDR: peering "b" gateway address 10.80.0.1 is inside`
 	if !errors.As(err, &inUse) || err.Error() != want {
@@ -321,9 +317,8 @@ func TestReleaseKeepsRangesInUse(t *testing.T) {
 func TestReleaseRange(t *testing.T) {
 	r := installed(t)
 	for _, real := range []string{"10.20.0.0/16", "10.21.0.0/16"} {
-		if _, err := r.Acquire(Request{Owner: Peering("b"), Purpose: PeerPods, Real: prefix(real)}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.Acquire(Request{Owner: Peering("b"), Purpose: PeerPods, Real: prefix(real)})
+		require.NoError(t, err)
 	}
 	for range 2 {
 		require.NoError(t, r.ReleaseRange(Peering("b"), PeerPods, prefix("10.20.0.0/16")))

@@ -42,9 +42,8 @@ func TestGatewayAddresses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRegistry(t)
-			if _, _, err := ReserveOwn(r, Own{Internal: internal}); err != nil {
-				t.Fatal(err)
-			}
+			_, _, err := ReserveOwn(r, Own{Internal: internal})
+			require.NoError(t, err)
 			hold := func(peering string, all []netip.Addr) {
 				for _, a := range all {
 					require.NoError(t, r.Reserve(ipam.Reservation{Range: cidr.Single(a), Owner: ipam.Peering(peering), Purpose: ipam.GatewayAddress}))

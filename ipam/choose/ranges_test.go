@@ -96,9 +96,8 @@ func TestReservePeer(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRegistry(t)
-			if _, _, err := ReserveOwn(r, own); err != nil {
-				t.Fatal(err)
-			}
+			_, _, err := ReserveOwn(r, own)
+			require.NoError(t, err)
 			before := store.Encode(r)
 			a, err := ReservePeer(r, "b", tt.peer)
 			require.NoError(t, err)

@@ -29,9 +29,8 @@ func TestTwoThousandPeeringsFit(t *testing.T) {
 			{Owner: owner, Purpose: ipam.PeerPods, Real: prefix("10.244.0.0/20")},
 			{Owner: owner, Purpose: ipam.PeerExternal, Real: prefix("10.70.0.0/22")},
 		} {
-			if _, err := r.Acquire(q); err != nil {
-				t.Fatal(err)
-			}
+			_, err := r.Acquire(q)
+			require.NoError(t, err)
 		}
 	}
 	text := Encode(r)

@@ -2,6 +2,7 @@ package translate_test
 
 import (
 	"fmt"
+	"log"
 	"net/netip"
 	"os"
 
@@ -12,29 +13,27 @@ import (
 )
 
 // decode reads the records from files. A program with a client reads them from ConfigMaps "fabric" and "peering-b".
-func decode() (translate.Cluster, error) {
+func decode() translate.Cluster {
 	fabric, err := os.ReadFile("testdata/fabric.yaml")
 	if err != nil {
-		return translate.Cluster{}, err
+		log.Fatal(err)
 	}
 	peering, err := os.ReadFile("testdata/peering-b.yaml")
 	if err != nil {
-		return translate.Cluster{}, err
+		log.Fatal(err)
 	}
-	return translate.Decode(string(fabric), map[string]string{"peering-b": string(peering)})
+	cluster, err := translate.Decode(string(fabric), map[string]string{"peering-b": string(peering)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return cluster
 }
 
 // A virtual kubelet reports the address by which this cluster reaches a pod that runs in peer b.
 func ExampleTranslator_Import() {
-	cluster, err := decode()
+	b, err := decode().Peer("b")
 	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	b, err := cluster.Peer("b")
-	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	pod, err := b.Import(netip.MustParseAddr("10.244.1.7"))
 	fmt.Println(pod.Translated, pod.Kind, err)
@@ -43,15 +42,9 @@ func ExampleTranslator_Import() {
 
 // Peer b reaches addresses of this cluster by these translations.
 func ExampleTranslator_Export() {
-	cluster, err := decode()
+	b, err := decode().Peer("b")
 	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	b, err := cluster.Peer("b")
-	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	for _, local := range []string{"10.244.1.7", "10.80.0.3", "192.0.2.1"} {
 		a, err := b.Export(netip.MustParseAddr(local))
@@ -65,27 +58,16 @@ func ExampleTranslator_Export() {
 
 // An access log contains a source address. Whose returns the peer to which it belongs.
 func ExampleCluster_Whose() {
-	cluster, err := decode()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	a, err := cluster.Whose(netip.MustParseAddr("10.81.0.3"))
+	a, err := decode().Whose(netip.MustParseAddr("10.81.0.3"))
 	fmt.Println(a.Peer, a.Kind, a.Translated, err)
 	// Output: b node 10.70.0.3 <nil>
 }
 
 // A controller mirrors an EndpointSlice to peer b.
 func ExampleEndpointSlice() {
-	cluster, err := decode()
+	b, err := decode().Peer("b")
 	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	b, err := cluster.Peer("b")
-	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	here := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: "web-7xk2p", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
@@ -94,8 +76,7 @@ func ExampleEndpointSlice() {
 	}
 	there, err := translate.EndpointSlice(here, b.Export)
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	fmt.Println(there.Endpoints[0].Addresses, there.Labels)
 	// Output: [10.72.1.7] map[endpointslice.kubernetes.io/managed-by:liqonet.io kubernetes.io/service-name:web]
