@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/nft"
@@ -49,13 +48,6 @@ func add(t *testing.T, k *Kernel, ranges ...netip.Prefix) netops.Plan {
 		t.Errorf("there is still to do:\n%s", more)
 	}
 	return p
-}
-
-func observe(t *testing.T, k *Kernel) netops.State {
-	t.Helper()
-	have, err := k.Observe()
-	require.NoError(t, err)
-	return have
 }
 
 // guarded returns the ranges in the set of a state's table.
@@ -107,8 +99,7 @@ func TestAdditionsBesidePaths(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			ns := newNamespace(t)
-			k := ns.kernel()
+			ns, k := newKernel(t)
 			want := withKind(netops.NodeState(topology.NodeOfTwoPeers()), netops.KindVXLAN)
 			reach(t, k, want)
 			ns.Run("sh", "-ec", test.others)

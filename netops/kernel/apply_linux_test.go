@@ -36,8 +36,7 @@ func TestMemberFails(t *testing.T) {
 	ns.IP(fmt.Sprintf("link add other type vxlan id %d dstport %d remote 192.0.2.1", c.Peers[0].Gateways[2].VNI, c.Overlay.Port))
 	k := ns.kernel()
 	for range 2 {
-		have, err := k.Observe()
-		require.NoError(t, err)
+		have := observe(t, k)
 		if err := k.Apply(netops.Diff(have, want)); err == nil {
 			t.Fatal("there is room for all links: nothing was tested")
 		}
@@ -60,8 +59,7 @@ func eachOverlay(t *testing.T, test func(t *testing.T, kind netops.LinkKind)) {
 func TestApply(t *testing.T) {
 	t.Parallel()
 	eachOverlay(t, func(t *testing.T, kind netops.LinkKind) {
-		ns := newNamespace(t)
-		k := ns.kernel()
+		ns, k := newKernel(t)
 		reach(t, k, withKind(topology.NodeLike(), kind))
 
 		shown := ns.IP("-d link show " + netops.Overlay)
@@ -92,8 +90,7 @@ func TestCreatedInGroup(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, kind netops.LinkKind) {
 		k := newNamespace(t).kernel()
 		require.NoError(t, k.route.createOverlay(withKind(topology.NodeLike(), kind).Links[0]))
-		have, err := k.Observe()
-		require.NoError(t, err)
+		have := observe(t, k)
 		i := slices.IndexFunc(have.Links, func(l netops.Link) bool { return l.Name == netops.Overlay })
 		if i < 0 || have.Links[i].Group != netops.GroupOverlay || !have.Links[i].Down {
 			t.Errorf("links %v, want one of group %d that is not up", have.Links, netops.GroupOverlay)
@@ -164,8 +161,7 @@ func TestOverlaySockets(t *testing.T) {
 func TestLinkSetDown(t *testing.T) {
 	t.Parallel()
 	eachOverlay(t, func(t *testing.T, kind netops.LinkKind) {
-		ns := newNamespace(t)
-		k := ns.kernel()
+		ns, k := newKernel(t)
 		reach(t, k, withKind(topology.NodeLike(), kind))
 		ns.IP("link set down dev " + netops.Overlay)
 		if shown := ns.IP("route show table 7600"); !strings.Contains(shown, "unreachable 10.11.0.0/16") ||
@@ -178,8 +174,7 @@ func TestLinkSetDown(t *testing.T) {
 
 func TestLocalRuleMovesAndReturns(t *testing.T) {
 	t.Parallel()
-	ns := newNamespace(t)
-	k := ns.kernel()
+	ns, k := newKernel(t)
 	before := ns.IP("-d rule")
 	reach(t, k, netops.State{LocalRuleMoved: true, Rules: []netops.Rule{{Priority: 50, Mark: 7, Table: netops.LocalTable}}})
 	if shown := ns.IP("rule"); strings.Contains(shown, "0:\tfrom all lookup local\n0") || !strings.Contains(shown, "100:\tfrom all lookup local") {
@@ -194,8 +189,7 @@ func TestLocalRuleMovesAndReturns(t *testing.T) {
 // TestForeignLocalRule: another program may have moved the rule on a node. It is not ours then.
 func TestForeignLocalRule(t *testing.T) {
 	t.Parallel()
-	ns := newNamespace(t)
-	k := ns.kernel()
+	ns, k := newKernel(t)
 	ns.IP("rule add from all lookup local priority 100")
 	ns.IP("rule del from all lookup local priority 0")
 	before := ns.IP("-d rule")
@@ -225,8 +219,7 @@ func (ns namespace) snapshot() string {
 func TestForeignObjectsStay(t *testing.T) {
 	t.Parallel()
 	eachOverlay(t, func(t *testing.T, kind netops.LinkKind) {
-		ns := newNamespace(t)
-		k := ns.kernel()
+		ns, k := newKernel(t)
 		for _, args := range []string{
 			"link add eth0 type veth peer name eth1",
 			"link add flannel.1 type vxlan external dstport 8472",
@@ -260,8 +253,7 @@ func TestForeignObjectsStay(t *testing.T) {
 
 func TestApplyContinues(t *testing.T) {
 	t.Parallel()
-	ns := newNamespace(t)
-	k := ns.kernel()
+	ns, k := newKernel(t)
 	ns.IP("route add unreachable 10.12.0.0/16 table 7600")
 	refusal := func(dst string) netops.Route {
 		return netops.Route{Table: netops.RoutingTable, Dst: netip.MustParsePrefix(dst), Type: netops.Unreachable}
@@ -279,8 +271,7 @@ func TestApplyContinues(t *testing.T) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
-	have, err := k.Observe()
-	require.NoError(t, err)
+	have := observe(t, k)
 	if len(have.Routes) != 1 || have.Routes[0] != refusal("10.13.0.0/16") {
 		t.Errorf("routes %v, want the last", have.Routes)
 	}
@@ -296,8 +287,7 @@ func TestManyRemoteEnds(t *testing.T) {
 		farEnds = 500
 	}
 	eachOverlay(t, func(t *testing.T, kind netops.LinkKind) {
-		ns := newNamespace(t)
-		k := ns.kernel()
+		k := newNamespace(t).kernel()
 		want := withKind(topology.NodeLike(), kind)
 		internal, pods := netip.MustParseAddr("10.80.1.0"), netip.MustParseAddr("10.128.0.0")
 		for i := range farEnds {

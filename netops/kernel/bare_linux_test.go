@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/nft"
@@ -58,15 +57,13 @@ func TestFirewallFails(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			ns := newNamespace(t)
-			k := ns.kernel()
+			ns, k := newKernel(t)
 			reach(t, k, withKind(test.before, netops.KindVXLAN))
 			ns.Feed(test.others+"\n", "nft", "-f", "-")
 			for range 2 { // a later pass finds what this one left
 				fails(t, k, withKind(test.broken, netops.KindVXLAN), test.links, test.routes)
 			}
-			have, err := k.Observe()
-			require.NoError(t, err)
+			have := observe(t, k)
 			reach(t, k, withKind(test.want, netops.KindVXLAN).Reachable(have))
 			if err := k.Cleanup(); err != nil {
 				t.Error(err)
@@ -79,14 +76,11 @@ func TestFirewallFails(t *testing.T) {
 // routes lead to peers and gateways. Whatever is wanted is guarded.
 func fails(t *testing.T, k *Kernel, want netops.State, links []string, routes int) {
 	t.Helper()
-	have, err := k.Observe()
-	require.NoError(t, err)
+	have := observe(t, k)
 	if err := k.Apply(netops.Diff(have, want.Reachable(have))); err == nil || !strings.HasPrefix(err.Error(), "replace firewall") {
 		t.Fatalf("error %v, want one of the firewall", err)
 	}
-	if have, err = k.Observe(); err != nil {
-		t.Fatal(err)
-	}
+	have = observe(t, k)
 	var ours []string
 	for _, l := range have.Links {
 		if l.Ours() && !l.Down {

@@ -106,10 +106,8 @@ func (c *testCluster) build() {
 		fmt.Sprintf("addr add %s/24 dev %s", numbered(c.nodeNetwork, routerNumber), bridge),
 	)
 	if c.hidden {
-		c.router.script("nft", "-f", "-")(
-			"table ip hide-"+c.name+" {", "chain post { type nat hook postrouting priority 100",
-			fmt.Sprintf("ip saddr %s oifname != %s masquerade", c.nodeNetwork, bridge), "}", "}",
-		)
+		c.router.chain("hide-"+c.name, "post", "nat hook postrouting priority 100",
+			fmt.Sprintf("ip saddr %s oifname != %s masquerade", c.nodeNetwork, bridge))
 	}
 	for i := range c.nodes {
 		c.buildNode(i, bridge)
@@ -137,10 +135,8 @@ func (c *testCluster) buildNode(i int, bridge string) {
 	if !c.masquerades {
 		near = append(near, c.nodeNetwork)
 	}
-	n.script("nft", "-f", "-")(
-		"table ip cni {", "chain post { type nat hook postrouting priority 90",
-		fmt.Sprintf("ip saddr { %s } ip daddr != { %s } masquerade", list(c.pods), list(near)), "}", "}",
-	)
+	n.chain("cni", "post", "nat hook postrouting priority 90",
+		fmt.Sprintf("ip saddr { %s } ip daddr != { %s } masquerade", list(c.pods), list(near)))
 	n.kernel = n.namespace.kernel()
 	n.pod = c.attach(i, c.pod(i))
 	serve(n.pod, c.pod(i), fmt.Sprintf("%s%d", c.name, i))

@@ -17,8 +17,7 @@ import (
 
 func TestFlushConntrack(t *testing.T) {
 	t.Parallel()
-	ns := newNamespace(t)
-	k := ns.kernel()
+	k := newNamespace(t).kernel()
 	handle, err := k.open(unix.NETLINK_NETFILTER)
 	require.NoError(t, err)
 	defer handle.Close()
@@ -66,8 +65,7 @@ var connections = flag.Int("connections", 60_000, "`NUMBER` of tracked connectio
 func TestFlushManyConnections(t *testing.T) {
 	const most = 8 << 20 // the library's list of 60,000 takes 30 MiB
 	entries := *connections
-	ns := newNamespace(t)
-	k := ns.kernel()
+	k := newNamespace(t).kernel()
 	handle, err := k.open(unix.NETLINK_NETFILTER)
 	require.NoError(t, err)
 	defer handle.Close()

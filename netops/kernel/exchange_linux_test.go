@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -28,48 +27,24 @@ const (
 	turns   = 20
 )
 
-// serve answers every TCP connection and UDP packet at servicePort of an address with a name and the source seen.
+// serve answers every UDP packet, and each chunk of a TCP connection, at servicePort of an address with a name and the
+// source seen.
 func serve(ns namespace, on netip.Addr, name string) {
 	ns.t.Helper()
 	answer := func(from net.Addr) string {
 		return fmt.Sprintf("%s sees %s", name, netip.MustParseAddrPort(from.String()).Addr())
 	}
-	ns.Inside(func() error {
-		address := at(on).String()
-		tcp, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", address)
-		if err != nil {
-			return err
-		}
-		udp, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp4", address)
-		if err != nil {
-			return err
-		}
-		ns.t.Cleanup(func() { _ = errors.Join(tcp.Close(), udp.Close()) })
-		go serveTCP(tcp, answer)
-		go serveUDP(udp, answer)
-		return nil
-	})
-}
-
-// serveTCP answers each chunk that a connection sends.
-func serveTCP(listener net.Listener, answer func(net.Addr) string) {
-	for {
-		c, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer func() { _ = c.Close() }()
-			for buf := make([]byte, 64<<10); ; {
-				if _, err := c.Read(buf); err != nil {
-					return
-				}
-				if _, err := io.WriteString(c, answer(c.RemoteAddr())); err != nil {
-					return
-				}
+	ns.ServeTCP(at(on).String(), func(c net.Conn) {
+		for buf := make([]byte, 64<<10); ; {
+			if _, err := c.Read(buf); err != nil {
+				return
 			}
-		}()
-	}
+			if _, err := io.WriteString(c, answer(c.RemoteAddr())); err != nil {
+				return
+			}
+		}
+	})
+	go serveUDP(ns.ListenUDP(at(on).String()), answer)
 }
 
 func serveUDP(c net.PacketConn, answer func(net.Addr) string) {
@@ -197,12 +172,10 @@ func takeTurns(t *testing.T, ns namespace) {
 	go serveUDP(far, net.Addr.String)
 	for range turns {
 		require.NoError(t, near.SetDeadline(time.Now().Add(answerWait)))
-		if _, err := near.WriteTo([]byte("?"), far.LocalAddr()); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := near.ReadFrom(make([]byte, 64)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := near.WriteTo([]byte("?"), far.LocalAddr())
+		require.NoError(t, err)
+		_, _, err = near.ReadFrom(make([]byte, 64))
+		require.NoError(t, err)
 	}
 }
 
@@ -226,10 +199,21 @@ func watchProtocol(t *testing.T, ns namespace, protocol string) net.PacketConn {
 
 func at(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, servicePort) }
 
-// drops is how many packets the rules of a chain of ours have dropped.
+// drops is how many packets the rules of a chain of ours have dropped. Names of chains for IPv6 begin with ipv6.
 func (ns namespace) drops(chain string) int {
 	ns.t.Helper()
+	if strings.HasPrefix(chain, "ipv6-") {
+		return ns.countedIn("ip6", netops.Table, chain)
+	}
 	return ns.counted(netops.Table, chain)
+}
+
+// expectDrop waits until a chain of ours has dropped the packet that send sends.
+func expectDrop(t *testing.T, at namespace, chain string, send func()) {
+	t.Helper()
+	before := at.drops(chain)
+	send()
+	wait.Until(t, "a drop in chain "+chain, answerWait, func() bool { return at.drops(chain) > before })
 }
 
 // counted is how many packets the rules of a chain have counted.
@@ -243,9 +227,8 @@ func (ns namespace) countedIn(family, table, chain string) (packets int) {
 	for line := range strings.Lines(ns.Run("nft", "list", "chain", family, table, chain)) {
 		if _, counted, ok := strings.Cut(line, "counter packets "); ok {
 			var n int
-			if _, err := fmt.Sscan(counted, &n); err != nil {
-				ns.t.Fatal(err)
-			}
+			_, err := fmt.Sscan(counted, &n)
+			require.NoError(ns.t, err)
 			packets += n
 		}
 	}

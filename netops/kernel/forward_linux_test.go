@@ -4,9 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
-	"liqonet.io/liqonet/netops/nft"
 )
 
 // dropping returns a namespace in which other programs drop forwarded packets: iptables as configured by Docker and
@@ -87,8 +85,7 @@ func TestPassForwardRestored(t *testing.T) {
 func TestForwardChains(t *testing.T) {
 	t.Parallel()
 	ns := dropping(t)
-	have, err := ns.kernel().Observe()
-	require.NoError(t, err)
+	have := observe(t, ns.kernel())
 	drops := map[string]bool{}
 	for _, c := range have.ForwardChains {
 		drops[string(c.Family)+" "+c.Table+" "+c.Name] = c.Drop
@@ -104,32 +101,19 @@ func TestForwardChains(t *testing.T) {
 	}
 }
 
-// TestPassText: plans describe a rule by its effect.
-func TestPassText(t *testing.T) {
-	t.Parallel()
-	p := nft.Pass{Family: nft.IP, Table: "filter", Chain: "FORWARD", Way: nft.To, Link: "lqn-*"}
-	if got := (netops.Step{Op: netops.Add, Object: p}).String(); got != "+ pass to lqn-* in chain ip filter FORWARD" {
-		t.Error(got)
-	}
-}
-
 // TestForwardPolicy sets the policy of iptables' FORWARD chain on a node to drop. Pods of the node do not reach peers
 // until rules accept the overlay's packets.
 func TestForwardPolicy(t *testing.T) {
 	t.Parallel()
-	for _, kind := range overlays() {
-		t.Run(string(kind), func(t *testing.T) {
-			a, b := equalRanges().build(t, nil)
-			join(kind, a, b)
-			n := a.nodes[1] // not the gateway's node: the cluster's own path to the gateway is not affected
-			n.Run("iptables-nft", "-P", "FORWARD", "DROP")
-			silent(t, n.pod, at(b.seenPod(1)))
-			n.config.PassForward = true
-			n.follow()
-			expectAll(t, a, b)
-			n.config.PassForward = false
-			n.follow()
-			silent(t, n.pod, at(b.seenPod(1)))
-		})
-	}
+	eachPair(t, func(t *testing.T, a, b side) {
+		n := a.nodes[1] // not the gateway's node: the cluster's own path to the gateway is not affected
+		n.Run("iptables-nft", "-P", "FORWARD", "DROP")
+		silent(t, n.pod, at(b.seenPod(1)))
+		n.config.PassForward = true
+		n.follow()
+		expectAll(t, a, b)
+		n.config.PassForward = false
+		n.follow()
+		silent(t, n.pod, at(b.seenPod(1)))
+	})
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/nft"
@@ -34,8 +33,7 @@ func TestGuardAlone(t *testing.T) {
 		ns.IP("route del unreachable " + cidr.String() + " table 7600") // the rules drop without the routes
 		ns.Run("sh", "-c", "ping -c 1 -W 1 "+target+" || true")
 	}
-	have, err := k.Observe()
-	require.NoError(t, err)
+	have := observe(t, k)
 	i := slices.IndexFunc(have.Rules, func(r netops.Rule) bool { return r.Table == netops.RoutingTable })
 	if i < 0 {
 		t.Errorf("rules %v", have.Rules)

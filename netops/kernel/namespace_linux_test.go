@@ -34,12 +34,27 @@ func (ns namespace) kernel() *Kernel {
 	return k
 }
 
+// newKernel returns a namespace and its configuration.
+func newKernel(t *testing.T) (namespace, *Kernel) {
+	t.Helper()
+	ns := newNamespace(t)
+	return ns, ns.kernel()
+}
+
 // script returns a function that executes a command whose input is the lines given to it.
 func (ns namespace) script(name string, args ...string) func(lines ...string) {
 	return func(lines ...string) {
 		ns.t.Helper()
 		ns.Feed(strings.Join(lines, "\n")+"\n", name, args...)
 	}
+}
+
+// chain adds a chain of another program to a table, which it makes if needed. The hook is such as "nat hook prerouting
+// priority -100".
+func (ns namespace) chain(table, chain, hook string, rules ...string) {
+	ns.t.Helper()
+	lines := append([]string{"table ip " + table + " {", "chain " + chain + " { type " + hook}, rules...)
+	ns.script("nft", "-f", "-")(append(lines, "}", "}")...)
 }
 
 // overlays are the kinds of overlay that the kernel under test has, from LIQONET_TEST_OVERLAYS, for a short test the
@@ -58,18 +73,23 @@ func overlays() []netops.LinkKind {
 	return kinds
 }
 
-// reach applies what leads to a state and fails unless the kernel is in it afterwards. It returns the plan.
-func reach(t *testing.T, k *Kernel, want netops.State) netops.Plan {
+func observe(t *testing.T, k *Kernel) netops.State {
 	t.Helper()
 	have, err := k.Observe()
 	require.NoError(t, err)
+	return have
+}
+
+// reach applies what leads to a state and fails unless the kernel is in it afterwards. It returns the plan.
+func reach(t *testing.T, k *Kernel, want netops.State) netops.Plan {
+	t.Helper()
+	have := observe(t, k)
 	before := netops.Diff(netops.State{}, have)
 	p := netops.Diff(have, want)
 	if err := k.Apply(p); err != nil {
 		t.Fatalf("apply: %v\nplan:\n%s", err, p)
 	}
-	have, err = k.Observe()
-	require.NoError(t, err)
+	have = observe(t, k)
 	if rest := netops.Diff(have, want); !rest.Empty() {
 		t.Fatalf("from:\n%s\nby the plan:\n%s\nto:\n%s\nthere is still to do:\n%s", before, p, netops.Diff(netops.State{}, have), rest)
 	}

@@ -12,14 +12,10 @@ import (
 // TestAddressOfGateway: a remote pod has the address of this cluster's gateway pod. Both reach each other.
 func TestAddressOfGateway(t *testing.T) {
 	t.Parallel()
-	for _, kind := range overlays() {
-		t.Run(string(kind), func(t *testing.T) {
-			a, b := equalRanges().build(t, nil)
-			join(kind, a, b)
-			address := a.inPods(0, a.gatewayNumber(0))
-			expectTwin(t, a, b, address)
-		})
-	}
+	eachPair(t, func(t *testing.T, a, b side) {
+		address := a.inPods(0, a.gatewayNumber(0))
+		expectTwin(t, a, b, address)
+	})
 }
 
 // TestAddressOfNode: a remote pod has the address of a node of this cluster. B receives the tunnel of A's gateway from
@@ -30,17 +26,15 @@ func TestAddressOfNode(t *testing.T) {
 		podsA: topology.Prefixes("10.244.0.0/16"), podsB: topology.Prefixes("10.245.0.0/16"),
 		seenA: topology.Prefixes("10.244.0.0/16"), seenB: topology.Prefixes("10.12.0.0/16"),
 	}
-	for _, kind := range overlays() {
-		t.Run(string(kind), func(t *testing.T) {
-			a, b := l.build(t, func(a, _ *side) {
-				a.nodeNetwork, a.hidden = netip.MustParsePrefix("10.245.1.0/24"), true
-			})
-			join(kind, a, b)
-			for i := range a.nodes {
-				expectTwin(t, a, b, a.node(i))
-			}
+	eachOverlay(t, func(t *testing.T, kind netops.LinkKind) {
+		a, b := l.build(t, func(a, _ *side) {
+			a.nodeNetwork, a.hidden = netip.MustParsePrefix("10.245.1.0/24"), true
 		})
-	}
+		join(kind, a, b)
+		for i := range a.nodes {
+			expectTwin(t, a, b, a.node(i))
+		}
+	})
 }
 
 // expectTwin exchanges packets with a pod of B that has an address of a node or gateway of A.
@@ -77,11 +71,9 @@ func nodesAmongPods(t *testing.T, kind netops.LinkKind) (client, server side) {
 // TestEndpointAmongPods: the client's own tunnel packets are not routed as traffic to pods.
 func TestEndpointAmongPods(t *testing.T) {
 	t.Parallel()
-	for _, kind := range overlays() {
-		t.Run(string(kind), func(t *testing.T) {
-			a, b := nodesAmongPods(t, kind)
-			expectAll(t, a, b)
-			expectAll(t, b, a)
-		})
-	}
+	eachOverlay(t, func(t *testing.T, kind netops.LinkKind) {
+		a, b := nodesAmongPods(t, kind)
+		expectAll(t, a, b)
+		expectAll(t, b, a)
+	})
 }

@@ -28,20 +28,16 @@ func TestFailsClosed(t *testing.T) {
 		"no rule":           "ip rule del priority 53",
 		"no route to peer":  "ip route del 10.244.0.0/16 table 7601",
 	}
-	for _, kind := range overlays() {
-		a, b := equalRanges().build(t, nil)
+	eachPair(t, func(t *testing.T, a, b side) {
 		serveElsewhere(a, b, "elsewhere")
-		join(kind, a, b)
 		watched := []namespace{a.nodes[0].namespace, a.nodes[1].namespace, a.gateways[0].namespace}
 		for _, ns := range watched {
-			ns.script("nft", "-f", "-")(
-				"table ip clear {", "chain out { type filter hook postrouting priority 500",
-				fmt.Sprintf("oifname eth0 udp dport %d counter", servicePort), "}", "}",
-			)
+			ns.chain("clear", "out", "filter hook postrouting priority 500",
+				fmt.Sprintf("oifname eth0 udp dport %d counter", servicePort))
 		}
 		check := func(name, command string, in namespace, follow func()) {
-			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
-				words := strings.Fields(strings.ReplaceAll(command, "KIND", string(kind)))
+			t.Run(name, func(t *testing.T) {
+				words := strings.Fields(strings.ReplaceAll(command, "KIND", string(a.nodes[0].config.Overlay.Kind)))
 				in.Run(words[0], words[1:]...)
 				n := a.nodes[0]
 				silent(t, n.pod, at(b.seenPod(1)))
@@ -66,5 +62,5 @@ func TestFailsClosed(t *testing.T) {
 			g := a.gateways[0]
 			check("gateway/"+name, command, g.namespace, g.follow)
 		}
-	}
+	})
 }

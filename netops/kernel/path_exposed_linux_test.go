@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -38,27 +37,11 @@ const pourPort = 7001
 
 func pour(ns namespace, on netip.Addr) {
 	ns.t.Helper()
-	ns.Inside(func() error {
-		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", netip.AddrPortFrom(on, pourPort).String())
-		if err != nil {
-			return err
+	ns.ServeTCP(netip.AddrPortFrom(on, pourPort).String(), func(c net.Conn) {
+		var err error
+		for chunk := make([]byte, 64<<10); err == nil; {
+			_, err = c.Write(chunk)
 		}
-		ns.t.Cleanup(func() { _ = listener.Close() })
-		go func() {
-			for {
-				c, err := listener.Accept()
-				if err != nil {
-					return
-				}
-				go func() {
-					defer func() { _ = c.Close() }()
-					for chunk := make([]byte, 64<<10); err == nil; {
-						_, err = c.Write(chunk)
-					}
-				}()
-			}
-		}()
-		return nil
 	})
 }
 
@@ -99,28 +82,21 @@ func (g *testGateway) expose(hosts ...netops.Exposed) {
 // TestExposedHosts: B reaches a host outside the clusters that A exposes, and no other host.
 func TestExposedHosts(t *testing.T) {
 	t.Parallel()
-	for _, kind := range overlays() {
-		t.Run(string(kind), func(t *testing.T) {
-			a, b := equalRanges().build(t, nil)
-			outside := a.outsiders()
-			join(kind, a, b)
-			gateway := a.gateways[0]
-			gateway.script("nft", "-f", "-")(
-				"table ip clear {",
-				"chain out { type filter hook postrouting priority 500",
-				fmt.Sprintf("oifname eth0 ip saddr != %s counter", gateway.config.Pod),
-				fmt.Sprintf("oifname eth0 ip daddr %s counter", externalCIDR), "}", "}",
-			)
-			target := at(swapped(exposedHost.Address, a.seenExternal))
-			silent(t, b.nodes[0].pod, target)
-			gateway.expose(exposedHost)
-			t.Run("exposed", func(t *testing.T) { testExposed(t, a, b) })
-			t.Run("sizes", func(t *testing.T) { testExposedSizes(t, a, b) })
-			t.Run("no other", func(t *testing.T) { testNotExposed(t, a, b, outside) })
-			t.Run("fails closed", func(t *testing.T) { testExposedClosed(t, a, b) })
-			t.Run("withdrawn", func(t *testing.T) { testWithdrawn(t, a, b) })
-		})
-	}
+	eachPair(t, func(t *testing.T, a, b side) {
+		outside := a.outsiders()
+		gateway := a.gateways[0]
+		gateway.chain("clear", "out", "filter hook postrouting priority 500",
+			fmt.Sprintf("oifname eth0 ip saddr != %s counter", gateway.config.Pod),
+			fmt.Sprintf("oifname eth0 ip daddr %s counter", externalCIDR))
+		target := at(swapped(exposedHost.Address, a.seenExternal))
+		silent(t, b.nodes[0].pod, target)
+		gateway.expose(exposedHost)
+		t.Run("exposed", func(t *testing.T) { testExposed(t, a, b) })
+		t.Run("sizes", func(t *testing.T) { testExposedSizes(t, a, b) })
+		t.Run("no other", func(t *testing.T) { testNotExposed(t, a, b, outside) })
+		t.Run("fails closed", func(t *testing.T) { testExposedClosed(t, a, b) })
+		t.Run("withdrawn", func(t *testing.T) { testWithdrawn(t, a, b) })
+	})
 }
 
 // testExposed sends from each pod and node of B, one of which has the address of A's gateway. The source address at the
@@ -213,9 +189,8 @@ func testWithdrawn(t *testing.T, a, b side) {
 		c, err := dialFrom(t.Context(), b.nodes[1].pod, network, target)
 		require.NoError(t, err)
 		defer func() { _ = c.Close() }()
-		if _, err := question(c, "?", answerWait); err != nil {
-			t.Fatal(err)
-		}
+		_, err = question(c, "?", answerWait)
+		require.NoError(t, err)
 		open = append(open, c)
 	}
 	g.expose()

@@ -23,14 +23,12 @@ import (
 // TestFloodOfEchoes: a neighbour of A's gateway sends echoes with the address of a node as fast as it can. Echoes of
 // the other node are still answered, and so are path MTU requests outside the overlay.
 func TestFloodOfEchoes(t *testing.T) {
-	for _, kind := range overlays() {
-		a, b := equalRanges().build(t, nil)
-		join(kind, a, b)
+	eachPair(t, func(t *testing.T, a, _ side) {
 		g, calm := a.gateways[0], a.nodes[0]
 		loud := g.config.Nodes[1]
 		request := udp(4711, netops.EchoPort, echoRequest(t, 0))
 		inner := packet{protocol: unix.IPPROTO_UDP, source: loud.Internal, target: g.config.Internal}.with(request)
-		outer := frame{kind: kind, vni: g.config.VNI, end: g.config.Internal}.around(unix.ETH_P_IP, inner)
+		outer := g.around(g.config.Internal, unix.ETH_P_IP, inner)
 		for name, test := range map[string]struct {
 			flood    []byte
 			calm, to netip.Addr
@@ -38,49 +36,33 @@ func TestFloodOfEchoes(t *testing.T) {
 			"overlay":  {udp(4711, overlayPort, outer), a.internal(0), g.config.Internal},
 			"underlay": {request, a.inPods(0, bridgeNumber), g.config.Pod},
 		} {
-			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
+			t.Run(name, func(t *testing.T) {
 				g.answerEchoes(t, test.to)
-				send, done := calm.emitter(g.port(), g.hardware("eth0"))
-				t.Cleanup(done)
 				flooding := packet{protocol: unix.IPPROTO_UDP, source: loud.Source, target: g.config.Pod}.with(test.flood)
-				f := startFlood(t, func(int64) { _ = send(flooding) })
-				share := calm.answered(t, test.calm, netip.AddrPortFrom(test.to, netops.EchoPort), 50*time.Millisecond)
-				t.Logf("%d packets a second; %.0f %% of the other node's echoes answered", f.end(), 100*share)
-				if share < leastAnswered {
-					t.Errorf("%.0f %% of the other node's echoes are answered", 100*share)
-				}
+				f := calm.startFlood(t, g.port(), g.hardware("eth0"), flooding, nil)
+				calm.expectAnswers(t, f, test.calm, test.to, 50*time.Millisecond)
 			})
 		}
-	}
+	})
 }
 
 // TestFloodOfPeersNode: the gateway sends a node of A echoes of a node of B as fast as it can. Echoes of B's other node
 // are answered.
 func TestFloodOfPeersNode(t *testing.T) {
-	kind := overlays()[0]
-	a, b := equalRanges().build(t, nil)
-	join(kind, a, b)
+	a, b := firstPair(t)
 	n, g := a.nodes[0], a.gateways[0]
 	n.answerEchoes(t, a.internal(0))
 	loud := packet{protocol: unix.IPPROTO_UDP, source: b.seenNode(1), target: a.internal(0)}.with(udp(netops.EchoPort, netops.EchoPort, echoRequest(t, 0)))
-	f := frame{kind: kind, vni: g.config.VNI, end: a.internal(0)}.around(unix.ETH_P_IP, loud)
+	f := g.around(a.internal(0), unix.ETH_P_IP, loud)
 	outer := packet{protocol: unix.IPPROTO_UDP, source: g.config.Pod, target: g.config.Nodes[0].Source}.with(udp(4711, overlayPort, f))
-	send, done := g.emitter("eth0", n.hardware("cni0"))
-	t.Cleanup(done)
-	flood := startFlood(t, func(int64) { _ = send(outer) })
-	share := b.nodes[0].answered(t, b.internal(0), netip.AddrPortFrom(a.seenNode(0), netops.EchoPort), 100*time.Millisecond)
-	t.Logf("%d packets a second; %.0f %% of the other node's echoes answered", flood.end(), 100*share)
-	if share < leastAnswered {
-		t.Errorf("%.0f %% of the other node's echoes are answered", 100*share)
-	}
+	flood := g.startFlood(t, "eth0", n.hardware("cni0"), outer, nil)
+	b.nodes[0].expectAnswers(t, flood, b.internal(0), a.seenNode(0), 100*time.Millisecond)
 }
 
 // TestHiddenEchoes: a node sends its gateway overlay packets with the inner packet at an unusual offset, and at the
 // usual offset a header with a pod's address, so that the echo limit would not count them. None is accepted.
 func TestHiddenEchoes(t *testing.T) {
-	for _, kind := range overlays() {
-		a, b := equalRanges().build(t, nil)
-		join(kind, a, b)
+	eachPair(t, func(t *testing.T, a, _ side) {
 		g := a.gateways[0]
 		received := listenAll(t, a)
 		asking := func(payload string) []byte {
@@ -88,41 +70,32 @@ func TestHiddenEchoes(t *testing.T) {
 			return p.with(udp(netops.EchoPort, netops.EchoPort, []byte(payload)))
 		}
 		inner := asking(bad)
-		f := frame{kind: kind, vni: g.config.VNI, end: g.config.Internal}
-		plain := f.around(unix.ETH_P_IP, asking(good))
+		plain := g.around(g.config.Internal, unix.ETH_P_IP, asking(good))
 		priorityTag := []byte{0, 0, 8, 0} // VLAN 0, before IPv4
-		hidden := map[string][]byte{"tag": f.around(unix.ETH_P_8021Q, append(priorityTag, inner...))}
-		if kind == netops.KindGeneve {
+		hidden := map[string][]byte{"tag": g.around(g.config.Internal, unix.ETH_P_8021Q, append(priorityTag, inner...))}
+		if g.config.Overlay.Kind == netops.KindGeneve {
 			option := []byte{0, 0, 0, 0}
-			hidden["option"] = slices.Insert(f.around(unix.ETH_P_IP, inner), 8, option...)
+			hidden["option"] = slices.Insert(g.around(g.config.Internal, unix.ETH_P_IP, inner), 8, option...)
 			hidden["option"][0] = 1
 		}
 		for name, packet := range hidden {
-			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
-				received.forget()
-				before := g.drops("from-overlay")
-				toOverlay(t, a.nodes[1].namespace, g.config.Pod, packet)
-				toOverlay(t, a.nodes[1].namespace, g.config.Pod, plain)
-				wait.Until(t, "a drop in chain from-overlay", answerWait, func() bool { return g.drops("from-overlay") > before })
-				wait.Until(t, "the plain packet", answerWait, func() bool { return received.has(good) })
-				if received.has(bad) {
-					t.Error("it arrived")
+			t.Run(name, func(t *testing.T) {
+				send := func(payload []byte) func() {
+					return func() { toOverlay(t, a.nodes[1].namespace, g.config.Pod, payload) }
 				}
+				received.expectDrop(t, g.namespace, "from-overlay", send(packet), send(plain))
 			})
 		}
-	}
+	})
 }
 
 // TestFloodOfListenPort sends handshakes of unknown senders to the NodePort of a server's gateway, as fast as one
 // processor can, from one address and from many. Packets of the known client still pass, and so does its next
 // handshake.
 func TestFloodOfListenPort(t *testing.T) {
-	a, b := equalRanges().build(t, nil)
-	join(overlays()[0], a, b)
+	a, b := firstPair(t)
 	client, server := a.gateways[0], b.gateways[0]
-	end := server.config.Tunnels[0].Address.Addr()
-	server.answerEchoes(t, end)
-	nodePort := netip.AddrPortFrom(b.node(0), 30001) // see connect
+	server.answerEchoes(t, client.config.Tunnels[0].Peer)
 	initiation := append([]byte{1, 0, 0, 0}, make([]byte, 144)...)
 	stats, err := server.tunnels[0].device.Stats()
 	require.NoError(t, err)
@@ -135,31 +108,18 @@ func TestFloodOfListenPort(t *testing.T) {
 		"the client's address, as behind kube-proxy": {stats.Endpoint.Addr(), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			send, done := b.nodes[0].emitter(server.port(), server.hardware("eth0"))
-			t.Cleanup(done)
 			stranger := packet{protocol: unix.IPPROTO_UDP, source: test.from, target: server.config.Pod}.
 				with(udp(4711, server.config.Tunnels[0].ListenPort, initiation))
 			last := uint16(cidr.Number(test.from))
-			f := startFlood(t, func(i int64) {
+			f := b.nodes[0].startFlood(t, server.port(), server.hardware("eth0"), stranger, func(i int64) {
 				binary.BigEndian.PutUint16(stranger[14:], last+uint16(i%test.addresses))
 				stranger[10], stranger[11] = 0, 0
 				binary.BigEndian.PutUint16(stranger[10:], checksum(stranger[:20]))
-				_ = send(stranger)
 			})
-			share := client.answered(t, client.config.Tunnels[0].Address.Addr(), netip.AddrPortFrom(end, netops.EchoPort), 50*time.Millisecond)
-			if test.from == stats.Endpoint.Addr() {
-				f.endShared() // on a new port the client itself is one of them
-			}
-			begin := time.Now()
-			client.Inside(func() error { return client.tunnels[0].device.RenewAt(nodePort) })
-			client.awaitTunnels()
-			took := time.Since(begin)
-			t.Logf("%d packets a second; %.0f %% of the client's echoes answered, a new session in %s", f.end(), 100*share, took)
-			if share < leastAnswered || server.drops("listen") == 0 {
-				t.Errorf("%.0f %% of the client's echoes are answered, %d packets dropped", 100*share, server.drops("listen"))
-			}
-			if took > 4*time.Second { // a lost handshake is repeated after five seconds
-				t.Errorf("a new session took %s", took)
+			// A lost handshake is repeated after five seconds.
+			client.expectSession(t, f, test.from == stats.Endpoint.Addr(), 4*time.Second)
+			if server.drops("listen") == 0 {
+				t.Error("no packet dropped")
 			}
 		})
 	}
@@ -220,6 +180,46 @@ func (ns namespace) answered(t *testing.T, from netip.Addr, to netip.AddrPort, e
 	return float64(<-answered) / echoes
 }
 
+// expectAnswers sends echoes during a flood, which it ends: enough of them are answered.
+func (ns namespace) expectAnswers(t *testing.T, f *flood, from, to netip.Addr, every time.Duration) {
+	t.Helper()
+	share := ns.answered(t, from, netip.AddrPortFrom(to, netops.EchoPort), every)
+	t.Logf("%d packets a second; %.0f %% of the echoes answered", f.end(), 100*share)
+	if share < leastAnswered {
+		t.Errorf("%.0f %% of the echoes are answered", 100*share)
+	}
+}
+
+// expectSession sends echoes by a client's tunnel during a flood of the server's port, and then renews its session:
+// enough echoes are answered, and there is a new session in time. The flood ends before the renewal if it comes from
+// the client's address: on a new port the client itself is an unknown sender there.
+func (g *testGateway) expectSession(t *testing.T, f *flood, fromClient bool, within time.Duration) {
+	t.Helper()
+	to := g.config.Tunnels[0]
+	share := g.answered(t, to.Address.Addr(), netip.AddrPortFrom(to.Peer, netops.EchoPort), 50*time.Millisecond)
+	if fromClient {
+		f.endShared()
+	}
+	begin := time.Now()
+	g.renew()
+	g.awaitTunnels()
+	took := time.Since(begin)
+	t.Logf("%d packets a second; %.0f %% of the echoes answered, a new session in %s", f.end(), 100*share, took)
+	if share < leastAnswered {
+		t.Errorf("%.0f %% of the client's echoes are answered", 100*share)
+	}
+	if took > within {
+		t.Errorf("a new session took %s", took)
+	}
+}
+
+// renew starts a handshake of a client's first tunnel from a new port.
+func (g *testGateway) renew() {
+	g.t.Helper()
+	tunnel := g.tunnels[0]
+	g.Inside(func() error { return tunnel.device.RenewAt(netip.MustParseAddrPort(tunnel.config.Peer.Endpoints[0])) })
+}
+
 // flood sends packets as fast as one processor can.
 type flood struct {
 	sent   atomic.Int64
@@ -229,9 +229,14 @@ type flood struct {
 	closed sync.Once
 }
 
-// startFlood sends until the test ends. It returns when the flood has started.
-func startFlood(t *testing.T, send func(i int64)) *flood {
+// startFlood sends a packet by a link until the test ends, and before each time calls change, unless it is nil. It
+// returns when the flood has started.
+func (ns namespace) startFlood(
+	t *testing.T, link string, to net.HardwareAddr, packet []byte, change func(i int64),
+) *flood {
 	t.Helper()
+	send, done := ns.emitter(link, to)
+	t.Cleanup(done)
 	f := &flood{stop: make(chan struct{}), begin: time.Now()}
 	f.ended.Go(func() {
 		for {
@@ -239,7 +244,10 @@ func startFlood(t *testing.T, send func(i int64)) *flood {
 			case <-f.stop:
 				return
 			default:
-				send(f.sent.Add(1))
+				if i := f.sent.Add(1); change != nil {
+					change(i)
+				}
+				_ = send(packet)
 			}
 		}
 	})

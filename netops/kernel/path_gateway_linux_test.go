@@ -20,8 +20,7 @@ const overlayPort = 6091 // see newGateway
 // that has just started and has no flows yet. The tunnel's own packets still reach the tunnel.
 func TestForgedProbe(t *testing.T) {
 	t.Parallel()
-	a, b := equalRanges().build(t, nil)
-	join(overlays()[0], a, b)
+	a, b := firstPair(t)
 	client, server := a.gateways[0], b.gateways[0]
 	stats, err := server.tunnels[0].device.Stats()
 	require.NoError(t, err)
@@ -43,9 +42,7 @@ func TestForgedProbe(t *testing.T) {
 // address and with those of permitted senders. The pod's own link accepts none of them.
 func TestGatewayAddresses(t *testing.T) {
 	t.Parallel()
-	for _, kind := range overlays() {
-		a, b := equalRanges().build(t, nil)
-		join(kind, a, b)
+	eachPair(t, func(t *testing.T, a, b side) {
 		g, neighbour := a.gateways[0], a.nodes[0]
 		// Without reverse path filters and bridge filters, which would drop them as well.
 		g.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.eth0.rp_filter=0")
@@ -53,7 +50,7 @@ func TestGatewayAddresses(t *testing.T) {
 		received := listenAll(t, a)
 		for name, target := range map[string]netip.Addr{"overlay": g.config.Internal, "tunnel": g.config.Tunnels[0].Address.Addr()} {
 			for who, source := range map[string]netip.Addr{"itself": a.pod(0), "a node": a.internal(1), "the peer's gateway": g.config.Tunnels[0].Peer} {
-				t.Run(fmt.Sprintf("%s/%s as %s", kind, name, who), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s as %s", name, who), func(t *testing.T) {
 					received.forget()
 					before := g.drops("uplink")
 					send := func(to netip.Addr, payload string) {
@@ -70,15 +67,13 @@ func TestGatewayAddresses(t *testing.T) {
 			}
 		}
 		expectAll(t, a, b)
-	}
+	})
 }
 
 // TestPingOverlay: both ends of the overlay answer pings of each other, up to the MTU, for troubleshooting.
 func TestPingOverlay(t *testing.T) {
 	t.Parallel()
-	for _, kind := range overlays() {
-		a, b := equalRanges().build(t, nil)
-		join(kind, a, b)
+	eachPair(t, func(_ *testing.T, a, _ side) {
 		g := a.gateways[0]
 		for i, n := range a.nodes {
 			for _, size := range []string{"56", "1300"} {
@@ -86,7 +81,7 @@ func TestPingOverlay(t *testing.T) {
 				g.Run("ping", "-q", "-c1", "-w20", "-s", size, a.internal(i).String())
 			}
 		}
-	}
+	})
 }
 
 // TestExtendedOverlayIPv6 sends a gateway overlay packets by IPv6 with extension headers before UDP.
@@ -95,11 +90,10 @@ func TestExtendedOverlayIPv6(t *testing.T) {
 	const hopByHop, routing, fragment, options = 0, 43, 44, 60
 	pad := []byte{0, 1, 4, 0, 0, 0, 0} // of an extension header, after the number of the next one
 	zero := make([]byte, 7)
-	a, b := equalRanges().build(t, nil)
-	join(overlays()[0], a, b)
+	a, b := firstPair(t)
 	g, pod := a.gateways[0], a.nodes[0].pod
 	received := listenAll(t, a, b)
-	f := frame{kind: overlays()[0], vni: g.config.VNI, end: g.config.Internal, source: a.pod(0), target: b.seenPod(1), payload: bad}
+	f := g.frame(g.config.Internal, a.pod(0), b.seenPod(1), bad)
 	source, target := netip.MustParseAddr(pod.linkLocal("eth0")).AsSlice(), netip.MustParseAddr(g.linkLocal("eth0")).AsSlice()
 	body := udp(overlayPort, overlayPort, f.bytes())
 	for name, headers := range map[string][]byte{
@@ -123,9 +117,7 @@ func TestExtendedOverlayIPv6(t *testing.T) {
 			}
 			p := []byte{0x60, 0, 0, 0, 0, byte(len(extensions) + len(body)), append(headers, unix.IPPROTO_UDP)[0], 64}
 			p = append(append(append(append(p, source...), target...), extensions...), body...)
-			before := g.drops6("ipv6-outer")
-			pod.emit("eth0", g.hardware("eth0"), p)
-			wait.Until(t, "a drop in chain ipv6-outer", answerWait, func() bool { return g.drops6("ipv6-outer") > before })
+			expectDrop(t, g.namespace, "ipv6-outer", func() { pod.emit("eth0", g.hardware("eth0"), p) })
 		})
 	}
 	expectAll(t, a, b)

@@ -93,9 +93,8 @@ func (ns namespace) flood(t *testing.T, p netip.Prefix, first, end int) {
 	})
 	defer func() { _ = c.Close() }()
 	for i := first; i < end; i++ {
-		if _, err := c.WriteTo([]byte("?"), net.UDPAddrFromAddrPort(at(numbered(p, 0x4000+i)))); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.WriteTo([]byte("?"), net.UDPAddrFromAddrPort(at(numbered(p, 0x4000+i))))
+		require.NoError(t, err)
 	}
 }
 
@@ -103,30 +102,28 @@ func (ns namespace) flood(t *testing.T, p netip.Prefix, first, end int) {
 // addresses are active: every request gets its answer.
 func TestGroupChangesUnderTraffic(t *testing.T) {
 	t.Parallel()
-	for _, kind := range overlays() {
-		t.Run(string(kind), func(t *testing.T) {
-			a, b := equalRanges().build(t, nil)
-			near, _ := joinAll(kind, a, b, 2, 2)
-			active := startTraffic(t, a, b)
-			n := a.nodes[1]
-			members := n.config.Peers[0].Gateways
-			for i := range 20 {
-				for j := range members {
-					members[j].Used = i%3 == 2 || i%3 == j
-				}
-				if p := reach(t, n.kernel, netops.NodeState(n.config)); len(p.Steps) > 1 || len(p.Steps) == 1 && p.Steps[0].Kind() != "nexthop-group" {
-					t.Errorf("a change of members is more than a change of the group:\n%s", p)
-				}
-				for _, g := range near {
-					for j := range g.config.Tunnels {
-						g.config.Tunnels[j].Used = i%3 == 0 || i%3 != j+1
-					}
-					g.follow()
-				}
-				active.more(t)
+	eachOverlay(t, func(t *testing.T, kind netops.LinkKind) {
+		a, b := equalRanges().build(t, nil)
+		near, _ := joinAll(kind, a, b, 2, 2)
+		active := startTraffic(t, a, b)
+		n := a.nodes[1]
+		members := n.config.Peers[0].Gateways
+		for i := range 20 {
+			for j := range members {
+				members[j].Used = i%3 == 2 || i%3 == j
 			}
-		})
-	}
+			if p := reach(t, n.kernel, netops.NodeState(n.config)); len(p.Steps) > 1 || len(p.Steps) == 1 && p.Steps[0].Kind() != "nexthop-group" {
+				t.Errorf("a change of members is more than a change of the group:\n%s", p)
+			}
+			for _, g := range near {
+				for j := range g.config.Tunnels {
+					g.config.Tunnels[j].Used = i%3 == 0 || i%3 != j+1
+				}
+				g.follow()
+			}
+			active.more(t)
+		}
+	})
 }
 
 // TestGroupChangeIsFast measures the time that the kernel takes to change a group.
@@ -235,10 +232,9 @@ func TestAsymmetricGateways(t *testing.T) {
 						n.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter="+strictness)
 						n.config.Peers[0].Gateways[1-i].Used = false
 						n.follow()
-						n.script("nft", "-f", "-")(
-							"table ip marked {", "chain forward { type filter hook forward priority 0; mark != 0 counter; }",
-							"chain input { type filter hook input priority 0; mark != 0 counter; }", "}",
-						)
+						for _, hook := range []string{"forward", "input"} {
+							n.chain("marked", hook, "filter hook "+hook+" priority 0", "mark != 0 counter")
+						}
 					}
 				}
 				for i, gateways := range [][]*testGateway{ofA, ofB} {
@@ -280,61 +276,59 @@ func TestReflectedMarks(t *testing.T) {
 // groups, other members carry the packets, without members packets are rejected, and a pass restores the objects.
 func TestForeignChangesOfGroups(t *testing.T) {
 	t.Parallel()
-	for _, kind := range overlays() {
-		t.Run(string(kind), func(t *testing.T) {
-			a, b := equalRanges().build(t, nil)
-			gateways, _ := joinAll(kind, a, b, 2, 2)
-			n, g := a.nodes[1], gateways[0]
-			delete := func(ns namespace, ids ...uint32) {
-				for _, id := range ids {
-					ns.IP(fmt.Sprintf("nexthop del id %d", id))
-				}
+	eachOverlay(t, func(t *testing.T, kind netops.LinkKind) {
+		a, b := equalRanges().build(t, nil)
+		gateways, _ := joinAll(kind, a, b, 2, 2)
+		n, g := a.nodes[1], gateways[0]
+		delete := func(ns namespace, ids ...uint32) {
+			for _, id := range ids {
+				ns.IP(fmt.Sprintf("nexthop del id %d", id))
 			}
-			const first, second, tunnel0, tunnel1, group = 0x4c008001, 0x4c008002, 0x4dfe1202, 0x4dfe1206, 0x4e008001
-			steps := func(p netops.Plan) string {
-				var kinds []string
-				for _, s := range p.Steps {
-					kinds = append(kinds, string(s.Op)+s.Kind())
-				}
-				return strings.Join(slices.Compact(kinds), " ")
+		}
+		const first, second, tunnel0, tunnel1, group = 0x4c008001, 0x4c008002, 0x4dfe1202, 0x4dfe1206, 0x4e008001
+		steps := func(p netops.Plan) string {
+			var kinds []string
+			for _, s := range p.Steps {
+				kinds = append(kinds, string(s.Op)+s.Kind())
 			}
-			restore := func(k *Kernel, want netops.State, by string) {
-				t.Helper()
-				if got := steps(reach(t, k, want)); got != by {
-					t.Errorf("restored by %q, want %q", got, by)
-				}
-				expectAll(t, a, b)
+			return strings.Join(slices.Compact(kinds), " ")
+		}
+		restore := func(k *Kernel, want netops.State, by string) {
+			t.Helper()
+			if got := steps(reach(t, k, want)); got != by {
+				t.Errorf("restored by %q, want %q", got, by)
 			}
-			delete(n.namespace, second)
-			if shown := n.IP("route get " + b.seenPod(1).String()); !strings.Contains(shown, " dev "+netops.NodeLink(7)) {
-				t.Errorf("without the second gateway: %s", shown)
-			}
-			restore(n.kernel, netops.NodeState(n.config), "+nexthop ~nexthop-group +route")
-			delete(n.namespace, first, second)
-			if shown := n.IP("route show table 7600 match " + b.seenPod(1).String()); strings.Contains(shown, "nhid") || !strings.Contains(shown, "unreachable") {
-				t.Errorf("without any gateway: %s", shown)
-			}
-			restore(n.kernel, netops.NodeState(n.config), "+nexthop +nexthop-group +route")
-			delete(n.namespace, group)
-			restore(n.kernel, netops.NodeState(n.config), "+nexthop-group +route")
-			n.IP(fmt.Sprintf("nexthop replace id %d group %d,5/%d,1", group, first, second))
-			restore(n.kernel, netops.NodeState(n.config), "~nexthop-group")
-
-			delete(g.namespace, tunnel1)
 			expectAll(t, a, b)
-			restore(g.kernel, netops.GatewayState(g.config), "+nexthop ~nexthop-group")
-			delete(g.namespace, tunnel0, tunnel1)
-			restore(g.kernel, netops.GatewayState(g.config), "+nexthop +nexthop-group +route")
-			for _, k := range []*Kernel{n.kernel, g.kernel} {
-				reach(t, k, netops.State{})
+		}
+		delete(n.namespace, second)
+		if shown := n.IP("route get " + b.seenPod(1).String()); !strings.Contains(shown, " dev "+netops.NodeLink(7)) {
+			t.Errorf("without the second gateway: %s", shown)
+		}
+		restore(n.kernel, netops.NodeState(n.config), "+nexthop ~nexthop-group +route")
+		delete(n.namespace, first, second)
+		if shown := n.IP("route show table 7600 match " + b.seenPod(1).String()); strings.Contains(shown, "nhid") || !strings.Contains(shown, "unreachable") {
+			t.Errorf("without any gateway: %s", shown)
+		}
+		restore(n.kernel, netops.NodeState(n.config), "+nexthop +nexthop-group +route")
+		delete(n.namespace, group)
+		restore(n.kernel, netops.NodeState(n.config), "+nexthop-group +route")
+		n.IP(fmt.Sprintf("nexthop replace id %d group %d,5/%d,1", group, first, second))
+		restore(n.kernel, netops.NodeState(n.config), "~nexthop-group")
+
+		delete(g.namespace, tunnel1)
+		expectAll(t, a, b)
+		restore(g.kernel, netops.GatewayState(g.config), "+nexthop ~nexthop-group")
+		delete(g.namespace, tunnel0, tunnel1)
+		restore(g.kernel, netops.GatewayState(g.config), "+nexthop +nexthop-group +route")
+		for _, k := range []*Kernel{n.kernel, g.kernel} {
+			reach(t, k, netops.State{})
+		}
+		for _, ns := range []namespace{n.namespace, g.namespace} {
+			if left := ns.IP("nexthop"); left != "" {
+				t.Errorf("left behind: %s", left)
 			}
-			for _, ns := range []namespace{n.namespace, g.namespace} {
-				if left := ns.IP("nexthop"); left != "" {
-					t.Errorf("left behind: %s", left)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // TestOtherGatewayOfSamePeer: a gateway sends packets of other gateways to a node: with the address of a pod of another
@@ -342,44 +336,33 @@ func TestForeignChangesOfGroups(t *testing.T) {
 // it.
 func TestOtherGatewayOfSamePeer(t *testing.T) {
 	t.Parallel()
-	for _, kind := range overlays() {
-		t.Run(string(kind), func(t *testing.T) {
-			a, b, c := threeSides(t)
-			toB, _ := joinAll(kind, a, b, 2, 1)
-			toC, _ := joinAll(kind, a, c, 2, 1)
-			n := a.nodes[1]
-			// A strict reverse path filter would drop these packets as well; here the rules must.
-			n.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
-			n.config.Peers[0].Gateways[1].Used = false
-			n.follow()
-			received, by := listenAll(t, a), toB[1]
-			for name, f := range map[string]struct {
-				source netip.Addr
-				chain  string
-			}{
-				"as another peer's pod":            {c.seenPod(1), "from-b"},
-				"as the other gateway":             {toB[0].config.Internal, "from-b"},
-				"as another peer's gateway":        {toC[1].config.Internal, "from-b"},
-				"as a node of this cluster":        {a.internal(0), "from-b"},
-				"as a pod of this cluster's nodes": {a.pod(0), "from-b"},
-			} {
-				t.Run(name, func(t *testing.T) {
-					received.forget()
-					before := n.drops(f.chain)
-					forged := frame{kind: kind, vni: by.config.VNI, end: a.internal(1), source: f.source, target: a.pod(1), payload: bad}
-					toOverlay(t, by.namespace, a.node(1), forged.bytes())
-					wait.Until(t, "a drop in chain "+f.chain, answerWait, func() bool { return n.drops(f.chain) > before })
-					forged.source, forged.payload = b.seenPod(1), good
-					toOverlay(t, by.namespace, a.node(1), forged.bytes())
-					wait.Until(t, "the packet sent after it", answerWait, func() bool { return received.has(good) })
-					if received.has(bad) {
-						t.Error("it arrived")
-					}
-				})
-			}
-			t.Run("as the other gateway's tunnel", func(t *testing.T) { testOtherTunnel(t, toB[0], b.gateways[0]) })
-		})
-	}
+	eachOverlay(t, func(t *testing.T, kind netops.LinkKind) {
+		a, b, c := threeSides(t)
+		toB, _ := joinAll(kind, a, b, 2, 1)
+		toC, _ := joinAll(kind, a, c, 2, 1)
+		n := a.nodes[1]
+		// A strict reverse path filter would drop these packets as well; here the rules must.
+		n.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
+		n.config.Peers[0].Gateways[1].Used = false
+		n.follow()
+		received, by := listenAll(t, a), toB[1]
+		for name, source := range map[string]netip.Addr{
+			"as another peer's pod":            c.seenPod(1),
+			"as the other gateway":             toB[0].config.Internal,
+			"as another peer's gateway":        toC[1].config.Internal,
+			"as a node of this cluster":        a.internal(0),
+			"as a pod of this cluster's nodes": a.pod(0),
+		} {
+			t.Run(name, func(t *testing.T) {
+				send := func(source netip.Addr, payload string) func() {
+					packet := by.frame(a.internal(1), source, a.pod(1), payload).bytes()
+					return func() { toOverlay(t, by.namespace, a.node(1), packet) }
+				}
+				received.expectDrop(t, n.namespace, "from-b", send(source, bad), send(b.seenPod(1), good))
+			})
+		}
+		t.Run("as the other gateway's tunnel", func(t *testing.T) { testOtherTunnel(t, toB[0], b.gateways[0]) })
+	})
 }
 
 // testOtherTunnel sends by one tunnel with the address of the remote end of another one.

@@ -21,13 +21,11 @@ import (
 // which a link-local address is enough, whole and in fragments, to one address and to all nodes of the link.
 func TestForgedOverlayIPv6(t *testing.T) {
 	t.Parallel()
-	for _, kind := range overlays() {
-		a, b := equalRanges().build(t, nil)
-		join(kind, a, b)
+	eachPair(t, func(t *testing.T, a, b side) {
 		g, n := a.gateways[0], a.nodes[0]
 		received := listenAll(t, a, b)
-		toGateway := frame{kind: kind, vni: g.config.VNI, end: g.config.Internal, source: a.pod(0), target: b.seenPod(1), payload: bad}
-		toNode := frame{kind: kind, vni: g.config.VNI, end: a.internal(0), source: b.seenPod(1), target: a.pod(0), payload: bad}
+		toGateway := g.frame(g.config.Internal, a.pod(0), b.seenPod(1), bad)
+		toNode := g.frame(a.internal(0), b.seenPod(1), a.pod(0), bad)
 		for name, f := range map[string]struct {
 			from  namespace
 			by    string // link of the sender
@@ -50,11 +48,10 @@ func TestForgedOverlayIPv6(t *testing.T) {
 				", to all":      {"ff02::1", nil},
 				", all, pieces": {"ff02::1", make([]byte, 3000)},
 			} {
-				t.Run(fmt.Sprintf("%s/%s%s", kind, name, how), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s%s", name, how), func(t *testing.T) {
 					received.forget()
-					before := f.at.drops6("ipv6-outer")
-					toLinkLocal(t, f.from, f.by, send.to, append(f.frame.bytes(), send.end...))
-					wait.Until(t, "a drop in chain ipv6-outer", answerWait, func() bool { return f.at.drops6("ipv6-outer") > before })
+					payload := append(f.frame.bytes(), send.end...)
+					expectDrop(t, f.at, "ipv6-outer", func() { toLinkLocal(t, f.from, f.by, send.to, payload) })
 					expect(t, n.pod, at(b.seenPod(1)), "b1", a.seenPod(0))
 					if received.has(bad) {
 						t.Error("it arrived")
@@ -62,58 +59,45 @@ func TestForgedOverlayIPv6(t *testing.T) {
 				})
 			}
 		}
-	}
+	})
 }
 
 // TestInnerIPv6: gateway and node send each other IPv6 packets in the overlay, with IPv6 forwarding as in a dual-stack
 // cluster. They do not answer ARP there either.
 func TestInnerIPv6(t *testing.T) {
 	t.Parallel()
-	for _, kind := range overlays() {
-		t.Run(string(kind), func(t *testing.T) {
-			a, b := equalRanges().build(t, nil)
-			join(kind, a, b)
-			g, n := a.gateways[0], a.nodes[1]
-			for _, ns := range []namespace{g.namespace, n.namespace} {
-				ns.Run("sysctl", "-qw", "net.ipv6.conf.all.forwarding=1")
+	eachPair(t, func(t *testing.T, a, b side) {
+		g, n := a.gateways[0], a.nodes[1]
+		for _, ns := range []namespace{g.namespace, n.namespace} {
+			ns.Run("sysctl", "-qw", "net.ipv6.conf.all.forwarding=1")
+		}
+		n.IP("addr add fd00::1/64 dev cni0 nodad")
+		n.pod.IP("addr add fd00::5/64 dev eth0 nodad")
+		n.pod.IP("route add default via fd00::1")
+		g.IP("route add fd00:1::/64 dev lqn-tunnel")
+		toNode := g.frame(a.internal(1), b.seenPod(1), a.pod(1), "")
+		toGateway := g.frame(g.config.Internal, a.pod(1), b.seenPod(1), "")
+		received := watch6(t, n.pod)
+		toPod := func(payload string) {
+			toOverlay(t, g.namespace, a.node(1), toNode.around(unix.ETH_P_IPV6, datagram6("fd00:1::7", "fd00::5", payload)))
+		}
+		// Without our table the packet arrives.
+		n.Run("nft", "delete", "table", "ip6", netops.Table)
+		wait.Until(t, "the packet, without our table", answerWait, func() bool { toPod(good); return received.has(good) })
+		n.follow()
+		expectDrop(t, n.namespace, "ipv6-arrival", func() { toPod(bad) })
+		fromPod := toGateway.around(unix.ETH_P_IPV6, datagram6("fd00::5", "fd00:1::7", bad))
+		expectDrop(t, g.namespace, "ipv6-arrival", func() { toOverlay(t, n.namespace, g.config.Pod, fromPod) })
+		takeTurns(t, n.namespace)
+		if received.has(bad) {
+			t.Error("the pod got an IPv6 packet of the gateway")
+		}
+		for ns, link := range map[namespace]string{g.namespace: netops.Overlay, n.namespace: netops.NodeLink(g.config.VNI)} {
+			if shown := ns.IP("link show dev " + link); !strings.Contains(shown, "NOARP") {
+				t.Errorf("ARP is on:\n%s", shown)
 			}
-			n.IP("addr add fd00::1/64 dev cni0 nodad")
-			n.pod.IP("addr add fd00::5/64 dev eth0 nodad")
-			n.pod.IP("route add default via fd00::1")
-			g.IP("route add fd00:1::/64 dev lqn-tunnel")
-			toNode := frame{kind: kind, vni: g.config.VNI, end: a.internal(1), source: b.seenPod(1), target: a.pod(1)}
-			toGateway := frame{kind: kind, vni: g.config.VNI, end: g.config.Internal, source: a.pod(1), target: b.seenPod(1)}
-			received := watch6(t, n.pod)
-			toPod := func(payload string) {
-				toOverlay(t, g.namespace, a.node(1), toNode.around(unix.ETH_P_IPV6, datagram6("fd00:1::7", "fd00::5", payload)))
-			}
-			// Without our table the packet arrives.
-			n.Run("nft", "delete", "table", "ip6", netops.Table)
-			wait.Until(t, "the packet, without our table", answerWait, func() bool { toPod(good); return received.has(good) })
-			n.follow()
-			before := n.drops6("ipv6-arrival")
-			toPod(bad)
-			wait.Until(t, "a drop on the node", answerWait, func() bool { return n.drops6("ipv6-arrival") > before })
-			before = g.drops6("ipv6-arrival")
-			toOverlay(t, n.namespace, n.config.Peers[0].Gateways[0].Pod, toGateway.around(unix.ETH_P_IPV6, datagram6("fd00::5", "fd00:1::7", bad)))
-			wait.Until(t, "a drop in the gateway", answerWait, func() bool { return g.drops6("ipv6-arrival") > before })
-			takeTurns(t, n.namespace)
-			if received.has(bad) {
-				t.Error("the pod got an IPv6 packet of the gateway")
-			}
-			for ns, link := range map[namespace]string{g.namespace: netops.Overlay, n.namespace: netops.NodeLink(g.config.VNI)} {
-				if shown := ns.IP("link show dev " + link); !strings.Contains(shown, "NOARP") {
-					t.Errorf("ARP is on:\n%s", shown)
-				}
-			}
-		})
-	}
-}
-
-// drops6 returns the number of packets that the rules of a chain of our IPv6 table have dropped.
-func (ns namespace) drops6(chain string) int {
-	ns.t.Helper()
-	return ns.countedIn("ip6", netops.Table, chain)
+		}
+	})
 }
 
 // linkLocal returns the link-local IPv6 address of a link when it is no longer tentative.

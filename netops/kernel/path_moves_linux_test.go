@@ -58,14 +58,12 @@ func (c *testCluster) report(address netip.Addr, node int) {
 // node.
 func TestMovingPod(t *testing.T) {
 	t.Parallel()
-	for _, kind := range overlays() {
-		a, b := equalRanges().build(t, nil)
-		join(kind, a, b)
+	eachPair(t, func(t *testing.T, a, b side) {
 		for name, address := range map[string]netip.Addr{
 			"of the other node's range": b.inPods(0, 77),
 			"of no node's range":        netip.MustParseAddr("10.244.200.78"),
 		} {
-			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
+			t.Run(name, func(t *testing.T) {
 				target := at(b.seen(address))
 				for _, node := range []int{1, 0, 1} {
 					pod := b.route(node, address)
@@ -88,5 +86,5 @@ func TestMovingPod(t *testing.T) {
 				}
 			})
 		}
-	}
+	})
 }

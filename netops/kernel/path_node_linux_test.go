@@ -30,8 +30,7 @@ func TestForgedFragments(t *testing.T) {
 		}
 		inOverlay := func(g *testGateway) func([]byte) {
 			return func(piece []byte) {
-				f := frame{kind: kind, vni: g.config.VNI, end: a.internal(1)}
-				toOverlay(t, g.namespace, a.node(1), f.around(unix.ETH_P_IP, piece))
+				toOverlay(t, g.namespace, a.node(1), g.around(a.internal(1), unix.ETH_P_IP, piece))
 			}
 		}
 		inTunnel := func(piece []byte) { c.gateways[0].inject(t, piece) }
@@ -51,9 +50,7 @@ func TestForgedFragments(t *testing.T) {
 				const end = " of three pieces"
 				evil, _ := pieces(f.source, a.pod(1), 99, "a forged"+end)
 				first, second := pieces(f.source, a.pod(1), 99, "the true"+end)
-				before := f.at.drops(f.chain)
-				f.stranger(evil)
-				wait.Until(t, "a drop in chain "+f.chain, answerWait, func() bool { return f.at.drops(f.chain) > before })
+				expectDrop(t, f.at, f.chain, func() { f.stranger(evil) })
 				// repeated, because a packet is lost while the tunnel is renewed.
 				wait.Until(t, "the packet of the peer", answerWait, func() bool {
 					f.by(second)
@@ -74,16 +71,12 @@ func TestForgedFragments(t *testing.T) {
 func TestForgedConnection(t *testing.T) {
 	t.Parallel()
 	const redirected = 30082
-	for _, kind := range overlays() {
-		a, b := equalRanges().build(t, nil)
-		join(kind, a, b)
+	eachPair(t, func(t *testing.T, a, b side) {
 		n := a.nodes[1]
 		n.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.eth0.rp_filter=0")
-		n.script("nft", "-f", "-")(
-			"table ip proxy {", "chain pre { type nat hook prerouting priority -100",
+		n.chain("proxy", "pre", "nat hook prerouting priority -100",
 			fmt.Sprintf("fib daddr type local udp dport %d dnat to %s", nodePort, at(a.pod(1))),
-			fmt.Sprintf("udp dport %d dnat to %s", redirected, at(a.node(1))), "}", "}",
-		)
+			fmt.Sprintf("udp dport %d dnat to %s", redirected, at(a.node(1))))
 		serve(n.namespace, a.node(1), "node a1")
 		for name, f := range map[string]struct {
 			local, to netip.AddrPort // as on the node, and as the peer reaches it
@@ -92,7 +85,7 @@ func TestForgedConnection(t *testing.T) {
 			"to a pod":    {netip.AddrPortFrom(a.internal(1), nodePort), netip.AddrPortFrom(a.seenNode(1), nodePort), "to-node"},
 			"to the node": {netip.AddrPortFrom(a.pod(1), redirected), netip.AddrPortFrom(a.seenPod(1), redirected), "into-node"},
 		} {
-			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
+			t.Run(name, func(t *testing.T) {
 				c, err := dialFrom(t.Context(), b.nodes[1].pod, "udp4", f.to)
 				require.NoError(t, err)
 				defer func() { _ = c.Close() }()
@@ -108,35 +101,30 @@ func TestForgedConnection(t *testing.T) {
 			})
 		}
 		expectAll(t, a, b)
-	}
+	})
 }
 
 // TestTranslatedToGateway: a Service, with EndpointSlices written by a user, leads to the overlay port of a gateway.
 // Overlay packets do not reach it with the node's address.
 func TestTranslatedToGateway(t *testing.T) {
 	t.Parallel()
-	for _, kind := range overlays() {
-		a, b := equalRanges().build(t, nil)
-		join(kind, a, b)
+	eachPair(t, func(t *testing.T, a, b side) {
 		n, g := a.nodes[1], a.gateways[0]
-		n.script("nft", "-f", "-")(
-			"table ip proxy {", "chain pre { type nat hook prerouting priority -100",
-			fmt.Sprintf("fib daddr type local udp dport %d dnat to %s:%d", nodePort, g.config.Pod, g.config.Overlay.Port), "}",
-			"chain post { type nat hook postrouting priority 100", "ct status dnat masquerade", "}", "}",
-		)
+		n.chain("proxy", "pre", "nat hook prerouting priority -100",
+			fmt.Sprintf("fib daddr type local udp dport %d dnat to %s:%d", nodePort, g.config.Pod, g.config.Overlay.Port))
+		n.chain("proxy", "post", "nat hook postrouting priority 100", "ct status dnat masquerade")
 		received := listenAll(t, b)
-		f := frame{kind: kind, vni: g.config.VNI, end: g.config.Internal, source: a.pod(0), target: b.seenPod(1)}
+		f := g.frame(g.config.Internal, a.pod(0), b.seenPod(1), "")
 		for name, from := range map[string]namespace{"pod": n.pod, "host of the nodes' network": a.router} {
-			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
+			t.Run(name, func(t *testing.T) {
 				c, err := dialFrom(t.Context(), from, "udp4", netip.AddrPortFrom(a.node(1), nodePort))
 				require.NoError(t, err)
 				defer func() { _ = c.Close() }()
 				before := n.drops("source")
 				for range 2 { // also later packets of the flow
 					f.payload = bad
-					if _, err := c.Write(f.bytes()); err != nil {
-						t.Fatal(err)
-					}
+					_, err := c.Write(f.bytes())
+					require.NoError(t, err)
 				}
 				wait.Until(t, "two drops in chain source", answerWait, func() bool { return n.drops("source") >= before+2 })
 				f.payload = good
@@ -148,7 +136,7 @@ func TestTranslatedToGateway(t *testing.T) {
 				received.forget()
 			})
 		}
-	}
+	})
 }
 
 // TestEncapsulatedFrames: a gateway sends a node packets in nested encapsulations. Each is filtered by the addresses
@@ -156,12 +144,10 @@ func TestTranslatedToGateway(t *testing.T) {
 func TestEncapsulatedFrames(t *testing.T) {
 	t.Parallel()
 	const inIP, broadcast = 4, "\xff\xff\xff\xff\xff\xff"
-	for _, kind := range overlays() {
-		a, b := equalRanges().build(t, nil)
-		join(kind, a, b)
+	eachPair(t, func(t *testing.T, a, b side) {
 		g, n := a.gateways[0], a.nodes[1]
 		n.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
-		f := frame{kind: kind, vni: g.config.VNI, end: a.internal(1), source: b.seenPod(1), target: a.pod(1), payload: bad}
+		f := g.frame(a.internal(1), b.seenPod(1), a.pod(1), bad)
 		toNode := datagram(b.seenPod(1), a.node(1), bad)
 		nested := func(source netip.Addr) []byte {
 			outer := packet{protocol: unix.IPPROTO_UDP, source: source, target: a.internal(1)}
@@ -180,14 +166,12 @@ func TestEncapsulatedFrames(t *testing.T) {
 			"in the overlay, as the gateway": {nested(g.config.Pod), "from-b"},
 			"to all hardware addresses":      {toAll, "to-node"},
 		} {
-			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
-				before := n.drops(c.chain)
-				toOverlay(t, g.namespace, a.node(1), c.payload)
-				wait.Until(t, "a drop in chain "+c.chain, answerWait, func() bool { return n.drops(c.chain) > before })
+			t.Run(name, func(t *testing.T) {
+				expectDrop(t, n.namespace, c.chain, func() { toOverlay(t, g.namespace, a.node(1), c.payload) })
 			})
 		}
 		expectAll(t, a, b)
-	}
+	})
 }
 
 // TestSourceRoutes: a peer's pod sends with source routes over permitted addresses of a node that accepts source
@@ -195,9 +179,7 @@ func TestEncapsulatedFrames(t *testing.T) {
 func TestSourceRoutes(t *testing.T) {
 	t.Parallel()
 	const loose = 131 // LSRR, RFC 791
-	for _, kind := range overlays() {
-		a, b := equalRanges().build(t, nil)
-		join(kind, a, b)
+	eachPair(t, func(t *testing.T, a, b side) {
 		n := a.nodes[1]
 		for _, ns := range []namespace{n.namespace, a.nodes[0].namespace, a.gateways[0].namespace} { // pods inherit it
 			ns.Run("sysctl", "-qw", "net.ipv4.conf.all.accept_source_route=1", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.eth0.rp_filter=0")
@@ -205,7 +187,7 @@ func TestSourceRoutes(t *testing.T) {
 		received := listenAll(t, a)
 		by := a.inPods(1, bridgeNumber)
 		for name, target := range map[string]netip.Addr{"node": a.internal(1), "another node": a.node(0)} {
-			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
+			t.Run(name, func(t *testing.T) {
 				received.forget()
 				next := target.As4()
 				p := packet{protocol: unix.IPPROTO_UDP, source: b.pod(1), target: by, options: append([]byte{loose, 7, 4}, append(next[:], 0)...)}
@@ -220,7 +202,7 @@ func TestSourceRoutes(t *testing.T) {
 				}
 			})
 		}
-	}
+	})
 }
 
 // TestErrorsIntoOverlay: a host of the nodes' network, whose connection a node translates, sends ICMP errors about it
@@ -228,22 +210,16 @@ func TestSourceRoutes(t *testing.T) {
 func TestErrorsIntoOverlay(t *testing.T) {
 	t.Parallel()
 	const unreachable = 3
-	for _, kind := range overlays() {
-		a, b := equalRanges().build(t, nil)
-		join(kind, a, b)
+	eachPair(t, func(t *testing.T, a, b side) {
 		n := a.nodes[1]
-		n.script("nft", "-f", "-")(
-			"table ip proxy {", "chain pre { type nat hook prerouting priority -100",
-			fmt.Sprintf("fib daddr type local udp dport %d dnat to %s", nodePort, at(a.pod(1))), "}", "}",
-		)
+		n.chain("proxy", "pre", "nat hook prerouting priority -100",
+			fmt.Sprintf("fib daddr type local udp dport %d dnat to %s", nodePort, at(a.pod(1))))
 		c := datagrams(t, a.router, netip.AddrPortFrom(a.node(1), nodePort), unix.IP_PMTUDISC_DONT)
-		if _, err := question(c, "?", answerWait); err != nil {
-			t.Fatal(err)
-		}
+		_, err := question(c, "?", answerWait)
+		require.NoError(t, err)
 		local := netip.MustParseAddrPort(c.LocalAddr().String())
 		about := packet{protocol: unix.IPPROTO_UDP, source: a.node(1), target: local.Addr()}.with(udp(nodePort, local.Port(), nil))
-		before := n.drops("into-overlay")
-		a.router.emit("nodes-a", n.hardware("eth0"), icmpAbout(unreachable, local.Addr(), b.seenPod(1), about))
-		wait.Until(t, "a drop in chain into-overlay", answerWait, func() bool { return n.drops("into-overlay") > before })
-	}
+		forged := icmpAbout(unreachable, local.Addr(), b.seenPod(1), about)
+		expectDrop(t, n.namespace, "into-overlay", func() { a.router.emit("nodes-a", n.hardware("eth0"), forged) })
+	})
 }

@@ -19,9 +19,7 @@ import (
 // rule or policy.
 func TestLossesByOthers(t *testing.T) {
 	t.Parallel()
-	kind := overlays()[0]
-	a, b := equalRanges().build(t, nil)
-	join(kind, a, b)
+	a, b := firstPair(t)
 	n := a.nodes[1]
 	const low = 0x10 // of IPTOS_LOWDELAY
 	peer, pod := b.seenPods[0].String(), a.pod(1).String()

@@ -40,10 +40,7 @@ func TestPods(t *testing.T) {
 				t.Run("b to a", func(t *testing.T) { expectAll(t, b, a) })
 				t.Run("errors", func(t *testing.T) {
 					g := a.gateways[0]
-					g.script("nft", "-f", "-")(
-						"table ip clear {", "chain out { type filter hook postrouting priority 500",
-						"oifname eth0 meta l4proto icmp counter", "}", "}",
-					)
+					g.chain("clear", "out", "filter hook postrouting priority 500", "oifname eth0 meta l4proto icmp counter")
 					expectErrors(t, a, b)
 					expectErrors(t, b, a)
 					if n := g.counted("clear", "out"); n > 0 {

@@ -19,10 +19,8 @@ func TestAddressOfReplacedGateway(t *testing.T) {
 			join(kind, a, b)
 			cutOff, own, g := a.nodes[1], a.nodes[0], a.gateways[0]
 			received := listenAll(t, a)
-			f := frame{kind: kind, vni: g.config.VNI, end: a.internal(1), source: b.seenPod(1), target: a.pod(1)}
 			send := func(to netip.Addr, payload string) {
-				f.payload = payload
-				toOverlay(t, g.namespace, to, f.bytes())
+				toOverlay(t, g.namespace, to, g.frame(a.internal(1), b.seenPod(1), a.pod(1), payload).bytes())
 			}
 			send(a.node(1), good)
 			wait.Until(t, "the packet of the gateway", answerWait, func() bool { return received.has(good) })

@@ -21,23 +21,19 @@ import (
 // and to destinations that are no pods or nodes of the other cluster.
 func TestUnexpectedPacketsInTunnel(t *testing.T) {
 	t.Parallel()
-	for _, kind := range overlays() {
-		t.Run(string(kind), func(t *testing.T) {
-			a, b := equalRanges().build(t, nil)
-			join(kind, a, b)
-			b.gateways[0].allowAll()
-			t.Run("probes are for the own cluster", func(t *testing.T) { testProbes(t, a, b) })
-			t.Run("WireGuard by itself", func(t *testing.T) { testAllowedIPs(t, a, b) })
-			// From here on WireGuard accepts every source, so that the rules must drop these packets.
-			a.gateways[0].allowAll()
-			t.Run("errors about others", func(t *testing.T) { testErrorsAboutOthers(t, a, b) })
-			t.Run("to the broadcast address", func(t *testing.T) { testBroadcast(t, a, b) })
-			received := listenAll(t, a)
-			for name, s := range strays(a, b) {
-				t.Run(name, func(t *testing.T) { s.expectDropped(t, a, b, received) })
-			}
-		})
-	}
+	eachPair(t, func(t *testing.T, a, b side) {
+		b.gateways[0].allowAll()
+		t.Run("probes are for the own cluster", func(t *testing.T) { testProbes(t, a, b) })
+		t.Run("WireGuard by itself", func(t *testing.T) { testAllowedIPs(t, a, b) })
+		// From here on WireGuard accepts every source, so that the rules must drop these packets.
+		a.gateways[0].allowAll()
+		t.Run("errors about others", func(t *testing.T) { testErrorsAboutOthers(t, a, b) })
+		t.Run("to the broadcast address", func(t *testing.T) { testBroadcast(t, a, b) })
+		received := listenAll(t, a)
+		for name, s := range strays(a, b) {
+			t.Run(name, func(t *testing.T) { s.expectDropped(t, a, b, received) })
+		}
+	})
 }
 
 // testBroadcast sends an overlay packet to the broadcast address by a tunnel link that is not in its group. It is
@@ -48,9 +44,7 @@ func testBroadcast(t *testing.T, a, b side) {
 	// A strict reverse path filter would drop these packets as well; here the rules must.
 	g.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.lqn-tunnel.rp_filter=0")
 	defer g.follow()
-	f := frame{
-		kind: g.config.Overlay.Kind, vni: g.config.VNI, end: g.config.Internal, source: a.pod(1), target: b.seenPod(1), payload: bad,
-	}
+	f := g.frame(g.config.Internal, a.pod(1), b.seenPod(1), bad)
 	outer := datagram(g.config.Nodes[1].Source, netip.MustParseAddr("255.255.255.255"), string(f.bytes()))
 	binary.BigEndian.PutUint16(outer[22:], g.config.Overlay.Port)
 	before := g.drops("uplink")
@@ -217,6 +211,19 @@ func listenAll(t *testing.T, clusters ...side) *capture {
 		}()
 	}
 	return e
+}
+
+// expectDrop sends a packet, with payload bad, that a chain drops, and then one that arrives, with payload good: the
+// first one has not arrived by then.
+func (e *capture) expectDrop(t *testing.T, at namespace, chain string, sendBad, sendGood func()) {
+	t.Helper()
+	e.forget()
+	expectDrop(t, at, chain, sendBad)
+	sendGood()
+	wait.Until(t, "the packet sent after it", answerWait, func() bool { return e.has(good) })
+	if e.has(bad) {
+		t.Error("it arrived")
+	}
 }
 
 func (e *capture) forget() {

@@ -9,29 +9,26 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/testbed/topology"
-	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 )
 
 // TestThreeClusters joins A with B and A with C, all with the same CIDRs.
 func TestThreeClusters(t *testing.T) {
 	t.Parallel()
-	for _, kind := range overlays() {
-		t.Run(string(kind), func(t *testing.T) {
-			a, b, c := threeSides(t)
-			join(kind, b, a)
-			join(kind, a, c)
-			for _, peer := range []side{b, c} {
-				t.Run("a and "+peer.name, func(t *testing.T) {
-					expectAll(t, a, peer)
-					expectAll(t, peer, a)
-				})
-			}
-			t.Run("no transit", func(t *testing.T) { testNoTransit(t, a, b, c) })
-			t.Run("another peering's gateway", func(t *testing.T) { testOtherGateway(t, kind, a, b, c) })
-			t.Run("another peering's errors", func(t *testing.T) { testOtherErrors(t, kind, a, b, c) })
-		})
-	}
+	eachOverlay(t, func(t *testing.T, kind netops.LinkKind) {
+		a, b, c := threeSides(t)
+		join(kind, b, a)
+		join(kind, a, c)
+		for _, peer := range []side{b, c} {
+			t.Run("a and "+peer.name, func(t *testing.T) {
+				expectAll(t, a, peer)
+				expectAll(t, peer, a)
+			})
+		}
+		t.Run("no transit", func(t *testing.T) { testNoTransit(t, a, b, c) })
+		t.Run("another peering's gateway", func(t *testing.T) { testOtherGateway(t, a, b, c) })
+		t.Run("another peering's errors", func(t *testing.T) { testOtherErrors(t, a, b, c) })
+	})
 }
 
 // threeSides creates three clusters with the same ranges, without peerings. A reaches B and C by remapped ranges.
@@ -49,7 +46,7 @@ func threeSides(t *testing.T) (a, b, c side) {
 
 // testOtherGateway: A's gateway for C sends to a node with the address of a pod of B, with its own VNI and with that of
 // B's peering, and with the address of the other gateway.
-func testOtherGateway(t *testing.T, kind netops.LinkKind, a, b, c side) {
+func testOtherGateway(t *testing.T, a, b, c side) {
 	n, toB, toC := a.nodes[1], a.gateways[0].config, a.gateways[1]
 	n.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0") // the rules must drop them without it
 	received := listenAll(t, a)
@@ -64,24 +61,18 @@ func testOtherGateway(t *testing.T, kind netops.LinkKind, a, b, c side) {
 		"with an unknown VNI":          {toB.VNI + 100, c.seenPod(1), "outer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			received.forget()
-			before := n.drops(f.chain)
-			forged := frame{kind: kind, vni: f.vni, end: a.internal(1), source: f.source, target: a.pod(1), payload: bad}
-			toOverlay(t, toC.namespace, a.node(1), forged.bytes())
-			wait.Until(t, "a drop in chain "+f.chain, answerWait, func() bool { return n.drops(f.chain) > before })
-			forged.vni, forged.source, forged.payload = toC.config.VNI, c.seenPod(1), good
-			toOverlay(t, toC.namespace, a.node(1), forged.bytes())
-			wait.Until(t, "the packet sent after it", answerWait, func() bool { return received.has(good) })
-			if received.has(bad) {
-				t.Error("it arrived")
-			}
+			forged := toC.frame(a.internal(1), f.source, a.pod(1), bad)
+			sound := toC.frame(a.internal(1), c.seenPod(1), a.pod(1), good)
+			forged.vni = f.vni
+			send := func(f frame) func() { return func() { toOverlay(t, toC.namespace, a.node(1), f.bytes()) } }
+			received.expectDrop(t, n.namespace, f.chain, send(forged), send(sound))
 		})
 	}
 }
 
 // testOtherErrors: A's gateway for B sends a pod and a node errors about a packet to a pod of C, or of A itself, and
 // redirects for packets to B.
-func testOtherErrors(t *testing.T, kind netops.LinkKind, a, b, c side) {
+func testOtherErrors(t *testing.T, a, b, c side) {
 	n, g := a.nodes[1], a.gateways[0]
 	const unreachable, redirect = 3, 5
 	for who, to := range map[string]struct {
@@ -108,8 +99,9 @@ func testOtherErrors(t *testing.T, kind netops.LinkKind, a, b, c side) {
 				about := packet{protocol: unix.IPPROTO_UDP, source: to.address, target: e.about}.with(udp(from.Port(), servicePort, nil))
 				forged := icmpAbout(e.kind, b.seenPod(1), to.address, about)
 				received, before := watchProtocol(t, to.namespace, "icmp"), n.drops("quoted-b")
-				f := frame{kind: kind, vni: g.config.VNI, end: a.internal(1)}
-				send := func(inner []byte) { toOverlay(t, g.namespace, a.node(1), f.around(unix.ETH_P_IP, inner)) }
+				send := func(inner []byte) {
+					toOverlay(t, g.namespace, a.node(1), g.around(a.internal(1), unix.ETH_P_IP, inner))
+				}
 				send(forged)
 				const request, length = 8, 8
 				send(packet{protocol: unix.IPPROTO_ICMP, source: b.seenPod(1), target: to.address}.with([]byte{request, 0, 0xf7, 0xff, 0, 0, 0, 0}))

@@ -13,9 +13,7 @@ import (
 func TestTranslatedForPeer(t *testing.T) {
 	t.Parallel()
 	const hostPort, redirected = 30081, 30082
-	for _, kind := range overlays() {
-		a, b := equalRanges().build(t, nil)
-		join(kind, a, b)
+	eachPair(t, func(t *testing.T, a, b side) {
 		n, service := a.nodes[1], a.inPods(1, 77) // an external address of a Service, without a neighbour entry
 		n.script("nft", "-f", "-")(
 			"table ip proxy {", "chain services {",
@@ -41,7 +39,7 @@ func TestTranslatedForPeer(t *testing.T) {
 				"redirected, pod":  {netip.AddrPortFrom(a.seenPod(1), redirected), "into-node"},
 				"external address": {at(a.seen(service)), "out-of-overlay"},
 			} {
-				t.Run(fmt.Sprintf("%s/%s/%s", kind, name, what), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s/%s", name, what), func(t *testing.T) {
 					dropped(t, from, c.to, func() int { return n.drops(c.chain) })
 				})
 			}
@@ -50,27 +48,25 @@ func TestTranslatedForPeer(t *testing.T) {
 		// Clients of the own cluster use them as before.
 		expect(t, a.nodes[0].pod, netip.AddrPortFrom(a.node(1), nodePort), "a1", a.inPods(1, bridgeNumber))
 		expect(t, a.nodes[0].pod, at(service), "a1", a.pod(0))
-	}
+	})
 }
 
 // TestInternalAddress: neighbours of a node send to its overlay address, at which echoes of gateways and peers are
 // answered at a limited rate.
 func TestInternalAddress(t *testing.T) {
 	t.Parallel()
-	for _, kind := range overlays() {
-		a, b := equalRanges().build(t, nil)
-		join(kind, a, b)
+	eachPair(t, func(t *testing.T, a, b side) {
 		n := a.nodes[1]
 		serve(n.namespace, a.internal(1), "node a1")
 		a.router.IP(fmt.Sprintf("route add %s via %s", a.internal(1), a.node(1)))
 		for name, from := range map[string]namespace{"pod": n.pod, "host of the nodes' network": a.router} {
-			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
+			t.Run(name, func(t *testing.T) {
 				dropped(t, from, at(a.internal(1)), func() int { return n.drops("input") })
 			})
 		}
 		expect(t, n.namespace, at(a.internal(1)), "node a1", a.internal(1))
 		expectAll(t, a, b)
-	}
+	})
 }
 
 // TestForeignRouter: hosts that are no pods of a node use it as a router to the peer.

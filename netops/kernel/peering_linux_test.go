@@ -89,6 +89,22 @@ type testTunnel struct {
 // join makes a peering of two clusters with a gateway each.
 func join(kind netops.LinkKind, client, server side) { joinAll(kind, client, server, 1, 1) }
 
+// eachPair runs a test for each kind of overlay, with two clusters of equal ranges that have a gateway each.
+func eachPair(t *testing.T, test func(t *testing.T, a, b side)) {
+	eachOverlay(t, func(t *testing.T, kind netops.LinkKind) {
+		a, b := equalRanges().build(t, nil)
+		join(kind, a, b)
+		test(t, a, b)
+	})
+}
+
+// firstPair makes such clusters with the first kind of overlay.
+func firstPair(t *testing.T) (a, b side) {
+	a, b = equalRanges().build(t, nil)
+	join(overlays()[0], a, b)
+	return a, b
+}
+
 // joinAll makes a peering's gateways, so many in each cluster, and a tunnel from each to each, leads every node to
 // them, and waits until the tunnels stand. The client begins.
 func joinAll(kind netops.LinkKind, client, server side, atClient, atServer int) (ofClient, ofServer []*testGateway) {
@@ -123,10 +139,8 @@ func (s side) connect(client, server *testGateway, number int) {
 	// As a NodePort would: the server's first node leads to its gateway's pod.
 	listen := 51840 + len(server.tunnels) - 1
 	port := 30000 + 1 + slices.Index(s.gateways, server) + 100*(len(server.tunnels)-1)
-	s.nodes[0].script("nft", "-f", "-")(
-		fmt.Sprintf("table ip nodeport-%d {", port), "chain pre { type nat hook prerouting priority -100",
-		fmt.Sprintf("fib daddr type local udp dport %d dnat to %s:%d", port, server.config.Pod, listen), "}", "}",
-	)
+	s.nodes[0].chain(fmt.Sprintf("nodeport-%d", port), "pre", "nat hook prerouting priority -100",
+		fmt.Sprintf("fib daddr type local udp dport %d dnat to %s:%d", port, server.config.Pod, listen))
 	toServer.Peer.Endpoints = []string{netip.AddrPortFrom(s.node(0), uint16(port)).String()}
 	toServer.Peer.KeepAlive = 15 * time.Second
 	toClient.ListenPort = uint16(listen)
@@ -202,8 +216,7 @@ func (s side) newGateway(overlay netops.OverlayConfig, peer side, mtu int) *test
 // open brings up firewall, tunnels and routes, in the order of the gateway's helper.
 func (g *testGateway) open() {
 	g.t.Helper()
-	have, err := g.kernel.Observe()
-	require.NoError(g.t, err)
+	have := observe(g.t, g.kernel)
 	reach(g.t, g.kernel, netops.GatewayState(g.config).Reachable(have))
 	for _, t := range g.tunnels {
 		g.Inside(func() (err error) {

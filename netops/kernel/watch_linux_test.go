@@ -22,8 +22,7 @@ const watchTimeout = 2 * time.Minute
 // TestWatch changes an object of every kind and expects a notification.
 func TestWatch(t *testing.T) {
 	t.Parallel()
-	ns := newNamespace(t)
-	k := ns.kernel()
+	ns, k := newKernel(t)
 	state := topology.NodeLike()
 	reach(t, k, state)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -83,8 +82,7 @@ func TestWatchIgnoresCollectedNeighbours(t *testing.T) {
 
 // TestWatchForgetsLinks: a node creates a link for each of its pods. The watch does not keep them.
 func TestWatchForgetsLinks(t *testing.T) {
-	ns := newNamespace(t)
-	k := ns.kernel()
+	ns, k := newKernel(t)
 	w := Watch{kernel: &Kernel{}, ours: map[int32]bool{}}
 	ns.IP("link add lqn-overlay type veth peer name remote")
 	for _, step := range []struct {
@@ -223,8 +221,7 @@ func TestWatchReportsOursOnly(t *testing.T) {
 // TestWatchIgnoresOwnRoutes: routes that Apply changes are not reported, foreign changes are.
 func TestWatchIgnoresOwnRoutes(t *testing.T) {
 	t.Parallel()
-	ns := newNamespace(t)
-	k := ns.kernel()
+	ns, k := newKernel(t)
 	state := topology.NodeLike()
 	reach(t, k, state)
 	watch, err := k.Watch(t.Context())
