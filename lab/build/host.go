@@ -16,6 +16,7 @@ import (
 // hostPrograms are the distribution's programs that a lab uses, each with its Debian package.
 var hostPrograms = map[string]string{
 	"runc":     "runc",
+	"ip":       "iproute2",
 	"nft":      "nftables",
 	"iptables": "iptables",
 }

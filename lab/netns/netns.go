@@ -10,7 +10,6 @@ import (
 	"os"
 	"runtime"
 
-	vishnetns "github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -106,6 +105,3 @@ func onThread(f func() error) error {
 	}()
 	return <-done
 }
-
-// Handle is the namespace as netlink takes it.
-func (n *Namespace) Handle() vishnetns.NsHandle { return vishnetns.NsHandle(n.FD()) }

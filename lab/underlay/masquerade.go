@@ -2,11 +2,8 @@ package underlay
 
 import (
 	"bytes"
-	"context"
 	"embed"
 	"fmt"
-	"os/exec"
-	"strings"
 	"text/template"
 
 	"liqonet.io/liqonet/lab/netns"
@@ -40,16 +37,10 @@ func (m Member) Masquerade(c spec.Cluster, n int) error {
 
 // feed runs a program in a namespace with a template of masqueradeFiles as its input.
 func feed(ns *netns.Namespace, file string, values any, command ...string) error {
-	var rules, said bytes.Buffer
+	var rules bytes.Buffer
 	if err := masqueradeRules.ExecuteTemplate(&rules, file, values); err != nil {
 		return fmt.Errorf("render rules %s: %w", file, err)
 	}
-	return ns.Do(func() error {
-		cmd := exec.CommandContext(context.Background(), command[0], command[1:]...)
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = &rules, &said, &said
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, bytes.TrimSpace(said.Bytes()))
-		}
-		return nil
-	})
+	_, err := execute(ns, rules.String(), command...)
+	return err
 }

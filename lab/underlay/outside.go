@@ -3,10 +3,6 @@ package underlay
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
-
-	"github.com/vishvananda/netlink"
 
 	"liqonet.io/liqonet/lab/netns"
 	"liqonet.io/liqonet/lab/spec"
@@ -16,44 +12,25 @@ import (
 const outsidePort = "outside"
 
 // newOutside makes a machine beyond the router, in no cluster's node network. Nodes reach it by the router.
-func newOutside(router *netlink.Handle) (*netns.Namespace, error) {
+func newOutside(router *netns.Namespace) (*netns.Namespace, error) {
 	ns, err := netns.New()
 	if err != nil {
 		return nil, err
 	}
-	if err := connectOutside(router, ns); err != nil {
+	bits := spec.OutsideNetwork.Bits()
+	commands := []string{loopbackUp, "link set " + uplink + " up"}
+	for _, a := range spec.OutsideHosts() {
+		commands = append(commands, fmt.Sprintf("addr add %s/%d dev %s", a, bits, uplink))
+	}
+	err = ip(router,
+		fmt.Sprintf("link add %s type veth peer name %s netns %s", outsidePort, uplink, ns.Path()),
+		fmt.Sprintf("addr add %s/%d dev %s", spec.OutsideRouter(), bits, outsidePort),
+		"link set "+outsidePort+" up")
+	if err == nil {
+		err = ip(ns, append(commands, fmt.Sprintf("route add default via %s", spec.OutsideRouter()))...)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("attach the machine outside: %w", err), ns.Close())
 	}
 	return ns, nil
-}
-
-func connectOutside(router *netlink.Handle, ns *netns.Namespace) error {
-	if err := loopbackUp(ns); err != nil {
-		return err
-	}
-	port := &netlink.Veth{
-		LinkAttrs: netlink.LinkAttrs{Name: outsidePort, Flags: net.FlagUp}, PeerName: uplink, PeerNamespace: netlink.NsFd(ns.FD()),
-	}
-	if err := router.LinkAdd(port); err != nil {
-		return fmt.Errorf("add port %s: %w", outsidePort, err)
-	}
-	bits := spec.OutsideNetwork.Bits()
-	if err := configure(router, port, netip.PrefixFrom(spec.OutsideRouter(), bits)); err != nil {
-		return err
-	}
-	kernel, err := handle(ns)
-	if err != nil {
-		return err
-	}
-	defer kernel.Close()
-	link, err := kernel.LinkByName(uplink)
-	if err != nil {
-		return fmt.Errorf("find link %s: %w", uplink, err)
-	}
-	for _, a := range spec.OutsideHosts() {
-		if err := configure(kernel, link, netip.PrefixFrom(a, bits)); err != nil {
-			return err
-		}
-	}
-	return Member{Name: outsidePort, Namespace: ns}.route(kernel, netip.PrefixFrom(netip.IPv4Unspecified(), 0), spec.OutsideRouter())
 }

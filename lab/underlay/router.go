@@ -2,10 +2,7 @@ package underlay
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
-
-	"github.com/vishvananda/netlink"
 
 	"liqonet.io/liqonet/lab/spec"
 )
@@ -25,17 +22,7 @@ func (u *Underlay) adopt(c spec.Cluster) error {
 	if err := feed(u.Router, "router", values, "nft", "-f", "-"); err != nil {
 		return err
 	}
-	kernel, err := handle(u.Router)
-	if err != nil {
-		return err
-	}
-	defer kernel.Close()
-	rule := netlink.NewRule()
-	rule.Mark, rule.Table, rule.Priority = uint32(table), table, table
-	if err := kernel.RuleAdd(rule); err != nil {
-		return fmt.Errorf("add rule for the pods of cluster %s: %w", c.Name, err)
-	}
-	return nil
+	return ip(u.Router, fmt.Sprintf("rule add fwmark %d table %d priority %d", table, table, table))
 }
 
 // RoutePods adds routes to a node's pods on the router, if the cluster's network routes pod addresses.
@@ -44,16 +31,9 @@ func (u *Underlay) RoutePods(c spec.Cluster, pods []netip.Prefix, node netip.Add
 	if !ok {
 		return nil
 	}
-	kernel, err := handle(u.Router)
-	if err != nil {
-		return err
+	commands := make([]string, len(pods))
+	for i, p := range pods {
+		commands[i] = fmt.Sprintf("route replace %s via %s table %d", p, node, table)
 	}
-	defer kernel.Close()
-	for _, p := range pods {
-		route := &netlink.Route{Dst: ipNet(p), Gw: net.IP(node.AsSlice()), Table: table}
-		if err := kernel.RouteReplace(route); err != nil {
-			return fmt.Errorf("add the router's route to %s via %s: %w", p, node, err)
-		}
-	}
-	return nil
+	return ip(u.Router, commands...)
 }

@@ -2,6 +2,7 @@ package underlay
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"testing"
@@ -81,12 +82,7 @@ func newStyled(t *testing.T, s spec.Spec) (*Underlay, []Member) {
 // hold gives a member an address, in the place of a pod.
 func hold(t *testing.T, m Member, a netip.Addr) {
 	t.Helper()
-	kernel, err := handle(m.Namespace)
-	require.NoError(t, err)
-	defer kernel.Close()
-	lo, err := kernel.LinkByName("lo")
-	require.NoError(t, err)
-	require.NoError(t, configure(kernel, lo, netip.PrefixFrom(a, a.BitLen())))
+	require.NoError(t, ip(m.Namespace, fmt.Sprintf("addr add %s dev lo", a)))
 }
 
 // dial connects from inside a member; the zero source is the kernel's choice.

@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 )
 
 // The tunnel that carries pods' packets between nodes, with flannel's numbers.
@@ -30,57 +27,27 @@ func (e TunnelEnd) mac() net.HardwareAddr {
 
 // AddTunnel makes the member's end of the tunnel. mtu is that of the packets inside, in bytes.
 func (m Member) AddTunnel(own TunnelEnd, mtu int) error {
-	kernel, err := handle(m.Namespace)
-	if err != nil {
-		return err
-	}
-	defer kernel.Close()
-	uplink, err := kernel.LinkByName(uplink)
-	if err != nil {
-		return fmt.Errorf("find the tunnel's uplink: %w", err)
-	}
-	device := &netlink.Vxlan{
-		LinkAttrs:    netlink.LinkAttrs{Name: tunnelName, MTU: mtu, HardwareAddr: own.mac()},
-		VxlanId:      tunnelVNI,
-		VtepDevIndex: uplink.Attrs().Index,
-		SrcAddr:      net.IP(own.Node.AsSlice()),
-		Port:         tunnelPort,
-	}
-	if err := kernel.LinkAdd(device); err != nil {
-		return fmt.Errorf("add tunnel %s: %w", tunnelName, err)
-	}
-	return configure(kernel, device, netip.PrefixFrom(own.Address, own.Address.BitLen()))
+	return ip(m.Namespace,
+		fmt.Sprintf("link add %s address %s mtu %d type vxlan id %d dstport %d dev %s local %s nolearning",
+			tunnelName, own.mac(), mtu, tunnelVNI, tunnelPort, uplink, own.Node),
+		fmt.Sprintf("addr add %s dev %s", own.Address, tunnelName),
+		"link set "+tunnelName+" up")
 }
 
 // RouteByTunnel makes the member reach another end of the tunnel, and ranges, such as that node's pods, behind it.
 func (m Member) RouteByTunnel(ranges []netip.Prefix, far TunnelEnd) error {
-	kernel, err := handle(m.Namespace)
-	if err != nil {
+	commands := []string{
+		fmt.Sprintf("neigh replace %s lladdr %s dev %s nud permanent", far.Address, far.mac(), tunnelName),
+		fmt.Sprintf("route replace %s via %s dev %s onlink", far.Address, far.Address, tunnelName),
+	}
+	for _, dst := range ranges {
+		commands = append(commands, fmt.Sprintf("route replace %s via %s dev %s onlink", dst, far.Address, tunnelName))
+	}
+	if err := ip(m.Namespace, commands...); err != nil {
 		return err
 	}
-	defer kernel.Close()
-	device, err := kernel.LinkByName(tunnelName)
-	if err != nil {
-		return fmt.Errorf("find tunnel %s: %w", tunnelName, err)
-	}
-	index := device.Attrs().Index
-	for _, n := range []*netlink.Neigh{
-		{Family: unix.AF_INET, IP: net.IP(far.Address.AsSlice())},
-		// Where that hardware address is.
-		{Family: unix.AF_BRIDGE, Flags: netlink.NTF_SELF, IP: net.IP(far.Node.AsSlice())},
-	} {
-		n.LinkIndex, n.State, n.HardwareAddr = index, netlink.NUD_PERMANENT, far.mac()
-		if err := kernel.NeighSet(n); err != nil {
-			return fmt.Errorf("add tunnel end %s at %s: %w", far.Address, far.Node, err)
-		}
-	}
-	for _, dst := range append([]netip.Prefix{netip.PrefixFrom(far.Address, far.Address.BitLen())}, ranges...) {
-		route := &netlink.Route{
-			Dst: ipNet(dst), Gw: net.IP(far.Address.AsSlice()), LinkIndex: index, Flags: int(netlink.FLAG_ONLINK),
-		}
-		if err := kernel.RouteReplace(route); err != nil {
-			return fmt.Errorf("add route to %s by tunnel end %s: %w", dst, far.Address, err)
-		}
-	}
-	return nil
+	// Where that hardware address is.
+	_, err := execute(m.Namespace, "",
+		"bridge", "fdb", "replace", far.mac().String(), "dev", tunnelName, "dst", far.Node.String(), "self", "permanent")
+	return err
 }

@@ -4,14 +4,14 @@
 package underlay
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
-
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
+	"os/exec"
+	"strings"
 
 	"liqonet.io/liqonet/lab/netns"
 	"liqonet.io/liqonet/lab/spec"
@@ -19,6 +19,9 @@ import (
 
 // uplink is the name, inside a member, of its link to the node network.
 const uplink = "eth0"
+
+// loopbackUp is the first command of ip(8) in each namespace.
+const loopbackUp = "link set lo up"
 
 // Underlay is the router, its bridges and the machine outside.
 type Underlay struct {
@@ -40,45 +43,42 @@ func New(s spec.Spec) (*Underlay, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := loopbackUp(router); err != nil {
-		return nil, err
-	}
-	if err := setSysctls(router, map[string]string{"net/ipv4/ip_forward": "1"}); err != nil {
-		return nil, err
-	}
-	kernel, err := handle(router)
+	err = errors.Join(ip(router, loopbackUp), setSysctls(router, map[string]string{"net/ipv4/ip_forward": "1"}))
 	if err != nil {
 		return nil, err
 	}
-	defer kernel.Close()
 	u := &Underlay{Router: router, tables: make(map[string]int)}
-	if u.Outside, err = newOutside(kernel); err != nil {
+	if u.Outside, err = newOutside(router); err != nil {
 		return nil, err
 	}
 	for _, c := range s.Clusters {
-		bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: bridgeName(c), MTU: c.MTU}}
-		if err := kernel.LinkAdd(bridge); err != nil {
-			return nil, fmt.Errorf("add bridge %s: %w", bridge.Name, err)
-		}
-		if err := configure(kernel, bridge, netip.PrefixFrom(c.RouterAddress(), c.NodeNetwork.Bits())); err != nil {
-			return nil, err
-		}
-		if c.HasIPv6() {
-			if err := addIPv6(kernel, bridge, spec.NodeNetwork6(c.RouterAddress())); err != nil {
-				return nil, err
-			}
+		if err := u.addBridge(c); err != nil {
+			return nil, fmt.Errorf("bridge of cluster %s: %w", c.Name, err)
 		}
 		if !routesPods(c) {
 			continue
 		}
 		if err := u.adopt(c); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("routes to pods of cluster %s: %w", c.Name, err)
 		}
 	}
 	return u, nil
 }
 
 func bridgeName(c spec.Cluster) string { return "br-" + c.Name }
+
+func (u *Underlay) addBridge(c spec.Cluster) error {
+	bridge := bridgeName(c)
+	commands := []string{
+		fmt.Sprintf("link add %s mtu %d type bridge", bridge, c.MTU),
+		fmt.Sprintf("addr add %s/%d dev %s", c.RouterAddress(), c.NodeNetwork.Bits(), bridge),
+		"link set " + bridge + " up",
+	}
+	if c.HasIPv6() {
+		commands = append(commands, addIPv6(spec.NodeNetwork6(c.RouterAddress()), bridge))
+	}
+	return ip(u.Router, commands...)
+}
 
 // Attach makes a namespace that is connected to the cluster's node network. A port that an earlier member of
 // the same name left is replaced.
@@ -95,127 +95,53 @@ func (u *Underlay) Attach(c spec.Cluster, name string, address netip.Addr) (Memb
 }
 
 func (u *Underlay) attach(c spec.Cluster, m Member) error {
-	if err := loopbackUp(m.Namespace); err != nil {
-		return err
-	}
-	err := setSysctls(m.Namespace, map[string]string{
+	sysctls := map[string]string{
 		"net/ipv4/ip_forward": "1",
 		// Answers of a pod to its neighbour on the bridge must pass conntrack, where the Service's address is put back.
 		"net/bridge/bridge-nf-call-iptables": "1",
-	})
-	if err != nil {
+	}
+	commands := []string{
+		loopbackUp,
+		fmt.Sprintf("addr add %s/%d dev %s", m.Address, c.NodeNetwork.Bits(), uplink),
+		"link set " + uplink + " up",
+		fmt.Sprintf("route replace default via %s", c.RouterAddress()),
+	}
+	if c.HasIPv6() {
+		// Packets find no way beyond the router, but without a route there they would not meet kube-proxy's rules.
+		sysctls["net/ipv6/conf/all/forwarding"], sysctls["net/bridge/bridge-nf-call-ip6tables"] = "1", "1"
+		commands = append(commands, addIPv6(spec.NodeNetwork6(m.Address), uplink),
+			fmt.Sprintf("route replace default via %s", spec.NodeNetwork6(c.RouterAddress()).Addr()))
+	}
+	if err := setSysctls(m.Namespace, sysctls); err != nil {
 		return err
 	}
-	router, err := handle(u.Router)
-	if err != nil {
-		return err
-	}
-	defer router.Close()
-	if old, err := router.LinkByName(m.Name); err == nil {
-		if err := router.LinkDel(old); err != nil {
-			return fmt.Errorf("delete port %s: %w", m.Name, err)
+	if ip(u.Router, "link show dev "+m.Name) == nil {
+		if err := ip(u.Router, "link del dev "+m.Name); err != nil {
+			return err
 		}
 	}
-	bridge, err := router.LinkByName(bridgeName(c))
-	if err != nil {
-		return fmt.Errorf("find bridge %s: %w", bridgeName(c), err)
-	}
-	port := &netlink.Veth{
-		LinkAttrs:     netlink.LinkAttrs{Name: m.Name, MTU: c.MTU, MasterIndex: bridge.Attrs().Index, Flags: net.FlagUp},
-		PeerName:      uplink,
-		PeerMTU:       uint32(c.MTU),
-		PeerNamespace: netlink.NsFd(m.Namespace.FD()),
-	}
-	if err := router.LinkAdd(port); err != nil {
-		return fmt.Errorf("add port %s: %w", m.Name, err)
-	}
-	member, err := handle(m.Namespace)
+	err := ip(u.Router,
+		fmt.Sprintf("link add %s mtu %d type veth peer name %s mtu %d netns %s",
+			m.Name, c.MTU, uplink, c.MTU, m.Namespace.Path()),
+		fmt.Sprintf("link set %s master %s up", m.Name, bridgeName(c)))
 	if err != nil {
 		return err
 	}
-	defer member.Close()
-	link, err := member.LinkByName(uplink)
-	if err != nil {
-		return fmt.Errorf("find link %s: %w", uplink, err)
-	}
-	if err := configure(member, link, netip.PrefixFrom(m.Address, c.NodeNetwork.Bits())); err != nil {
-		return err
-	}
-	if err := m.route(member, netip.PrefixFrom(netip.IPv4Unspecified(), 0), c.RouterAddress()); err != nil || !c.HasIPv6() {
-		return err
-	}
-	return m.joinIPv6(member, link, c)
+	return ip(m.Namespace, commands...)
 }
 
-// joinIPv6 gives the member an IPv6 address beside its other one. Its packets find no way beyond the router, but
-// without a route there they would not meet kube-proxy's rules.
-func (m Member) joinIPv6(kernel *netlink.Handle, link netlink.Link, c spec.Cluster) error {
-	err := setSysctls(m.Namespace, map[string]string{"net/ipv6/conf/all/forwarding": "1", "net/bridge/bridge-nf-call-ip6tables": "1"})
-	if err != nil {
-		return err
-	}
-	if err := addIPv6(kernel, link, spec.NodeNetwork6(m.Address)); err != nil {
-		return err
-	}
-	return m.route(kernel, netip.PrefixFrom(netip.IPv6Unspecified(), 0), spec.NodeNetwork6(c.RouterAddress()).Addr())
-}
-
-// addIPv6 gives a link an address that can be used at once.
-func addIPv6(kernel *netlink.Handle, link netlink.Link, address netip.Prefix) error {
-	if err := kernel.AddrAdd(link, &netlink.Addr{IPNet: ipNet(address), Flags: unix.IFA_F_NODAD}); err != nil {
-		return fmt.Errorf("add address %s to %s: %w", address, link.Attrs().Name, err)
-	}
-	return nil
+// addIPv6 is the command that gives a link an address that can be used at once.
+func addIPv6(address netip.Prefix, link string) string {
+	return fmt.Sprintf("addr add %s dev %s nodad", address, link)
 }
 
 // Route makes the member reach ranges, such as another node's pods, by way of a neighbour.
 func (m Member) Route(ranges []netip.Prefix, via netip.Addr) error {
-	kernel, err := handle(m.Namespace)
-	if err != nil {
-		return err
+	commands := make([]string, len(ranges))
+	for i, dst := range ranges {
+		commands[i] = fmt.Sprintf("route replace %s via %s", dst, via)
 	}
-	defer kernel.Close()
-	for _, dst := range ranges {
-		if err := m.route(kernel, dst, via); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (m Member) route(kernel *netlink.Handle, dst netip.Prefix, via netip.Addr) error {
-	route := &netlink.Route{Dst: ipNet(dst), Gw: net.IP(via.AsSlice())}
-	if err := kernel.RouteReplace(route); err != nil {
-		return fmt.Errorf("add route to %s via %s: %w", dst, via, err)
-	}
-	return nil
-}
-
-// configure gives a link its address and brings it up.
-func configure(kernel *netlink.Handle, link netlink.Link, address netip.Prefix) error {
-	if err := kernel.AddrAdd(link, &netlink.Addr{IPNet: ipNet(address)}); err != nil {
-		return fmt.Errorf("add address %s to %s: %w", address, link.Attrs().Name, err)
-	}
-	if err := kernel.LinkSetUp(link); err != nil {
-		return fmt.Errorf("bring up %s: %w", link.Attrs().Name, err)
-	}
-	return nil
-}
-
-func loopbackUp(ns *netns.Namespace) error {
-	kernel, err := handle(ns)
-	if err != nil {
-		return err
-	}
-	defer kernel.Close()
-	lo, err := kernel.LinkByName("lo")
-	if err != nil {
-		return fmt.Errorf("find loopback: %w", err)
-	}
-	if err := kernel.LinkSetUp(lo); err != nil {
-		return fmt.Errorf("bring up loopback: %w", err)
-	}
-	return nil
+	return ip(m.Namespace, commands...)
 }
 
 // setSysctls writes sysctls, by their path below /proc/sys, inside the namespace.
@@ -230,14 +156,26 @@ func setSysctls(ns *netns.Namespace, values map[string]string) error {
 	})
 }
 
-func handle(ns *netns.Namespace) (*netlink.Handle, error) {
-	h, err := netlink.NewHandleAt(ns.Handle())
+// ip runs commands of ip(8) in a namespace, up to the first that fails.
+func ip(ns *netns.Namespace, commands ...string) error {
+	_, err := execute(ns, strings.Join(commands, "\n")+"\n", "ip", "-batch", "-")
 	if err != nil {
-		return nil, fmt.Errorf("open netlink socket: %w", err)
+		return fmt.Errorf("%s: %w", strings.Join(commands, "; "), err)
 	}
-	return h, nil
+	return nil
 }
 
-func ipNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: net.IP(p.Addr().AsSlice()), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+// execute runs a program in a namespace with some input, and returns its output.
+func execute(ns *netns.Namespace, input string, command ...string) (output string, err error) {
+	err = ns.Do(func() error {
+		cmd := exec.CommandContext(context.Background(), command[0], command[1:]...)
+		cmd.Stdin = strings.NewReader(input)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, bytes.TrimSpace(out))
+		}
+		output = string(out)
+		return nil
+	})
+	return output, err
 }
