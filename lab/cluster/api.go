@@ -56,27 +56,16 @@ func (a *API) Version(ctx context.Context) (string, error) {
 	return version.GitVersion, nil
 }
 
-// The part of a Node object that the lab needs.
+// nodeObject has the fields of a Node that matter to the lab.
 type nodeObject struct {
-	APIVersion string       `json:"apiVersion"`
-	Kind       string       `json:"kind"`
-	Metadata   nodeMetadata `json:"metadata"`
-	Spec       nodeSpec     `json:"spec"`
-	Status     nodeStatus   `json:"status"`
-}
-
-type nodeMetadata struct {
-	Name string `json:"name"`
-}
-
-type nodeSpec struct {
-	PodCIDR  netip.Prefix   `json:"podCIDR,omitzero"`
-	PodCIDRs []netip.Prefix `json:"podCIDRs,omitempty"`
-	Taints   []nodeTaint    `json:"taints,omitempty"`
-}
-
-type nodeTaint struct {
-	Key string `json:"key"`
+	Metadata struct{ Name string }
+	Spec     struct{ Taints []struct{ Key string } }
+	Status   struct {
+		Conditions []struct {
+			Type, Status      string
+			LastHeartbeatTime time.Time
+		}
+	}
 }
 
 // lifecycleTaints are on nodes that are not ready and, for a moment, on nodes that have become ready. They keep pods
@@ -87,26 +76,22 @@ var lifecycleTaints = []string{
 }
 
 // avoided reports whether the control plane keeps pods away from the node.
-func (s nodeSpec) avoided() bool {
-	return slices.ContainsFunc(s.Taints, func(t nodeTaint) bool { return slices.Contains(lifecycleTaints, t.Key) })
-}
-
-type nodeStatus struct {
-	Conditions []nodeCondition `json:"conditions,omitempty"`
-}
-
-type nodeCondition struct {
-	Type     string    `json:"type"`
-	Status   string    `json:"status"`
-	Reported time.Time `json:"lastHeartbeatTime"`
+func (n nodeObject) avoided() bool {
+	for _, t := range n.Spec.Taints {
+		if slices.Contains(lifecycleTaints, t.Key) {
+			return true
+		}
+	}
+	return false
 }
 
 // CreateNode creates the Node object before its kubelet runs: the controller manager keeps its pod CIDR, so routes and
 // CNI configuration can be made before the node runs.
 func (a *API) CreateNode(ctx context.Context, n Node) error {
-	object := nodeObject{
-		APIVersion: "v1", Kind: "Node", Metadata: nodeMetadata{n.Name()},
-		Spec: nodeSpec{PodCIDR: n.Cluster.NodePodCIDRs(n.Number)[0], PodCIDRs: n.Cluster.NodePodCIDRs(n.Number)},
+	ranges := n.Cluster.NodePodCIDRs(n.Number)
+	object := map[string]any{
+		"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": n.Name()},
+		"spec": map[string]any{"podCIDR": ranges[0], "podCIDRs": ranges},
 	}
 	if err := a.do(ctx, http.MethodPost, "/api/v1/nodes", object, nil); err != nil {
 		return fmt.Errorf("create Node %s: %w", n.Name(), err)
@@ -124,12 +109,12 @@ func (a *API) ReadyNodes(ctx context.Context) (map[string]time.Time, error) {
 	}
 	ready := make(map[string]time.Time, len(list.Items))
 	for _, n := range list.Items {
-		if n.Spec.avoided() {
+		if n.avoided() {
 			continue
 		}
 		for _, c := range n.Status.Conditions {
 			if c.Type == "Ready" && c.Status == "True" {
-				ready[n.Metadata.Name] = c.Reported
+				ready[n.Metadata.Name] = c.LastHeartbeatTime
 			}
 		}
 	}

@@ -14,55 +14,25 @@ type Access struct {
 	User      Pair
 }
 
-// The part of the kubeconfig format that a lab needs.
-type (
-	kubeconfig struct {
-		APIVersion     string         `json:"apiVersion"`
-		Kind           string         `json:"kind"`
-		CurrentContext string         `json:"current-context"`
-		Clusters       []namedCluster `json:"clusters"`
-		Users          []namedUser    `json:"users"`
-		Contexts       []namedContext `json:"contexts"`
-	}
-	namedCluster struct {
-		Name    string        `json:"name"`
-		Cluster clusterAccess `json:"cluster"`
-	}
-	clusterAccess struct {
-		Server    string `json:"server"`
-		Authority []byte `json:"certificate-authority-data"`
-	}
-	namedUser struct {
-		Name string     `json:"name"`
-		User userAccess `json:"user"`
-	}
-	userAccess struct {
-		Certificate []byte `json:"client-certificate-data"`
-		Key         []byte `json:"client-key-data"`
-	}
-	namedContext struct {
-		Name    string        `json:"name"`
-		Context contextAccess `json:"context"`
-	}
-	contextAccess struct {
-		Cluster string `json:"cluster"`
-		User    string `json:"user"`
-	}
-)
-
-// Kubeconfig returns a kubeconfig with one context for each access; the first is the current one.
+// Kubeconfig returns a kubeconfig with one context for each access, of which there is one at least; the first is the
+// current one.
 func Kubeconfig(accesses ...Access) ([]byte, error) {
-	k := kubeconfig{APIVersion: "v1", Kind: "Config"}
-	for i, a := range accesses {
-		if i == 0 {
-			k.CurrentContext = a.Context
-		}
+	type fields = map[string]any
+	var clusters, users, contexts []fields
+	for _, a := range accesses {
 		user := a.Context + "-user"
-		k.Clusters = append(k.Clusters, namedCluster{a.Context, clusterAccess{a.Server, a.Authority}})
-		k.Users = append(k.Users, namedUser{user, userAccess{a.User.Certificate, a.User.Key}})
-		k.Contexts = append(k.Contexts, namedContext{a.Context, contextAccess{a.Context, user}})
+		clusters = append(clusters, fields{
+			"name": a.Context, "cluster": fields{"server": a.Server, "certificate-authority-data": a.Authority},
+		})
+		users = append(users, fields{
+			"name": user, "user": fields{"client-certificate-data": a.User.Certificate, "client-key-data": a.User.Key},
+		})
+		contexts = append(contexts, fields{"name": a.Context, "context": fields{"cluster": a.Context, "user": user}})
 	}
-	text, err := yaml.Marshal(k)
+	text, err := yaml.Marshal(fields{
+		"apiVersion": "v1", "kind": "Config", "current-context": accesses[0].Context,
+		"clusters": clusters, "users": users, "contexts": contexts,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("encode kubeconfig: %w", err)
 	}

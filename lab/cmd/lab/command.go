@@ -27,3 +27,16 @@ It needs root, no Docker, no registry, no hypervisor.`,
 	cmd.AddCommand(newInternal()...)
 	return cmd
 }
+
+// onLab is the function of a command for the running lab of a name.
+func onLab(
+	name *string, run func(cmd *cobra.Command, l *lab.Lab, args []string) error,
+) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		l, err := lab.Open(cmd.Context(), *name)
+		if err != nil {
+			return err
+		}
+		return run(cmd, l, args)
+	}
+}

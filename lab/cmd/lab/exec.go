@@ -23,11 +23,7 @@ namespace of the router, of the machine beyond it or of a control plane. Its exi
   lab exec a-1 -- workload get http://172.31.2.11:30080/
   lab exec router -- tcpdump -ni br-a`,
 		Args: cobra.MinimumNArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := lab.Open(cmd.Context(), *name)
-			if err != nil {
-				return err
-			}
+		RunE: onLab(name, func(cmd *cobra.Command, l *lab.Lab, args []string) error {
 			s, err := l.Status(cmd.Context())
 			if err != nil {
 				return err
@@ -37,7 +33,7 @@ namespace of the router, of the machine beyond it or of a control plane. Its exi
 				return fmt.Errorf("no node %q runs: there are %s", args[0], strings.Join(slices.Sorted(maps.Keys(s.Places)), ", "))
 			}
 			return run(cmd, place, args[1:])
-		},
+		}),
 	}
 }
 

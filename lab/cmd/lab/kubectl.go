@@ -16,17 +16,13 @@ func newKubectl(name *string) *cobra.Command {
 		Short:   "Run kubectl for a cluster",
 		Example: `  lab kubectl a get pods -A -o wide`,
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := lab.Open(cmd.Context(), *name)
-			if err != nil {
-				return err
-			}
+		RunE: onLab(name, func(cmd *cobra.Command, l *lab.Lab, args []string) error {
 			kubectl, err := l.KubectlCommand(cmd.Context(), args[0], args[1:]...)
 			if err != nil {
 				return err
 			}
 			return syscall.Exec(kubectl.Path, kubectl.Args, kubectl.Env)
-		},
+		}),
 	}
 	cmd.Flags().SetInterspersed(false) // flags after CLUSTER are kubectl's
 	return cmd
@@ -38,14 +34,10 @@ func newKubeconfig(name *string) *cobra.Command {
 		Short:   "Print the path of a kubeconfig with one context a cluster",
 		Example: `  export KUBECONFIG=$(lab kubeconfig); kubectl --context a get nodes`,
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := lab.Open(cmd.Context(), *name)
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), l.Kubeconfig())
+		RunE: onLab(name, func(cmd *cobra.Command, l *lab.Lab, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), l.Kubeconfig())
 			return err
-		},
+		}),
 	}
 }
 
@@ -56,17 +48,13 @@ func newLoad(name *string) *cobra.Command {
 		Long: `load imports an archive as "docker save" writes it into the containerd of every node, also of nodes
 that are added later.`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := lab.Open(cmd.Context(), *name)
-			if err != nil {
-				return err
-			}
+		RunE: onLab(name, func(cmd *cobra.Command, l *lab.Lab, args []string) error {
 			archive, err := os.Open(args[0])
 			if err != nil {
 				return err
 			}
 			defer archive.Close()
 			return l.Load(cmd.Context(), archive)
-		},
+		}),
 	}
 }

@@ -19,18 +19,14 @@ func newNode(name *string) *cobra.Command {
 			Use:   "add CLUSTER",
 			Short: "Add a node to a cluster and wait until it is Ready",
 			Args:  cobra.ExactArgs(1),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				l, err := lab.Open(cmd.Context(), *name)
-				if err != nil {
-					return err
-				}
+			RunE: onLab(name, func(cmd *cobra.Command, l *lab.Lab, args []string) error {
 				n, err := l.AddNode(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
 				_, err = fmt.Fprintln(cmd.OutOrStdout(), n.Name)
 				return err
-			},
+			}),
 		},
 		onNode(name, "kill NODE", "End a node as a power failure would", (*lab.Lab).KillNode),
 		onNode(name, "start NODE", "Start a node that was killed and wait until it is Ready", (*lab.Lab).StartNode),
@@ -44,12 +40,8 @@ func onNode(name *string, use, short string, do func(*lab.Lab, context.Context, 
 		Use:   use,
 		Short: short,
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := lab.Open(cmd.Context(), *name)
-			if err != nil {
-				return err
-			}
+		RunE: onLab(name, func(cmd *cobra.Command, l *lab.Lab, args []string) error {
 			return do(l, cmd.Context(), args[0])
-		},
+		}),
 	}
 }

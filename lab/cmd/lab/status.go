@@ -18,11 +18,7 @@ func newStatus(name *string) *cobra.Command {
 		Use:   "status",
 		Short: "Show the lab's clusters and nodes",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := lab.Open(cmd.Context(), *name)
-			if err != nil {
-				return err
-			}
+		RunE: onLab(name, func(cmd *cobra.Command, l *lab.Lab, _ []string) error {
 			s, err := l.Status(cmd.Context())
 			if err != nil {
 				return err
@@ -37,7 +33,7 @@ func newStatus(name *string) *cobra.Command {
 			default:
 				return fmt.Errorf("output %q: want json or nothing", output)
 			}
-		},
+		}),
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", `"json", or nothing for a table`)
 	return cmd
