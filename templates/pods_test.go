@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -55,14 +56,10 @@ func TestPodSettingsRoundTrip(t *testing.T) {
 
 func TestPodSettingsOverOthers(t *testing.T) {
 	all := everySetting()
-	if diff := cmp.Diff(all, Pods{}.Over(all)); diff != "" {
-		t.Errorf("nothing over all settings (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, "nothing over all settings", all, Pods{}.Over(all))
 	want := everySetting()
 	want.Labels, want.PriorityClass = map[string]string{}, new("")
-	if diff := cmp.Diff(want, Pods{Labels: map[string]string{}, PriorityClass: new("")}.Over(all)); diff != "" {
-		t.Errorf("two cleared settings over all (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, "two cleared settings over all", want, Pods{Labels: map[string]string{}, PriorityClass: new("")}.Over(all))
 }
 
 // TestSelectorsHaveNoSettings: settings must not be part of a selector, which is immutable.
@@ -78,9 +75,7 @@ func TestSelectorsHaveNoSettings(t *testing.T) {
 			}
 			return s
 		}
-		if diff := cmp.Diff(selector(plain), selector(o)); diff != "" {
-			t.Errorf("%s (-without settings +with):\n%s", o.GetName(), diff)
-		}
+		assert.Equal(t, "selector of "+o.GetName(), selector(plain), selector(o))
 	}
 }
 

@@ -100,9 +100,8 @@ func (a apiServer) send(t *testing.T, verb, path, body string) (code int, respon
 func (a apiServer) user(t *testing.T, level Level) apiServer {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: string(level), Namespace: "default"}}
-	if _, err := a.CoreV1().ServiceAccounts(account.Namespace).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := a.CoreV1().ServiceAccounts(account.Namespace).Create(t.Context(), account, metav1.CreateOptions{})
+	require.NoError(t, err)
 	objects, err := Access(policed, level)
 	require.NoError(t, err)
 	var r reader

@@ -3,19 +3,20 @@ package templates
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -95,9 +96,7 @@ func TestGoldenDecodesStrictly(t *testing.T) {
 				if err != nil {
 					t.Fatalf("document %d: %v", i, err)
 				}
-				if diff := cmp.Diff(want[i], got); diff != "" {
-					t.Errorf("document %d:\n%s", i, diff)
-				}
+				assert.Equal(t, fmt.Sprint("document ", i), want[i], got)
 			}
 		})
 	}

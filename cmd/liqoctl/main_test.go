@@ -91,9 +91,8 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	pipe, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	if _, err := pipe.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = pipe.Read(make([]byte, 1))
+	require.NoError(t, err)
 	require.NoError(t, errors.Join(cmd.Process.Signal(os.Interrupt), cmd.Process.Signal(syscall.SIGTERM)))
 	if got := exitCode(t, cmd); got != cli.ExitInterrupted {
 		t.Errorf("exit code %d, want %d", got, cli.ExitInterrupted)

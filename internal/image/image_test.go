@@ -16,7 +16,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -27,6 +26,7 @@ import (
 
 	"liqonet.io/liqonet/internal/buildinfo"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -82,9 +82,7 @@ func TestImageHoldsOnlyTheBinary(t *testing.T) {
 	}
 	config, err := img.image.ConfigFile()
 	require.NoError(t, err)
-	if diff := cmp.Diff([]string{"/liqoctl"}, config.Config.Entrypoint); diff != "" {
-		t.Errorf("entrypoint (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, "entrypoint", []string{"/liqoctl"}, config.Config.Entrypoint)
 	if config.OS != "linux" || config.Architecture != "arm64" {
 		t.Errorf("image is for %s/%s", config.OS, config.Architecture)
 	}
@@ -131,9 +129,7 @@ func TestSave(t *testing.T) {
 	tag := name.MustParseReference("liqonet/liqonet:test").(name.Tag)
 	read, err := tarball.ImageFromPath(file, &tag)
 	require.NoError(t, err)
-	if err := validate.Image(read); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, validate.Image(read))
 	sameConfig(t, img.image, read)
 	if err := img.Save(io.Discard, "not a name"); err == nil || !strings.Contains(err.Error(), "not a name") {
 		t.Errorf("error %v does not name the reference", err)
@@ -182,28 +178,22 @@ func TestPushForSeveralPlatforms(t *testing.T) {
 	}
 	index, err := got.ImageIndex()
 	require.NoError(t, err)
-	if err := validate.Index(index); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, validate.Index(index))
 	manifest, err := index.IndexManifest()
 	require.NoError(t, err)
 	var platforms []string
 	for _, m := range manifest.Manifests {
 		platforms = append(platforms, m.Platform.String())
 	}
-	if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64"}, platforms); diff != "" {
-		t.Errorf("platforms (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, "platforms", []string{"linux/amd64", "linux/arm64"}, platforms)
 }
 
 func TestPushRefuses(t *testing.T) {
 	img := build(t, program{machine: elf.EM_X86_64}.write(t))
-	if _, err := Push(t.Context(), "192.0.2.1/x:y", img, img); err == nil || !strings.Contains(err.Error(), "two images for linux/amd64") {
-		t.Errorf("error %v", err)
-	}
-	if _, err := Push(t.Context(), "not a name", img); err == nil || !strings.Contains(err.Error(), "not a name") {
-		t.Errorf("error %v", err)
-	}
+	_, err := Push(t.Context(), "192.0.2.1/x:y", img, img)
+	assert.ErrorContains(t, "push", err, "two images for linux/amd64")
+	_, err = Push(t.Context(), "not a name", img)
+	assert.ErrorContains(t, "push", err, "not a name")
 }
 
 func TestBuildRefuses(t *testing.T) {
@@ -242,9 +232,8 @@ func TestReference(t *testing.T) {
 		if err != nil || got != c.want {
 			t.Errorf("%+v: %s (%v), want %s", c.build, got, err, c.want)
 		}
-		if _, err := name.NewTag(got); err != nil {
-			t.Error(err)
-		}
+		_, err = name.NewTag(got)
+		assert.NoError(t, err)
 	}
 }
 

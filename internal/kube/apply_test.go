@@ -21,6 +21,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/templates"
@@ -57,21 +58,16 @@ func TestApplyTwiceChangesNothing(t *testing.T) {
 	objects := installation(t, "liqonet:1")
 	first, err := c.Apply(t.Context(), objects...)
 	require.NoError(t, err)
-	if diff := cmp.Diff(map[kube.Action]int{kube.Created: len(objects)}, actions(first)); diff != "" {
-		t.Errorf("first time:\n%s", diff)
-	}
+	assert.Equal(t, "first time", map[kube.Action]int{kube.Created: len(objects)}, actions(first))
 	second, err := c.Apply(t.Context(), objects...)
 	require.NoError(t, err)
-	if diff := cmp.Diff(map[kube.Action]int{kube.Unchanged: len(objects)}, actions(second)); diff != "" {
-		t.Errorf("second time:\n%s%v", diff, second)
-	}
+	assert.Equal(t, "second time", map[kube.Action]int{kube.Unchanged: len(objects)}, actions(second))
 }
 
 func TestDryRunReportsDifferencesAndChangesNothing(t *testing.T) {
 	c, _ := fakecluster.NewAPIServer(fakecluster.Config{})
-	if _, err := c.Apply(t.Context(), installation(t, "liqonet:1")...); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Apply(t.Context(), installation(t, "liqonet:1")...)
+	require.NoError(t, err)
 	for range 2 {
 		changes, err := c.DryRun().Apply(t.Context(), installation(t, "liqonet:2")...)
 		require.NoError(t, err)
@@ -95,9 +91,7 @@ func TestDryRunOnAnEmptyCluster(t *testing.T) {
 	objects := installation(t, "liqonet:1")
 	changes, err := c.DryRun().Apply(t.Context(), objects...)
 	require.NoError(t, err)
-	if diff := cmp.Diff(map[kube.Action]int{kube.Created: len(objects)}, actions(changes)); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, "changes", map[kube.Action]int{kube.Created: len(objects)}, actions(changes))
 	if _, err := api.CoreV1().Namespaces().Get(t.Context(), records.DefaultNamespace, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the plan made a namespace: %v", err)
 	}
@@ -113,9 +107,7 @@ func TestDifferencesInDocuments(t *testing.T) {
 	require.NoError(t, err)
 	got := [][]string{changes[0].Fields, changes[1].Fields}
 	want := [][]string{{"data.record.mtu: 1500 -> 1400", `data.record.overlay.kind: "vxlan" -> "geneve"`}, {"data.privateKey differs"}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, "differences", want, got)
 }
 
 // TestDifferencesOfEmptyDocuments: an empty record differs from a complete one in every field.
@@ -129,9 +121,7 @@ func TestDifferencesOfEmptyDocuments(t *testing.T) {
 		{empty, record, []string{"data.record.mtu: none -> 1400", `data.record.name: none -> "milan"`}},
 		{record, empty, []string{"data.record.mtu: 1400 -> none", `data.record.name: "milan" -> none`}},
 	} {
-		if diff := cmp.Diff(c.want, kube.Differences(c.before, c.after)); diff != "" {
-			t.Error(diff)
-		}
+		assert.Equal(t, "differences", c.want, kube.Differences(c.before, c.after))
 	}
 }
 
@@ -140,16 +130,14 @@ func TestDifferencesOfEmptyDocuments(t *testing.T) {
 func TestApplyLeavesFieldsOfOthers(t *testing.T) {
 	c, api := fakecluster.NewAPIServer(fakecluster.Config{})
 	empty := &corev1.ConfigMap{ObjectMeta: ourMeta("gateway-milan")}
-	if _, err := c.Apply(t.Context(), empty); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Apply(t.Context(), empty)
+	require.NoError(t, err)
 	maps := api.CoreV1().ConfigMaps(records.DefaultNamespace)
 	live, err := maps.Get(t.Context(), empty.Name, metav1.GetOptions{})
 	require.NoError(t, err)
 	live.Data = map[string]string{records.DataKey: "pod: x"}
-	if _, err := maps.Update(t.Context(), live, metav1.UpdateOptions{FieldManager: "gateway"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = maps.Update(t.Context(), live, metav1.UpdateOptions{FieldManager: "gateway"})
+	require.NoError(t, err)
 	changes, err := c.Apply(t.Context(), empty)
 	if err != nil || changes[0].Action != kube.Unchanged {
 		t.Fatalf("%v, %v", changes, err)
@@ -164,9 +152,8 @@ func TestApplyLeavesFieldsOfOthers(t *testing.T) {
 func TestDryRunRereadsChangedObjects(t *testing.T) {
 	c, api := fakecluster.NewAPIServer(fakecluster.Config{})
 	empty := &corev1.ConfigMap{ObjectMeta: ourMeta("status-milan")}
-	if _, err := c.Apply(t.Context(), empty); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Apply(t.Context(), empty)
+	require.NoError(t, err)
 	writes := 0
 	api.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		if writes++; writes > 2 {
@@ -183,9 +170,8 @@ func TestDryRunRereadsChangedObjects(t *testing.T) {
 		return false, nil, api.Tracker().Update(at, status, records.DefaultNamespace)
 	})
 	dry := c.DryRun()
-	if _, err := dry.Apply(t.Context(), empty); err != nil {
-		t.Fatal(err)
-	}
+	_, err = dry.Apply(t.Context(), empty)
+	require.NoError(t, err)
 	if planned := dry.Planned(); len(planned) > 0 || writes != 3 {
 		t.Errorf("%v after %d looks", planned, writes)
 	}
@@ -208,9 +194,7 @@ func TestForeignObjectsAreUnchanged(t *testing.T) {
 	}
 	changes, err = c.Delete(t.Context(), fabric(""), installation(t, "liqonet:1")[0])
 	require.NoError(t, err)
-	if diff := cmp.Diff(map[kube.Action]int{kube.Kept: 2}, actions(changes)); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, "changes", map[kube.Action]int{kube.Kept: 2}, actions(changes))
 	live, err := api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(t.Context(), records.FabricName, metav1.GetOptions{})
 	if err != nil || live.Data["precious"] != "yes" {
 		t.Errorf("%v, %v", live, err)
@@ -223,9 +207,8 @@ func TestApplyOrder(t *testing.T) {
 	c, api := fakecluster.NewAPIServer(fakecluster.Config{})
 	objects, err := templates.Base(templates.BaseValues{Namespace: records.DefaultNamespace, Image: "liqonet:1", Policies: true})
 	require.NoError(t, err)
-	if _, err := c.Apply(t.Context(), objects...); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.Apply(t.Context(), objects...)
+	require.NoError(t, err)
 	var order []string
 	for _, action := range api.Actions() {
 		if action.GetVerb() == "patch" {
@@ -259,9 +242,8 @@ func TestApplyErrorNamesOperandAndCause(t *testing.T) {
 func TestDeleteWaitsUntilGone(t *testing.T) {
 	c, api := fakecluster.NewAPIServer(fakecluster.Config{})
 	objects := installation(t, "liqonet:1")
-	if _, err := c.Apply(t.Context(), objects...); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Apply(t.Context(), objects...)
+	require.NoError(t, err)
 	// The DaemonSet is deleted only after its watch is open: as with foreground deletion, an accepted delete request
 	// does not mean that the object is gone.
 	var held []clienttesting.Action
@@ -272,9 +254,7 @@ func TestDeleteWaitsUntilGone(t *testing.T) {
 	api.PrependWatchReactor("daemonsets", releasing(t, api.AppsV1().DaemonSets(records.DefaultNamespace).Delete, "node"))
 	changes, err := c.Delete(t.Context(), objects...)
 	require.NoError(t, err)
-	if diff := cmp.Diff(map[kube.Action]int{kube.Deleted: len(objects)}, actions(changes)); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, "changes", map[kube.Action]int{kube.Deleted: len(objects)}, actions(changes))
 	remaining, err := c.List(t.Context(), "")
 	if err != nil || len(remaining) != 0 {
 		t.Errorf("%d objects remain, %v", len(remaining), err)
@@ -313,9 +293,8 @@ func TestListFindsLabelledObjects(t *testing.T) {
 
 func TestUnknownKind(t *testing.T) {
 	c, _ := fakecluster.NewAPIServer(fakecluster.Config{})
-	if _, err := c.Apply(t.Context(), &appsv1.StatefulSet{ObjectMeta: ourMeta("x")}); err == nil || !strings.Contains(err.Error(), "StatefulSet") {
-		t.Errorf("error %v", err)
-	}
+	_, err := c.Apply(t.Context(), &appsv1.StatefulSet{ObjectMeta: ourMeta("x")})
+	assert.ErrorContains(t, "apply", err, "StatefulSet")
 }
 
 // TestDeleteOfManyTakesOneRequestEach: a cluster has a Lease for each node, and liqoctl makes 50 requests a second, so
@@ -325,9 +304,8 @@ func TestDeleteOfManyTakesOneRequestEach(t *testing.T) {
 	c, api := fakecluster.NewAPIServer(fakecluster.Config{})
 	for i := range many {
 		lease := &coordinationv1.Lease{ObjectMeta: ourMeta(fmt.Sprintf("node-%d", i))}
-		if _, err := api.CoordinationV1().Leases(c.Namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := api.CoordinationV1().Leases(c.Namespace).Create(t.Context(), lease, metav1.CreateOptions{})
+		require.NoError(t, err)
 	}
 	objects, err := c.List(t.Context(), records.LabelComponent)
 	if err != nil || len(objects) != many {
@@ -338,9 +316,7 @@ func TestDeleteOfManyTakesOneRequestEach(t *testing.T) {
 	api.ClearActions()
 	changes, err := c.Delete(t.Context(), objects...)
 	require.NoError(t, err)
-	if diff := cmp.Diff(map[kube.Action]int{kube.Deleted: many - 1, kube.Absent: 1}, actions(changes)); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, "changes", map[kube.Action]int{kube.Deleted: many - 1, kube.Absent: 1}, actions(changes))
 	if n := len(api.Actions()); n > many+2 {
 		t.Errorf("%d requests for %d objects", n, many)
 	}
@@ -349,15 +325,13 @@ func TestDeleteOfManyTakesOneRequestEach(t *testing.T) {
 // TestDeleteWaitsForFinalizers: a listed object with a finalizer still exists after the delete request.
 func TestDeleteWaitsForFinalizers(t *testing.T) {
 	c, api := fakecluster.NewAPIServer(fakecluster.Config{})
-	if _, err := c.Apply(t.Context(), fabric("")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Apply(t.Context(), fabric(""))
+	require.NoError(t, err)
 	api.PrependReactor("delete", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
 	objects, err := c.List(t.Context(), records.LabelComponent)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := c.Delete(ctx, objects...); err == nil || !strings.Contains(err.Error(), "still there") {
-		t.Errorf("got %v", err)
-	}
+	_, err = c.Delete(ctx, objects...)
+	assert.ErrorContains(t, "delete", err, "still there")
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -75,9 +76,8 @@ func TestConnectNeedsACluster(t *testing.T) {
 	// A cluster selected by name, without a context, is accepted.
 	flags := kubeconfig(t, "http://localhost:8080")
 	flags.Cluster = "c"
-	if _, err := kube.Connect(flags, "v1"); err != nil {
-		t.Error(err)
-	}
+	_, err := kube.Connect(flags, "v1")
+	assert.NoError(t, err)
 }
 
 func TestReach(t *testing.T) {

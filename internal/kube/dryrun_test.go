@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -23,9 +23,8 @@ func TestDryRunReadsWhatItWrote(t *testing.T) {
 	c, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("mtu: 1500\n"), gone}})
 	dry := c.DryRun()
 	keys := &corev1.Secret{ObjectMeta: ourMeta("keys"), Data: map[string][]byte{"privateKey": []byte("new")}}
-	if _, err := dry.Apply(t.Context(), fabric("mtu: 1450\n"), keys); err != nil {
-		t.Fatal(err)
-	}
+	_, err := dry.Apply(t.Context(), fabric("mtu: 1450\n"), keys)
+	require.NoError(t, err)
 	change, err := kube.Swap(t.Context(), dry, fabric(""), func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 		if live == nil || live.Data[records.DataKey] != "mtu: 1450\n" {
 			t.Errorf("the swap read %v", live)
@@ -35,9 +34,8 @@ func TestDryRunReadsWhatItWrote(t *testing.T) {
 	if err != nil || change.Action != kube.Changed {
 		t.Fatal(change, err)
 	}
-	if _, err := dry.Delete(t.Context(), gone); err != nil {
-		t.Fatal(err)
-	}
+	_, err = dry.Delete(t.Context(), gone)
+	require.NoError(t, err)
 	more := &corev1.ConfigMap{ObjectMeta: ourMeta("more")}
 	for _, data := range []map[string]string{nil, {"k": "v"}} {
 		_, err := kube.Swap(t.Context(), dry, more, func(*corev1.ConfigMap) (*corev1.ConfigMap, error) {
@@ -52,18 +50,14 @@ func TestDryRunReadsWhatItWrote(t *testing.T) {
 	for _, o := range listed {
 		names = append(names, o.GetName())
 	}
-	if diff := cmp.Diff([]string{"fabric", "more", "keys"}, names); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, "names", []string{"fabric", "more", "keys"}, names)
 	planned := dry.Planned()
 	var got []string
 	for _, p := range planned {
 		got = append(got, p.String())
 	}
 	want := []string{"changed ConfigMap liqonet/fabric", "created ConfigMap liqonet/more", "created Secret liqonet/keys", "deleted ConfigMap liqonet/gone"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, "plan", want, got)
 	if fields := planned[0].Fields; len(fields) != 1 || fields[0] != "data.record.mtu: 1500 -> 1400" {
 		t.Errorf("fields %v", fields)
 	}
@@ -86,9 +80,7 @@ func TestDryRunDoesNotWait(t *testing.T) {
 		}
 		return "", nil
 	}
-	if err := kube.Wait(t.Context(), c.DryRun(), kube.Named("fabric"), "the fabric", check); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, kube.Wait(t.Context(), c.DryRun(), kube.Named("fabric"), "the fabric", check))
 	err := kube.Wait(t.Context(), c.DryRun(), kube.Named("none"), "nothing", check)
 	if err == nil || err.Error() != "wait for nothing: known after apply" {
 		t.Error(err)
@@ -99,17 +91,15 @@ func TestDryRunDoesNotWait(t *testing.T) {
 // object.
 func TestDryRunWithConcurrentWriters(t *testing.T) {
 	c, _ := fakecluster.NewAPIServer(fakecluster.Config{})
-	if _, err := c.Apply(t.Context(), fabric("mtu: 1500\n")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Apply(t.Context(), fabric("mtu: 1500\n"))
+	require.NoError(t, err)
 	dry := c.DryRun()
 	for i, mtu := range []string{"1400", "1300"} {
 		others := 1
 		_, err := kube.Swap(t.Context(), dry, fabric(""), func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 			for ; others > 0; others-- {
-				if _, err := c.Apply(t.Context(), fabric("mtu: 1500\nname: "+strconv.Itoa(i)+"\n")); err != nil {
-					t.Fatal(err)
-				}
+				_, err := c.Apply(t.Context(), fabric("mtu: 1500\nname: "+strconv.Itoa(i)+"\n"))
+				require.NoError(t, err)
 			}
 			_, name, _ := strings.Cut(live.Data[records.DataKey], "\n")
 			return fabric("mtu: " + mtu + "\n" + name), nil

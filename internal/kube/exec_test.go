@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -82,9 +83,8 @@ func TestExec(t *testing.T) {
 			c, received := execServer(t, test.answer)
 			s, err := c.Exec(t.Context(), "p", "a", "b")
 			require.NoError(t, err)
-			if _, err := io.WriteString(s, "stop"); err != nil {
-				t.Fatal(err)
-			}
+			_, err = io.WriteString(s, "stop")
+			require.NoError(t, err)
 			if got := <-received; got != "\x82\x85\x00\x00\x00\x00\x00stop" {
 				t.Errorf("the command reads %q", got)
 			}
@@ -96,9 +96,7 @@ func TestExec(t *testing.T) {
 			if err != nil && len(err.Error()) > 10_000 {
 				t.Errorf("an error of %d bytes", len(err.Error()))
 			}
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, s.Close())
 		})
 	}
 	c, _ := execServer(t, nil)

@@ -20,6 +20,7 @@ import (
 
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -61,9 +62,7 @@ func TestLocksInOrder(t *testing.T) {
 			t.Errorf("%v after %s", err, time.Since(begun))
 		}
 		first.Release(t.Context())
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, <-ended)
 	})
 }
 
@@ -77,17 +76,15 @@ func TestLockOfNewNamespace(t *testing.T) {
 	ctx := locks.Begin(t.Context())
 	defer locks.Release(t.Context())
 	absent.Store(true)
-	if _, err := b.Apply(ctx, fabric("x")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := b.Apply(ctx, fabric("x"))
+	require.NoError(t, err)
 	absent.Store(false)
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: records.LockName, Namespace: records.DefaultNamespace},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("another")},
 	}
-	if _, err := api.CoordinationV1().Leases(lease.Namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = api.CoordinationV1().Leases(lease.Namespace).Create(t.Context(), lease, metav1.CreateOptions{})
+	require.NoError(t, err)
 	if _, err := a.Apply(ctx, fabric("x")); err == nil {
 		t.Error("the run writes to a cluster whose lock another one has")
 	}

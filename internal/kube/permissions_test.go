@@ -10,6 +10,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
@@ -43,9 +44,7 @@ func TestCheckPermissionsListsAllThatAreMissing(t *testing.T) {
 	if !errors.As(err, &refused) {
 		t.Fatalf("error %v", err)
 	}
-	if diff := cmp.Diff(denied, refused.Missing); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, "missing permissions", denied, refused.Missing)
 	want := `check permissions in cluster "milan": not allowed: create daemonsets.apps in namespace liqonet; patch configmaps status-b in namespace liqonet`
 	if err.Error() != want || refused.Hint() == "" {
 		t.Errorf("got  %s\nwant %s", err, want)

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -127,9 +129,7 @@ func TestFailFastForgivesWhatPasses(t *testing.T) {
 
 func TestFailFastReturnsWhatTheWaitDoes(t *testing.T) {
 	c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("x")}})
-	if err := c.FailFast(t.Context(), fabricPods, forever(c)); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, c.FailFast(t.Context(), fabricPods, forever(c)))
 	broken := errors.New("broken")
 	if err := c.FailFast(t.Context(), fabricPods, func(context.Context) error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
@@ -143,8 +143,7 @@ func TestFailFastExplainsATimeout(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := c.FailFast(ctx, fabricPods, forever(c))
-		var problem *kube.PodError
-		if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &problem) {
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, new(*kube.PodError)) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -161,9 +160,8 @@ func refusePods(t *testing.T, api kubernetes.Interface, version, message string)
 	if err := events.Delete(t.Context(), event.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		t.Error(err)
 	}
-	if _, err := events.Create(t.Context(), event, metav1.CreateOptions{}); err != nil {
-		t.Error(err)
-	}
+	_, err := events.Create(t.Context(), event, metav1.CreateOptions{})
+	assert.NoError(t, err)
 }
 
 // TestFailFastTellsRefusals: pods that are refused while it waits end the wait, also if there are others; what was
@@ -178,36 +176,34 @@ func TestFailFastTellsRefusals(t *testing.T) {
 		"refused again":      {again: true, want: "pod of DaemonSet node cannot start: FailedCreate: " + quota},
 		"created in the end": {again: true, created: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				old := pod("other", "n2", running())
-				old.CreationTimestamp = metav1.Unix(1, 0)
-				cl, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{old}})
-				refusePods(t, api, "1", "old")
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				err := cl.FailFast(ctx, fabricPods, func(ctx context.Context) error {
-					synctest.Wait()
-					if c.again {
-						refusePods(t, api, "2", quota)
-					}
-					if c.created {
-						late := pod("late", "n1", running())
-						late.CreationTimestamp = metav1.NewTime(time.Now().Add(time.Second))
-						if _, err := api.CoreV1().Pods("liqonet").Create(ctx, late, metav1.CreateOptions{}); err != nil {
-							return err
-						}
-					}
-					return forever(cl)(ctx)
-				})
-				var problem *kube.PodError
-				switch refused := errors.As(err, &problem); {
-				case refused != (c.want != ""):
-					t.Errorf("error %v, want %q", err, c.want)
-				case refused && (problem.Error() != c.want || !strings.Contains(problem.Hint(), "raise the ResourceQuota")):
-					t.Errorf("error %v, hint %q", err, problem.Hint())
+		bubble.Run(t, name, func(t *testing.T) {
+			old := pod("other", "n2", running())
+			old.CreationTimestamp = metav1.Unix(1, 0)
+			cl, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{old}})
+			refusePods(t, api, "1", "old")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			err := cl.FailFast(ctx, fabricPods, func(ctx context.Context) error {
+				synctest.Wait()
+				if c.again {
+					refusePods(t, api, "2", quota)
 				}
+				if c.created {
+					late := pod("late", "n1", running())
+					late.CreationTimestamp = metav1.NewTime(time.Now().Add(time.Second))
+					if _, err := api.CoreV1().Pods("liqonet").Create(ctx, late, metav1.CreateOptions{}); err != nil {
+						return err
+					}
+				}
+				return forever(cl)(ctx)
 			})
+			var problem *kube.PodError
+			switch refused := errors.As(err, &problem); {
+			case refused != (c.want != ""):
+				t.Errorf("error %v, want %q", err, c.want)
+			case refused && (problem.Error() != c.want || !strings.Contains(problem.Hint(), "raise the ResourceQuota")):
+				t.Errorf("error %v, hint %q", err, problem.Hint())
+			}
 		})
 	}
 }

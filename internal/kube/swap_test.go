@@ -50,9 +50,8 @@ func TestSwapSeesEveryOtherWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cl, api := fakecluster.NewAPIServer(fakecluster.Config{})
 			put := func(text string) {
-				if _, err := cl.Apply(t.Context(), fabric(text)); err != nil {
-					t.Fatal(err)
-				}
+				_, err := cl.Apply(t.Context(), fabric(text))
+				require.NoError(t, err)
 			}
 			if c.before != "" {
 				put(c.before)
@@ -89,9 +88,8 @@ func TestSwapGivesUpAfterATime(t *testing.T) {
 			calls = 0
 			_, err := kube.Swap(t.Context(), cl, fabric(""), func(*corev1.ConfigMap) (*corev1.ConfigMap, error) {
 				if calls++; calls <= times {
-					if _, err := cl.Apply(t.Context(), fabric(fmt.Sprint("other", calls))); err != nil {
-						t.Fatal(err)
-					}
+					_, err := cl.Apply(t.Context(), fabric(fmt.Sprint("other", calls)))
+					require.NoError(t, err)
 				}
 				return fabric(fmt.Sprint("own", times)), nil
 			})
@@ -117,9 +115,8 @@ func TestSwapGivesUpAfterATime(t *testing.T) {
 
 func TestSwapWritesNothingThatIsThere(t *testing.T) {
 	cl, api := fakecluster.NewAPIServer(fakecluster.Config{})
-	if _, err := cl.Apply(t.Context(), fabric("a")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := cl.Apply(t.Context(), fabric("a"))
+	require.NoError(t, err)
 	for name, want := range map[string]*corev1.ConfigMap{"the same": fabric("a"), "nothing": nil} {
 		api.ClearActions()
 		change, err := kube.Swap(t.Context(), cl, fabric(""), func(*corev1.ConfigMap) (*corev1.ConfigMap, error) { return want, nil })
@@ -137,9 +134,8 @@ func TestSwapRefuses(t *testing.T) {
 		t.Errorf("error %v, data %q", err, dataOf(t, api))
 	}
 	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: records.DefaultNamespace, Name: records.FabricName}}
-	if _, err := api.CoreV1().ConfigMaps(theirs.Namespace).Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = api.CoreV1().ConfigMaps(theirs.Namespace).Create(t.Context(), theirs, metav1.CreateOptions{})
+	require.NoError(t, err)
 	_, err = kube.Swap(t.Context(), cl, fabric(""), func(*corev1.ConfigMap) (*corev1.ConfigMap, error) { return fabric("a"), nil })
 	if err == nil || !strings.HasSuffix(err.Error(), "it is not liqonet's") || dataOf(t, api) != "" {
 		t.Errorf("error %v, data %q", err, dataOf(t, api))
@@ -149,17 +145,14 @@ func TestSwapRefuses(t *testing.T) {
 // TestDeleteLeavesSuccessors: of what was listed, that is deleted which was listed.
 func TestDeleteLeavesSuccessors(t *testing.T) {
 	cl, api := fakecluster.NewAPIServer(fakecluster.Config{})
-	if _, err := cl.Apply(t.Context(), fabric("a")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := cl.Apply(t.Context(), fabric("a"))
+	require.NoError(t, err)
 	listed, err := cl.List(t.Context(), records.LabelComponent)
 	require.NoError(t, err)
-	if _, err := cl.Delete(t.Context(), fabric("")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := cl.Apply(t.Context(), fabric("b")); err != nil {
-		t.Fatal(err)
-	}
+	_, err = cl.Delete(t.Context(), fabric(""))
+	require.NoError(t, err)
+	_, err = cl.Apply(t.Context(), fabric("b"))
+	require.NoError(t, err)
 	changes, err := cl.Delete(t.Context(), listed...)
 	if err != nil || changes[0].Action != kube.Absent || dataOf(t, api) != "b" {
 		t.Errorf("%v, %v, data %q", changes, err, dataOf(t, api))

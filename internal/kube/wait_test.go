@@ -20,6 +20,8 @@ import (
 
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -37,9 +39,8 @@ func TestWaitSeesWhatComesLater(t *testing.T) {
 	c, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("")}})
 	api.PrependWatchReactor("configmaps", func(clienttesting.Action) (bool, watch.Interface, error) {
 		go func() {
-			if _, err := api.CoreV1().ConfigMaps("liqonet").Update(t.Context(), fabric("x"), metav1.UpdateOptions{}); err != nil {
-				t.Error(err)
-			}
+			_, err := api.CoreV1().ConfigMaps("liqonet").Update(t.Context(), fabric("x"), metav1.UpdateOptions{})
+			assert.NoError(t, err)
 		}()
 		return false, nil, nil
 	})
@@ -57,9 +58,7 @@ func TestWaitCountsSelectedOnly(t *testing.T) {
 			}
 			return "", nil
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 	}
 }
 
@@ -69,8 +68,7 @@ func TestWaitEndsWithWhatItSawLast(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err := kube.Wait(ctx, c, kube.Named("fabric"), "the fabric", hasRecord)
-		var ended *kube.WaitError
-		if !errors.As(err, &ended) || !errors.Is(err, context.DeadlineExceeded) {
+		if !errors.As(err, new(*kube.WaitError)) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("error %v", err)
 		}
 		if err.Error() != "wait for the fabric: no record yet: context deadline exceeded" {
@@ -106,16 +104,12 @@ func TestWaitAndTroubledServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("")}})
 		api.PrependWatchReactor("configmaps", func(clienttesting.Action) (bool, watch.Interface, error) {
-			if err := api.Tracker().Update(corev1.SchemeGroupVersion.WithResource("configmaps"), fabric("x"), "liqonet"); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, api.Tracker().Update(corev1.SchemeGroupVersion.WithResource("configmaps"), fabric("x"), "liqonet"))
 			gone := watch.NewFake()
 			go gone.Error(&metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired})
 			return true, gone, nil
 		})
-		if err := kube.Wait(t.Context(), c, kube.Named("fabric"), "the fabric", hasRecord); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, kube.Wait(t.Context(), c, kube.Named("fabric"), "the fabric", hasRecord))
 	})
 	c, api := fakecluster.NewAPIServer(fakecluster.Config{})
 	api.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -154,24 +148,22 @@ func TestRollouts(t *testing.T) {
 		"deployment failed": {deployment(appsv1.DeploymentStatus{Conditions: failed}), "0 of 1 pods up to date"},
 		"deployment":        {deployment(appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}), ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var config fakecluster.Config
-				if c.object != nil {
-					config.Objects = []runtime.Object{c.object}
-				}
-				cl, _ := fakecluster.NewAPIServer(config)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				wait := func() error { return cl.WaitDaemonSet(ctx, "node", func() int { return 3 }) }
-				if _, ok := c.object.(*appsv1.Deployment); ok {
-					wait = func() error { return cl.WaitDeployment(ctx, "gateway-b") }
-				}
-				err := wait()
-				if c.missing == "" && err != nil || c.missing != "" && (err == nil || !strings.Contains(err.Error(), c.missing)) {
-					t.Errorf("error %v, want %q", err, c.missing)
-				}
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			var config fakecluster.Config
+			if c.object != nil {
+				config.Objects = []runtime.Object{c.object}
+			}
+			cl, _ := fakecluster.NewAPIServer(config)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			wait := func() error { return cl.WaitDaemonSet(ctx, "node", func() int { return 3 }) }
+			if _, ok := c.object.(*appsv1.Deployment); ok {
+				wait = func() error { return cl.WaitDeployment(ctx, "gateway-b") }
+			}
+			err := wait()
+			if c.missing == "" && err != nil || c.missing != "" && (err == nil || !strings.Contains(err.Error(), c.missing)) {
+				t.Errorf("error %v, want %q", err, c.missing)
+			}
 		})
 	}
 }

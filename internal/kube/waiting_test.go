@@ -18,6 +18,8 @@ import (
 
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -83,37 +85,33 @@ func TestPeersLockIsHeld(t *testing.T) {
 		},
 	} {
 		for order, ids := range map[string][2]string{"own first": {"1", "2"}, "own last": {"2", "1"}} {
-			t.Run(name+", "+order, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					own, _ := withID(ids[0], new(atomic.Bool))
-					peer, _ := withID(ids[1], new(atomic.Bool))
-					hold(t, peer)
-					ctx, stop := context.WithCancel(t.Context())
-					a, b := own, peer
-					waiting := kube.NewLocks(&a, &b)
-					ended := make(chan error, 1)
-					go func() { ended <- waiting.Await(ctx, quiet) }()
-					longest := time.Duration(0)
-					for range 20 {
-						<-time.After(time.Second)
-						c := own
-						other, begun := kube.NewLocks(&c), time.Now()
-						if err := other.Await(t.Context(), quiet); err != nil {
-							t.Error(err)
-						}
-						longest = max(longest, time.Since(begun))
-						other.Release(t.Context())
-					}
-					t.Logf("other runs waited for %s at most", longest)
-					if longest > 15*time.Second {
-						t.Errorf("another run waited for %s", longest)
-					}
-					stop()
-					if err := <-ended; err == nil {
-						t.Error("the run has a lock that another one holds")
-					}
-					waiting.Release(t.Context())
-				})
+			bubble.Run(t, name+", "+order, func(t *testing.T) {
+				own, _ := withID(ids[0], new(atomic.Bool))
+				peer, _ := withID(ids[1], new(atomic.Bool))
+				hold(t, peer)
+				ctx, stop := context.WithCancel(t.Context())
+				a, b := own, peer
+				waiting := kube.NewLocks(&a, &b)
+				ended := make(chan error, 1)
+				go func() { ended <- waiting.Await(ctx, quiet) }()
+				longest := time.Duration(0)
+				for range 20 {
+					<-time.After(time.Second)
+					c := own
+					other, begun := kube.NewLocks(&c), time.Now()
+					assert.NoError(t, other.Await(t.Context(), quiet))
+					longest = max(longest, time.Since(begun))
+					other.Release(t.Context())
+				}
+				t.Logf("other runs waited for %s at most", longest)
+				if longest > 15*time.Second {
+					t.Errorf("another run waited for %s", longest)
+				}
+				stop()
+				if err := <-ended; err == nil {
+					t.Error("the run has a lock that another one holds")
+				}
+				waiting.Release(t.Context())
 			})
 		}
 	}

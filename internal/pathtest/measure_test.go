@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+
+	"liqonet.io/liqonet/internal/progress"
 )
 
 // measured returns the report of a measurement, if it queries the right server: the peer's pod, or its node.
@@ -32,7 +34,7 @@ func TestMeasure(t *testing.T) {
 		runKubelets(t, a, b)
 		o := options(a, b)
 		o.Streams = 8
-		r, err := Run(t.Context(), o, silentReporter{})
+		r, err := Run(t.Context(), o, progress.Quiet{})
 		if err != nil || !r.Passed || len(r.Performance) != 2 || len(r.Checks) > 0 {
 			t.Fatalf("%+v, %v", r, err)
 		}
@@ -42,7 +44,7 @@ func TestMeasure(t *testing.T) {
 		}
 		expectNothingLeft(t, a, b)
 		o.Nodes, a.nodesIsolated, b.nodesIsolated = 2, true, true
-		r, err = Run(t.Context(), o, silentReporter{})
+		r, err = Run(t.Context(), o, progress.Quiet{})
 		if err != nil || !r.Passed || len(r.Performance) != 4 || r.Performance[3].From.Node != "b-2" {
 			t.Fatalf("%+v, %v", r, err)
 		}
@@ -70,7 +72,7 @@ func TestMeasureThatFails(t *testing.T) {
 			runKubelets(t, a, b)
 			o := options(a, b)
 			o.Streams, o.Nodes = 1, 2
-			if _, err := Run(ctx, o, silentReporter{}); !errors.Is(err, context.Canceled) {
+			if _, err := Run(ctx, o, progress.Quiet{}); !errors.Is(err, context.Canceled) {
 				t.Errorf("error %v", err)
 			}
 			expectNothingLeft(t, a, b)
@@ -82,7 +84,7 @@ func TestMeasureThatFails(t *testing.T) {
 		o := options(a, b)
 		o.Streams = 1
 		b.podsIsolated = true
-		r, err := Run(t.Context(), o, silentReporter{})
+		r, err := Run(t.Context(), o, progress.Quiet{})
 		if err != nil || r.Passed || r.Performance[1].Failed == "" || r.Performance[1].Ratios != nil || r.Performance[1].Direct == nil {
 			t.Errorf("%+v, %v", r, err)
 		}

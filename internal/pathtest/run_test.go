@@ -27,6 +27,8 @@ import (
 	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/templates"
@@ -234,9 +236,6 @@ func (w *fakeCluster) testObjects(t *testing.T) (all []string) {
 	return all
 }
 
-// silentReporter is a Reporter without output.
-type silentReporter struct{ progress.Quiet }
-
 func options(a, b *fakeCluster) Options {
 	return Options{Local: a.Cluster, Remote: b.Cluster, Image: "liqonet:1", Timeout: time.Minute}
 }
@@ -263,7 +262,7 @@ func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoClusters(t)
 		runKubelets(t, a, b)
-		r, err := Run(t.Context(), options(a, b), silentReporter{})
+		r, err := Run(t.Context(), options(a, b), progress.Quiet{})
 		require.NoError(t, err)
 		// Each side has 4 probes, each with 7 checks of 2 pods and 2 checks of the Service.
 		if !r.Passed || len(r.Checks) != 2*4*(2*7+2) {
@@ -279,7 +278,7 @@ func TestRunDetectsWrongSource(t *testing.T) {
 		a, b := twoClusters(t)
 		b.sources[1] = netip.MustParseAddr("172.31.2.11")
 		runKubelets(t, a, b)
-		r, err := Run(t.Context(), options(a, b), silentReporter{})
+		r, err := Run(t.Context(), options(a, b), progress.Quiet{})
 		if err != nil || r.Passed {
 			t.Errorf("passed %v, %v", r.Passed, err)
 		}
@@ -296,15 +295,14 @@ func TestRunRemovesObjectsOfAKilledRun(t *testing.T) {
 		a, b := twoClusters(t)
 		pods, nodes, err := templates.PathTestProbes(templates.PathTestValues{Namespace: a.Namespace, Image: "liqonet:0", Args: []string{"--pod", "b-1=10.71.0.9"}})
 		require.NoError(t, err)
-		if _, err := a.Apply(t.Context(), pods, nodes); err != nil {
-			t.Fatal(err)
-		}
+		_, err = a.Apply(t.Context(), pods, nodes)
+		require.NoError(t, err)
 		right, wrong := a.sources, netip.MustParseAddr("192.0.2.1")
 		a.sources = [2]netip.Addr{wrong, wrong} // as observed by the killed test
 		require.NoError(t, a.syncPods(t.Context()))
 		a.sources = right
 		runKubelets(t, a, b)
-		if r, err := Run(t.Context(), options(a, b), silentReporter{}); err != nil || !r.Passed {
+		if r, err := Run(t.Context(), options(a, b), progress.Quiet{}); err != nil || !r.Passed {
 			t.Errorf("failed: %v, %v", failures(r), err)
 		}
 		expectNothingLeft(t, a, b)
@@ -320,15 +318,14 @@ func TestConcurrentRuns(t *testing.T) {
 		a.probed = sync.OnceFunc(func() {
 			a.hungRun = a.run
 			second.Go(func() {
-				if r, err := Run(t.Context(), options(a, b), silentReporter{}); err != nil || !r.Passed {
+				if r, err := Run(t.Context(), options(a, b), progress.Quiet{}); err != nil || !r.Passed {
 					t.Errorf("the second one: failed: %v, %v", failures(r), err)
 				}
 			})
 		})
 		runKubelets(t, a, b)
-		if _, err := Run(t.Context(), options(a, b), silentReporter{}); err == nil || !strings.Contains(err.Error(), "another run of liqoctl") {
-			t.Errorf("the first one: %v", err)
-		}
+		_, err := Run(t.Context(), options(a, b), progress.Quiet{})
+		assert.ErrorContains(t, "the first one", err, "another run of liqoctl")
 		second.Wait()
 		expectNothingLeft(t, a, b)
 	})
@@ -343,18 +340,15 @@ func TestRunThatFailsLeavesNothing(t *testing.T) {
 		"interruption": {func(_, b *fakeCluster, interrupt func()) { b.hung, b.probed = true, interrupt }, "context canceled"},
 		"timeout":      {func(_, b *fakeCluster, _ func()) { b.hung = true }, "--timeout"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := twoClusters(t)
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				c.spoil(a, b, cancel)
-				runKubelets(t, a, b)
-				if _, err := Run(ctx, options(a, b), silentReporter{}); err == nil || !strings.Contains(err.Error(), c.want) {
-					t.Errorf("error %v, want %q in it", err, c.want)
-				}
-				expectNothingLeft(t, a, b)
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			a, b := twoClusters(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			c.spoil(a, b, cancel)
+			runKubelets(t, a, b)
+			_, err := Run(ctx, options(a, b), progress.Quiet{})
+			assert.ErrorContains(t, "run", err, c.want)
+			expectNothingLeft(t, a, b)
 		})
 	}
 }
@@ -364,18 +358,14 @@ func TestRunRefuses(t *testing.T) {
 		a, b := twoClusters(t)
 		o := options(a, b)
 		o.Peer = "c"
-		if _, err := Run(t.Context(), o, silentReporter{}); err == nil || !strings.Contains(err.Error(), `peering "c"`) {
-			t.Errorf("another peering: %v", err)
-		}
-		if _, err := Run(t.Context(), options(a, a), silentReporter{}); err == nil || !strings.Contains(err.Error(), "same cluster") {
-			t.Errorf("one cluster: %v", err)
-		}
-		if _, err := b.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: inventory.Meta(b.Namespace, "peering-a")}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Run(t.Context(), options(a, b), silentReporter{}); err == nil || !strings.Contains(err.Error(), `cluster "b" has no peering "a"`) {
-			t.Errorf("one side of a peering: %v", err)
-		}
+		_, err := Run(t.Context(), o, progress.Quiet{})
+		assert.ErrorContains(t, "another peering", err, `peering "c"`)
+		_, err = Run(t.Context(), options(a, a), progress.Quiet{})
+		assert.ErrorContains(t, "one cluster", err, "same cluster")
+		_, err = b.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: inventory.Meta(b.Namespace, "peering-a")})
+		require.NoError(t, err)
+		_, err = Run(t.Context(), options(a, b), progress.Quiet{})
+		assert.ErrorContains(t, "one side of a peering", err, `cluster "b" has no peering "a"`)
 	})
 }
 
@@ -383,9 +373,8 @@ func TestNodesAreSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := twoClusters(t)
 		unready := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a-0"}}
-		if _, err := a.api.CoreV1().Nodes().Create(t.Context(), unready, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := a.api.CoreV1().Nodes().Create(t.Context(), unready, metav1.CreateOptions{})
+		require.NoError(t, err)
 		for sample, want := range map[int]string{0: "[a-1 a-2] [a-0] []", 1: "[a-1] [a-0] [a-1]", 2: "[a-1 a-2] [a-0] []", 9: "[a-1 a-2] [a-0] []"} {
 			s := &side{cluster: a.Cluster}
 			require.NoError(t, s.chooseNodes(t.Context(), sample))

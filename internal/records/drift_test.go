@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"liqonet.io/liqonet/internal/testbed/assert"
 )
 
 func TestDriftAdd(t *testing.T) {
@@ -23,9 +25,7 @@ func TestDriftAdd(t *testing.T) {
 		if d != test.want {
 			t.Errorf("after %q: %+v, want %+v", test.objects, d, test.want)
 		}
-		if err := d.validate(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, d.validate())
 	}
 	if (Drift{Times: -1}).validate() == nil || (Drift{What: strings.Repeat("x", 1000)}).validate() == nil {
 		t.Error("a drift that makes no sense is valid")

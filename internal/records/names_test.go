@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -86,9 +87,8 @@ func TestReadChecksNameLabelsAndContent(t *testing.T) {
 		return map[string]string{records.LabelComponent: component, records.LabelPeering: peering, "app.kubernetes.io/part-of": "x"}
 	}
 	good := labels(records.ComponentPeering, "b")
-	if _, err := records.Read[records.Peering]("peering-b", good, data); err != nil {
-		t.Error(err)
-	}
+	_, err = records.Read[records.Peering]("peering-b", good, data)
+	assert.NoError(t, err)
 	for what, read := range map[string]func() error{
 		"no labels":               func() error { _, err := records.Read[records.Peering]("peering-b", nil, data); return err },
 		"another component":       func() error { return readPeering("peering-b", labels(records.ComponentStatus, "b"), data) },

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -53,9 +54,7 @@ func TestRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	got, err := records.Decode[records.Peering](text)
 	require.NoError(t, err)
-	if diff := cmp.Diff(want, got, comparable); diff != "" {
-		t.Errorf("after encode and decode (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, "after encode and decode", want, got, comparable)
 }
 
 // TestUnknownLocal: a cluster whose remapped ranges at the peer are unknown writes no local field.
@@ -121,9 +120,7 @@ func TestDecodeRefuses(t *testing.T) {
 				t.Fatalf("%q is not in\n%s", c.old, good)
 			}
 			_, err := records.Decode[records.Peering](text)
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("error %v, want one with %q", err, c.want)
-			}
+			assert.ErrorContains(t, "decode", err, c.want)
 		})
 	}
 }
@@ -134,17 +131,15 @@ func TestPortsOfTunnels(t *testing.T) {
 	p := peering()
 	p.Gateways[0].Tunnels = append(p.Gateways[0].Tunnels, p.Gateways[1].Tunnels...)
 	p.Gateways = p.Gateways[:1]
-	if _, err := records.Encode(p); err != nil {
-		t.Fatal(err)
-	}
+	_, err := records.Encode(p)
+	require.NoError(t, err)
 	p.Gateways[0].Tunnels[1].ListenPort = p.Gateways[0].Tunnels[0].ListenPort
 	if _, err := records.Encode(p); err != nil {
 		t.Errorf("a client's: %v", err)
 	}
 	p.Role = records.Server
-	if _, err := records.Encode(p); err == nil || !strings.Contains(err.Error(), "listen port 51840") {
-		t.Errorf("a server's: %v", err)
-	}
+	_, err = records.Encode(p)
+	assert.ErrorContains(t, "a server's", err, "listen port 51840")
 }
 
 // TestPodsOfGateways: a gateway's pod IP must be an address that a pod can have. As the remote of a link, the kernel

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"liqonet.io/liqonet/internal/kube/discover"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -148,9 +148,7 @@ func TestDiscoverSuggestsTheFlag(t *testing.T) {
 			if !errors.As(err, &missing) {
 				t.Fatalf("error %v", err)
 			}
-			if diff := cmp.Diff([]string{c.want, "set it with " + c.flag}, []string{err.Error(), missing.Hint()}); diff != "" {
-				t.Error(diff)
-			}
+			assert.Equal(t, "error and hint", []string{c.want, "set it with " + c.flag}, []string{err.Error(), missing.Hint()})
 		})
 	}
 }
@@ -171,9 +169,7 @@ cni ""
 note Service default/kubernetes has address 10.96.0.1, outside [10.97.0.0/16]
 note pod kube-system/coredns-a has address 10.88.0.3, outside [10.244.0.0/16]: it will not be reached
 `, "\n")
-	if diff := cmp.Diff(want, summary(d)); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, "summary", want, summary(d))
 }
 
 // refuse makes the fake API server return an error for lists of a resource; version "" matches any.
