@@ -15,32 +15,33 @@ import (
 	"testing/synctest"
 	"time"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
-// meter runs a meter until the test ends.
-func meter(t *testing.T, token string) netip.AddrPort {
+// untilEnd runs a server at a free address of the loopback device, for TCP and UDP, until the test ends.
+func untilEnd(t *testing.T, serve func(context.Context, netip.AddrPort) error) netip.AddrPort {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(t, err)
 	at := netip.MustParseAddrPort(l.Addr().String())
 	l.Close()
-	serveMeter(t, token, at)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- serve(ctx, at) }()
+	t.Cleanup(func() {
+		cancel()
+		assert.NoError(t, <-ended)
+	})
 	return at
 }
 
-func serveMeter(t *testing.T, token string, at netip.AddrPort) {
+// meter runs a meter until the test ends.
+func meter(t *testing.T, token string) netip.AddrPort {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- Meter{token}.Serve(ctx, at) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	return untilEnd(t, Meter{token}.Serve)
 }
 
 func TestMeasure(t *testing.T) {
@@ -73,9 +74,8 @@ func TestMeterNeedsItsToken(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Close()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
-	if _, err := conn.Write([]byte(strings.Repeat("A", 4096))); err != nil {
-		t.Fatal(err)
-	}
+	_, err = conn.Write([]byte(strings.Repeat("A", 4096)))
+	require.NoError(t, err)
 	if answer, _ := io.ReadAll(conn); len(answer) > 0 {
 		t.Errorf("an unknown client got %q", answer)
 	}
@@ -105,9 +105,8 @@ func TestMeterIsNoAmplifier(t *testing.T) {
 			ended <- Meter{token}.serveConn(far, &pendingConns{}, make(chan struct{}, 1), &budget)
 		}()
 		sent, received := tokenSize+1, make(chan int, 1)
-		if _, err := near.Write(append([]byte(token), mode)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := near.Write(append([]byte(token), mode))
+		require.NoError(t, err)
 		go func() {
 			n, _ := io.Copy(io.Discard, near)
 			received <- int(n)
@@ -144,27 +143,25 @@ func TestMeterClosesIdleConnections(t *testing.T) {
 	})
 }
 
-// childVariable makes the test program run a meter (its value is the token) at 192.0.2.2:6094, or measure the path to
-// it.
-const childVariable = "LIQONET_TEST_PROBE"
+// job is what a child of TestMeasureAcross does at its end of the path: it runs the meter, or measures.
+type job struct {
+	Token string
+	Meter bool
+}
+
+// across is the address of the meter of TestMeasureAcross.
+var across = netip.MustParseAddrPort("192.0.2.2:6094")
 
 func TestMain(m *testing.M) {
-	role, token, child := strings.Cut(os.Getenv(childVariable), " ")
-	if !child {
-		os.Exit(m.Run())
-	}
-	at := netip.MustParseAddrPort("192.0.2.2:6094")
-	if role == "meter" {
-		if err := (Meter{token}).Serve(context.Background(), at); err != nil {
-			panic(err)
+	process.Main(func(ctx context.Context, j job) error {
+		if j.Meter {
+			return Meter{j.Token}.Serve(ctx, across)
 		}
-	}
-	text, err := Measurement{Meter: at, Token: token, Streams: 4, Each: 2 * time.Second}.Report(context.Background())
-	if err != nil {
-		panic(err)
-	}
-	os.Stdout.WriteString(text)
-	os.Exit(0)
+		text, err := Measurement{Meter: across, Token: j.Token, Streams: 4, Each: 2 * time.Second}.Report(ctx)
+		fmt.Print(text)
+		return err
+	})
+	os.Exit(m.Run())
 }
 
 // TestMeasureAcross measures a link of 20 Mbit/s between two network namespaces.
@@ -178,14 +175,8 @@ func TestMeasureAcross(t *testing.T) {
 	}
 	near.Run("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "20mbit", "burst", "20000", "latency", "50ms")
 	token := rand.Text()
-	ctx, end := context.WithCancel(t.Context())
-	defer end()
-	meter := far.Command(ctx, os.Args[0])
-	meter.Env = []string{childVariable + "=meter " + token}
-	require.NoError(t, meter.Start())
-	child := near.Command(t.Context(), os.Args[0])
-	child.Env = []string{childVariable + "=ask " + token}
-	text, err := child.Output()
+	process.Start(t, far, "meter", job{token, true})
+	text, err := io.ReadAll(process.Start(t, near, "measurement", job{token, false}).Out)
 	require.NoError(t, err)
 	got, err := DecodeMeasured(string(text))
 	require.NoError(t, err)
@@ -198,6 +189,4 @@ func TestMeasureAcross(t *testing.T) {
 			t.Errorf("%.1f Mbit/s through a link of 20", rate/1e6)
 		}
 	}
-	end()
-	_ = meter.Wait() // it was killed
 }

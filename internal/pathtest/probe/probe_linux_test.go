@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -25,20 +26,7 @@ var testToken = rand.Text()
 // serve runs a server of node b-1 until the test ends.
 func serve(t *testing.T) netip.AddrPort {
 	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0") // a port that is free for TCP and UDP
-	require.NoError(t, err)
-	at := netip.MustParseAddrPort(l.Addr().String())
-	l.Close()
-	ended := make(chan error, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() { ended <- Server{Node: "b-1", Token: testToken}.Serve(ctx, at) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return at
+	return untilEnd(t, Server{Node: "b-1", Token: testToken}.Serve)
 }
 
 func TestAsk(t *testing.T) {
@@ -56,9 +44,7 @@ func TestAsk(t *testing.T) {
 		{Target: "b-3", Failed: map[Check]string{Oversize: "a packet of 1381 bytes crossed"}, Skipped: map[Check]string{"newer": "not known to this version"}},
 	}
 	options := cmp.Options{cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Result{}, "Gap")}
-	if diff := cmp.Diff(want, got, options); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, "results", want, got, options)
 	if got[0].Gap <= 0 {
 		t.Error("no gap between answers on the open connection")
 	}
@@ -98,9 +84,8 @@ func TestAnswersAreNoLongerThanRequests(t *testing.T) {
 func TestServerNeedsItsToken(t *testing.T) {
 	at := serve(t)
 	known := Target{Address: at, Token: testToken}
-	if _, err := known.askTCP(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := known.askTCP(t.Context())
+	require.NoError(t, err)
 	unknown := Target{Address: at, Token: rand.Text()}
 	for _, network := range []string{"tcp4", "udp4"} {
 		for _, token := range []string{"", unknown.Token, testToken[:tokenSize-1]} {
@@ -108,9 +93,8 @@ func TestServerNeedsItsToken(t *testing.T) {
 			require.NoError(t, err)
 			defer conn.Close()
 			require.NoError(t, conn.SetDeadline(time.Now().Add(100*time.Millisecond)))
-			if _, err := conn.Write(append([]byte(token), binary.BigEndian.AppendUint32(nil, 0)...)); err != nil {
-				t.Fatal(err)
-			}
+			_, err = conn.Write(append([]byte(token), binary.BigEndian.AppendUint32(nil, 0)...))
+			require.NoError(t, err)
 			if _, err := conn.Write(pattern(small)); network == "udp4" && err != nil {
 				t.Fatal(err)
 			}
@@ -123,9 +107,8 @@ func TestServerNeedsItsToken(t *testing.T) {
 	defer announced.Close()
 	ended := make(chan error, 1)
 	go func() { ended <- copyFrame(io.Discard, far) }()
-	if _, err := announced.Write(binary.BigEndian.AppendUint32(nil, maxFrame+1)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = announced.Write(binary.BigEndian.AppendUint32(nil, maxFrame+1))
+	require.NoError(t, err)
 	if err := <-ended; err == nil {
 		t.Error("a message that no probe sends is taken")
 	}
@@ -151,13 +134,11 @@ func TestServersDoNotAnswerServers(t *testing.T) {
 	twin, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), at.Port())))
 	require.NoError(t, err)
 	defer twin.Close()
-	if _, err := twin.WriteToUDPAddrPort(Target{Token: testToken}.datagram(small), at); err != nil {
-		t.Fatal(err)
-	}
+	_, err = twin.WriteToUDPAddrPort(Target{Token: testToken}.datagram(small), at)
+	require.NoError(t, err)
 	// An answer to the twin would have arrived before.
-	if _, err := (Target{Address: at, Token: testToken}).askUDP(t.Context(), small, 0); err != nil {
-		t.Fatal(err)
-	}
+	_, err = (Target{Address: at, Token: testToken}).askUDP(t.Context(), small, 0)
+	require.NoError(t, err)
 	require.NoError(t, twin.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
 	if n, err := twin.Read(make([]byte, 1<<16)); err == nil {
 		t.Errorf("a server's port got an answer of %d bytes", n)
@@ -208,9 +189,7 @@ func TestHold(t *testing.T) {
 		t.Errorf("a server that begins late: %v", err)
 	}
 	_, err := serveSome(t, 1, 2).hold(t.Context(), time.Second)
-	if err == nil || !strings.Contains(err.Error(), "broken 1 times, first after 0s: ") {
-		t.Errorf("a connection that breaks: %v", err)
-	}
+	assert.ErrorContains(t, "a connection that breaks", err, "broken 1 times, first after 0s: ")
 }
 
 // A report fits into a termination message, regardless of the number of failures.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -38,20 +39,12 @@ func TestIdleConnections(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, err := net.Listen("tcp4", "127.0.0.1:0")
-			require.NoError(t, err)
-			at := netip.MustParseAddrPort(l.Addr().String())
-			l.Close()
 			token := rand.Text()
+			at := untilEnd(t, func(ctx context.Context, at netip.AddrPort) error { return test.serve(ctx, token, at) })
 			ctx, cancel := context.WithCancel(t.Context())
 			var group sync.WaitGroup
 			defer group.Wait()
 			defer cancel()
-			group.Go(func() {
-				if err := test.serve(ctx, token, at); err != nil {
-					t.Error(err)
-				}
-			})
 			require.NoError(t, test.ask(ctx, token, at))
 			var first sync.WaitGroup
 			for range conns {
@@ -60,11 +53,9 @@ func TestIdleConnections(t *testing.T) {
 			}
 			first.Wait()
 			begin := time.Now()
-			err = test.ask(ctx, token, at)
+			err := test.ask(ctx, token, at)
 			t.Logf("after %s: %v", time.Since(begin).Round(time.Millisecond), err)
-			if err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, err)
 		})
 	}
 }
