@@ -29,14 +29,12 @@ func TestNamesOfACluster(t *testing.T) {
 	require.NoError(t, err)
 	for _, name := range []string{records.PeeringName("b"), records.PeeringName("north")} {
 		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name}}
-		if _, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).Create(t.Context(), object, metav1.CreateOptions{})
+		require.NoError(t, err)
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "net"}}
-	if _, err := c.Kube.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.Kube.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{})
+	require.NoError(t, err)
 	for want, list := range map[string]names{"north": peers, "vpn": owners, "net": namespaces} {
 		found, err := list(t.Context(), c)
 		if err != nil || !slices.Contains(found, want) {

@@ -9,6 +9,7 @@ import (
 
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/progress"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // succeed is an operation of one stage that returns its options.
@@ -22,16 +23,14 @@ func TestPerformPrintsTheResultOnStandardOutput(t *testing.T) {
 	var out, stderr strings.Builder
 	env := &Env{Out: &out, Err: &stderr}
 	env.Start(false)
-	if _, err := perform(t.Context(), env, succeed, 7, ui.FormatText, func(r int) string { return strings.Repeat("x", r) }); err != nil {
-		t.Fatal(err)
-	}
+	_, err := perform(t.Context(), env, succeed, 7, ui.FormatText, func(r int) string { return strings.Repeat("x", r) })
+	require.NoError(t, err)
 	if got, want := out.String(), "xxxxxxx"; got != want {
 		t.Errorf("stdout %q, want %q", got, want)
 	}
 	out.Reset()
-	if _, err := perform(t.Context(), env, succeed, 7, ui.FormatJSON, func(int) string { return "" }); err != nil {
-		t.Fatal(err)
-	}
+	_, err = perform(t.Context(), env, succeed, 7, ui.FormatJSON, func(int) string { return "" })
+	require.NoError(t, err)
 	if got, want := out.String(), "7\n"; got != want {
 		t.Errorf("stdout %q, want %q", got, want)
 	}
@@ -40,7 +39,7 @@ func TestPerformPrintsTheResultOnStandardOutput(t *testing.T) {
 	}
 	out.Reset()
 	cause := errors.New("cause")
-	_, err := perform(t.Context(), env, func(context.Context, int, progress.Reporter) (int, error) { return 0, cause }, 7, ui.FormatJSON, nil)
+	_, err = perform(t.Context(), env, func(context.Context, int, progress.Reporter) (int, error) { return 0, cause }, 7, ui.FormatJSON, nil)
 	if !errors.Is(err, cause) || out.String() != "" {
 		t.Errorf("error %v, stdout %q after a failure", err, out.String())
 	}

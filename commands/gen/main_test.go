@@ -5,15 +5,15 @@ import (
 	"path/filepath"
 	"testing"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func TestManualPages(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "man")
 	require.NoError(t, run([]string{folder}))
-	if _, err := os.Stat(filepath.Join(folder, "liqoctl-network-connect.1")); err != nil {
-		t.Error(err)
-	}
+	_, err := os.Stat(filepath.Join(folder, "liqoctl-network-connect.1"))
+	assert.NoError(t, err)
 }
 
 func TestRunRefuses(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/internal/pathtest/probe"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -59,9 +60,7 @@ func TestHelperTestMeasures(t *testing.T) {
 		t.Errorf("%v, %v: %s", err, decoding, text)
 	}
 	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, <-ended)
 }
 
 // TestHelperTestLeavesForeignPorts: a server whose port is in use is not restarted repeatedly.

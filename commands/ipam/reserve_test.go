@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -20,6 +19,7 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
@@ -117,9 +117,7 @@ func TestReservations(t *testing.T) {
 		if step.fails == "" && err != nil || step.fails != "" && (err == nil || !strings.Contains(err.Error(), step.fails)) {
 			t.Errorf("%s: error %v, want %q", step.line, err, step.fails)
 		}
-		if diff := cmp.Diff(step.out, out); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", step.line, diff)
-		}
+		assert.Equal(t, step.line, step.out, out)
 	}
 }
 

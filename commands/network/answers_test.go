@@ -1,14 +1,11 @@
 package network
 
 import (
-	"context"
 	"errors"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/internal/inspect/status"
@@ -62,21 +59,13 @@ func lacking() peering.Connection {
 // TestUnverifiedNodes: what does not take part is an answer and an exit code of its own.
 func TestUnverifiedNodes(t *testing.T) {
 	for _, c := range []peering.Connection{connection(), lacking()} {
-		err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-			return newConnect(env, local, func(context.Context, peering.ConnectOptions, progress.Reporter) (peering.Connection, error) {
-				return c, nil
-			})
-		}, "--remote-context", "b")
-		if all := len(c.Local.Unverified) == 0; all != (err == nil) || !all && !errors.Is(err, cli.ErrUnverified) {
-			t.Errorf("connect: %v", err)
-		}
-		err = parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-			return newInit(env, local, func(context.Context, peering.InitOptions, progress.Reporter) (peering.InitResult, error) {
-				return peering.InitResult{Unverified: c.Local.Unverified}, nil
-			})
-		})
-		if all := len(c.Local.Unverified) == 0; all != (err == nil) || !all && !errors.Is(err, cli.ErrUnverified) {
-			t.Errorf("init: %v", err)
+		for name, err := range map[string]error{
+			"connect": answered(t, newConnect, c, "--remote-context", "b"),
+			"init":    answered(t, newInit, peering.InitResult{Unverified: c.Local.Unverified}),
+		} {
+			if all := len(c.Local.Unverified) == 0; all != (err == nil) || !all && !errors.Is(err, cli.ErrUnverified) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 	var out strings.Builder

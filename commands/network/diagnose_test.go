@@ -1,15 +1,11 @@
 package network
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
@@ -20,12 +16,6 @@ import (
 )
 
 func TestDiagnoseOptions(t *testing.T) {
-	diagnosed := func(args ...string) (o diagnose.Options, err error) {
-		err = parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-			return newDiagnose(env, local, recorder[diagnose.Options, diagnose.Result](&o))
-		}, args...)
-		return o, err
-	}
 	for _, c := range []struct {
 		args []string
 		want diagnose.Options
@@ -37,14 +27,9 @@ func TestDiagnoseOptions(t *testing.T) {
 		}},
 	} {
 		c.want.Timeout = progress.DefaultTimeout
-		got, err := diagnosed(c.args...)
-		if diff := cmp.Diff(c.want, got, sameOptions); diff != "" || !errors.Is(err, errAsked) {
-			t.Errorf("%v: %v, options (-want +got):\n%s", c.args, err, diff)
-		}
+		checkOptions(t, newDiagnose, c.want, c.args...)
 	}
-	if _, err := diagnosed("--probe"); err == nil || errors.Is(err, errAsked) {
-		t.Errorf("--probe without a remote cluster: error %v", err)
-	}
+	checkRefused(t, newDiagnose, "--probe") // without a remote cluster
 }
 
 // diagnosis returns a result with a cause and its consequences in both clusters, a warning, and skipped checks.
@@ -74,29 +59,39 @@ func diagnosis() diagnose.Result {
 	}}
 }
 
-func TestDescribeDiagnosis(t *testing.T) {
-	golden.Check(t, "diagnose.golden", describeDiagnosis(diagnosis()))
+// checkAnswer compares an answer, as text and as JSON, with its golden files.
+func checkAnswer[R any](t *testing.T, name string, result R, describe func(R) string) {
+	t.Helper()
+	golden.Check(t, name+".golden", describe(result))
 	var out strings.Builder
-	require.NoError(t, cli.Answer(&cli.Env{Out: &out}, ui.FormatJSON, diagnosis(), describeDiagnosis))
-	golden.Check(t, "diagnose-json.golden", out.String())
+	require.NoError(t, cli.Answer(&cli.Env{Out: &out}, ui.FormatJSON, result, describe))
+	golden.Check(t, name+"-json.golden", out.String())
 }
 
-// TestDiagnoseFailure: a failed check is an answer and has its own exit code; the JUnit report is written in any case.
-func TestDiagnoseFailure(t *testing.T) {
+func TestDescribeDiagnosis(t *testing.T) { checkAnswer(t, "diagnose", diagnosis(), describeDiagnosis) }
+
+// TestFailedChecks: a failed check is an answer and has its own exit code; the JUnit report is written in any case.
+func TestFailedChecks(t *testing.T) {
 	for _, passed := range []bool{true, false} {
-		file := filepath.Join(t.TempDir(), "junit.xml")
-		err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-			return newDiagnose(env, local, func(context.Context, diagnose.Options, progress.Reporter) (diagnose.Result, error) {
-				r := diagnosis()
-				r.Passed = passed
-				return r, nil
-			})
-		}, "--junit", file)
-		if passed != (err == nil) || !passed && cli.ExitCode(t.Context(), err) != cli.ExitUnhealthy {
-			t.Errorf("passed %v: error %v", passed, err)
-		}
-		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), `failures="1"`) {
-			t.Errorf("JUnit report: %v\n%s", err, text)
+		diagnosis, tested := diagnosis(), tested()
+		diagnosis.Passed, tested.Passed = passed, passed
+		for failures, c := range map[string]struct {
+			run  func(file string) error
+			want error
+		}{
+			`failures="1"`: {func(file string) error { return answered(t, newDiagnose, diagnosis, "--junit", file) }, cli.ErrDiagnosed},
+			`failures="3"`: {func(file string) error {
+				return answered(t, newTest, tested, "--remote-context", "b", "--junit", file)
+			}, cli.ErrPaths},
+		} {
+			file := filepath.Join(t.TempDir(), "junit.xml")
+			err := c.run(file)
+			if passed != (err == nil) || !passed && (!errors.Is(err, c.want) || cli.ExitCode(t.Context(), err) != cli.ExitUnhealthy) {
+				t.Errorf("passed %v: error %v", passed, err)
+			}
+			if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), failures) {
+				t.Errorf("JUnit report without %s: %v\n%s", failures, err, text)
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -26,6 +27,7 @@ import (
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/templates"
 )
@@ -87,46 +89,63 @@ var sameOptions = cmp.Options{
 
 func pfx(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 
-func connectArgs(t *testing.T, args ...string) (o peering.ConnectOptions, err error) {
+// command is the constructor of a network command with its operation.
+type command[O, R any] func(*cli.Env, *cli.ClusterFlags, cli.Operation[O, R]) *cobra.Command
+
+// optionsOf runs a command on arguments, and returns the options of its operation. The error is errAsked if the
+// arguments are valid.
+func optionsOf[O, R any](t *testing.T, command command[O, R], args ...string) (o O, err error) {
 	t.Helper()
 	err = parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-		return newConnect(env, local, recorder[peering.ConnectOptions, peering.Connection](&o))
+		return command(env, local, recorder[O, R](&o))
 	}, args...)
 	return o, err
 }
 
-func TestExposeOptions(t *testing.T) {
-	for name, command := range map[string]func(*cli.Env, *cli.ClusterFlags, cli.Operation[expose.Options, expose.Exposure]) *cobra.Command{
-		"expose": newExpose, "unexpose": newUnexpose,
-	} {
-		var got expose.Options
-		err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-			return command(env, local, recorder[expose.Options, expose.Exposure](&got))
-		}, "192.0.2.17", "--context", "b", "--peer", "a", "--timeout", "30s")
-		want := expose.Options{Cluster: side("b", "liqonet").Cluster, Peer: "a", Host: netip.MustParseAddr("192.0.2.17"), Timeout: 30 * time.Second}
-		if diff := cmp.Diff(want, got, sameOptions); diff != "" || !errors.Is(err, errAsked) {
-			t.Errorf("%s: %v, options (-want +got):\n%s", name, err, diff)
+// checkOptions compares the options of a command.
+func checkOptions[O, R any](t *testing.T, command command[O, R], want O, args ...string) {
+	t.Helper()
+	got, err := optionsOf(t, command, args...)
+	if !errors.Is(err, errAsked) {
+		t.Errorf("%q: %v", args, err)
+	}
+	assert.Equal(t, fmt.Sprintf("options of %q", args), want, got, sameOptions)
+}
+
+// checkRefused wants a command to reject lines of arguments before its operation.
+func checkRefused[O, R any](t *testing.T, command command[O, R], lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if _, err := optionsOf(t, command, strings.Fields(line)...); err == nil || errors.Is(err, errAsked) {
+			t.Errorf("%q: error %v", line, err)
 		}
 	}
 }
 
-func TestConnectDefaults(t *testing.T) {
-	got, err := connectArgs(t, "--remote-context", "b")
-	if !errors.Is(err, errAsked) {
-		t.Fatal(err)
-	}
-	want := peering.ConnectOptions{
-		Local: side("a", "liqonet"), Remote: side("b", "liqonet"),
-	}
-	want.Remote.Overrides.FlagPrefix = "remote-"
-	want.Image = "registry.example/liqonet:v1.2.3" // a publisher's build
-	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
-		t.Errorf("options (-want +got):\n%s", diff)
+// answered runs a command whose operation has that result.
+func answered[O, R any](t *testing.T, command command[O, R], result R, args ...string) error {
+	t.Helper()
+	operation := func(context.Context, O, progress.Reporter) (R, error) { return result, nil }
+	return parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command { return command(env, local, operation) }, args...)
+}
+
+func TestExposeOptions(t *testing.T) {
+	want := expose.Options{Cluster: side("b", "liqonet").Cluster, Peer: "a", Host: netip.MustParseAddr("192.0.2.17"), Timeout: 30 * time.Second}
+	for _, command := range []command[expose.Options, expose.Exposure]{newExpose, newUnexpose} {
+		checkOptions(t, command, want, "192.0.2.17", "--context", "b", "--peer", "a", "--timeout", "30s")
 	}
 }
 
+func TestConnectDefaults(t *testing.T) {
+	want := peering.ConnectOptions{Local: side("a", "liqonet"), Remote: side("b", "liqonet")}
+	want.Remote.Overrides.FlagPrefix = "remote-"
+	want.Image = "registry.example/liqonet:v1.2.3" // a publisher's build
+	checkOptions(t, newConnect, want, "--remote-context", "b")
+}
+
 func TestConnectAllFlags(t *testing.T) {
-	got, err := connectArgs(t, "--context", "b", "--remote-context", "a", "-n", "net", "--remote-namespace", "far",
+	args := []string{
+		"--context", "b", "--remote-context", "a", "-n", "net", "--remote-namespace", "far",
 		"--name", "north", "--remote-name", "south",
 		"--pod-cidr", "10.1.0.0/16,10.2.0.0/16", "--service-cidr", "10.3.0.0/16", "--node-network", "192.0.2.0/24",
 		"--external-cidr", "10.4.0.0/17", "--internal-cidr", "10.5.0.0/17", "--reserve", "10.6.0.0/16", "--reserve", "10.7.0.0/16",
@@ -136,9 +155,7 @@ func TestConnectAllFlags(t *testing.T) {
 		"--gw-server-service-nodeport", "30000", "--gw-server-service-annotation", "example.com/a=b,c=d", "--gw-server-service-annotation", "e=",
 		"--gw-client-address", "gw.example.com", "--gw-client-port", "6000",
 		"--mtu", "1400", "--timeout", "30s", "--wait", "--skip-validation", "--overlay", "vxlan", "--wireguard", "userspace",
-		"--mss-clamp=false", "--image", "example.com/liqonet:1", "--update", "--keep", "-o", "json")
-	if !errors.Is(err, errAsked) {
-		t.Fatal(err)
+		"--mss-clamp=false", "--image", "example.com/liqonet:1", "--update", "--keep", "-o", "json",
 	}
 	want := peering.ConnectOptions{
 		Local: peering.Side{
@@ -167,9 +184,7 @@ func TestConnectAllFlags(t *testing.T) {
 		},
 		Keep: true, Timeout: 30 * time.Second,
 	}
-	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
-		t.Errorf("options (-want +got):\n%s", diff)
-	}
+	checkOptions(t, newConnect, want, args...)
 }
 
 func TestConnectRefuses(t *testing.T) {
@@ -202,34 +217,19 @@ func TestConnectRefuses(t *testing.T) {
 		{"--timeout 0s", "must be longer than zero"},
 		{"--remote-context a --context a", "the same"},
 	} {
-		_, err := connectArgs(t, append([]string{"--remote-context", "b"}, strings.Fields(c.args)...)...)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: error %v, want %q", c.args, err, c.want)
-		}
+		_, err := optionsOf(t, newConnect, append([]string{"--remote-context", "b"}, strings.Fields(c.args)...)...)
+		assert.ErrorContains(t, c.args, err, c.want)
 	}
-}
-
-func TestRemoteDefaultsToLocalKubeconfig(t *testing.T) {
-	if _, err := connectArgs(t, "--remote-kubeconfig", "/absent", "--remote-context", "b"); errors.Is(err, errAsked) || err == nil {
-		t.Errorf("error %v, though the remote kubeconfig is absent", err)
-	}
+	checkRefused(t, newConnect, "--remote-kubeconfig /absent --remote-context b")
 }
 
 func TestInit(t *testing.T) {
-	var got peering.InitOptions
-	err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-		return newInit(env, local, recorder[peering.InitOptions, peering.InitResult](&got))
-	}, "--context", "b", "--name", "north", "--overlay", "geneve", "--overlay-port", "6191", "--image", "i", "--pod-cidr", "10.1.0.0/16", "--timeout", "1m")
-	if !errors.Is(err, errAsked) {
-		t.Fatal(err)
-	}
 	want := peering.InitOptions{
 		Side: side("b", "liqonet"), Installation: peering.Installation{Image: "i", Overlay: records.Geneve, OverlayPort: 6191}, Timeout: time.Minute,
 	}
 	want.Side.Name, want.Side.Overrides.PodCIDRs = "north", []netip.Prefix{pfx("10.1.0.0/16")}
-	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
-		t.Errorf("options (-want +got):\n%s", diff)
-	}
+	checkOptions(t, newInit, want, "--context", "b", "--name", "north", "--overlay", "geneve", "--overlay-port", "6191",
+		"--image", "i", "--pod-cidr", "10.1.0.0/16", "--timeout", "1m")
 }
 
 func TestDisconnect(t *testing.T) {
@@ -241,16 +241,7 @@ func TestDisconnect(t *testing.T) {
 		{"b --one-side", removal.DisconnectOptions{Local: side("a", "liqonet").Cluster, Peer: "b", OneSide: true}},
 		{"b --remote-context b", removal.DisconnectOptions{Local: side("a", "liqonet").Cluster, Remote: side("b", "liqonet").Cluster, Peer: "b"}},
 	} {
-		var got removal.DisconnectOptions
-		err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-			return newDisconnect(env, local, recorder[removal.DisconnectOptions, removal.Disconnection](&got))
-		}, strings.Fields(c.args)...)
-		if !errors.Is(err, errAsked) {
-			t.Errorf("%s: %v", c.args, err)
-		}
-		if diff := cmp.Diff(c.want, got, sameOptions); diff != "" {
-			t.Errorf("%s: options (-want +got):\n%s", c.args, diff)
-		}
+		checkOptions(t, newDisconnect, c.want, strings.Fields(c.args)...)
 	}
 }
 
@@ -262,26 +253,10 @@ func TestReset(t *testing.T) {
 		{"--force --context b", removal.ResetOptions{Force: true, Image: "registry.example/liqonet:v1.2.3"}},
 		{"--verify-only --context b --image i --timeout 1m", removal.ResetOptions{VerifyOnly: true, Image: "i", Timeout: time.Minute}},
 	} {
-		var got removal.ResetOptions
-		err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-			return newReset(env, local, recorder[removal.ResetOptions, removal.ResetResult](&got))
-		}, strings.Fields(c.args)...)
-		if !errors.Is(err, errAsked) {
-			t.Errorf("%s: %v", c.args, err)
-		}
 		c.want.Cluster = side("b", "liqonet").Cluster
-		if diff := cmp.Diff(c.want, got, sameOptions); diff != "" {
-			t.Errorf("%s: options (-want +got):\n%s", c.args, diff)
-		}
+		checkOptions(t, newReset, c.want, strings.Fields(c.args)...)
 	}
-	for _, args := range []string{"--verify-only --force", "--verify-only --dry-run"} {
-		err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-			return newReset(env, local, recorder[removal.ResetOptions, removal.ResetResult](new(removal.ResetOptions)))
-		}, strings.Fields(args)...)
-		if err == nil || errors.Is(err, errAsked) {
-			t.Errorf("%s: %v", args, err)
-		}
-	}
+	checkRefused(t, newReset, "--verify-only --force", "--verify-only --dry-run")
 }
 
 // TestVerdictOnRemains: remaining state is an answer and has its own exit code. A node that cannot be verified is an
@@ -298,11 +273,7 @@ func TestVerdictOnRemains(t *testing.T) {
 		{&removal.Remains{Silent: []string{"a-2"}}, nil, cli.ErrRemains},
 	} {
 		for flag, want := range map[string]error{"": c.want, "--verify-only": c.verifyOnly} {
-			err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-				return newReset(env, local, func(context.Context, removal.ResetOptions, progress.Reporter) (removal.ResetResult, error) {
-					return removal.ResetResult{Remains: c.remains}, nil
-				})
-			}, strings.Fields(flag)...)
+			err := answered(t, newReset, removal.ResetResult{Remains: c.remains}, strings.Fields(flag)...)
 			if !errors.Is(err, want) || (err == nil) != (want == nil) {
 				t.Errorf("%+v %s: error %v, want %v", c.remains, flag, err, want)
 			}
@@ -343,7 +314,7 @@ func TestPodSettings(t *testing.T) {
 			templates.Pods{GatewayNodeSelector: map[string]string{}, GatewayTolerations: []corev1.Toleration{}, PriorityClass: new("")},
 		},
 	} {
-		got, err := connectArgs(t, append([]string{"--remote-context", "b"}, c.args...)...)
+		got, err := optionsOf(t, newConnect, append([]string{"--remote-context", "b"}, c.args...)...)
 		if diff := cmp.Diff(c.want, got.Pods); !errors.Is(err, errAsked) || diff != "" {
 			t.Errorf("%q: %v, settings (-want +got):\n%s", c.args, err, diff)
 		}
@@ -352,10 +323,6 @@ func TestPodSettings(t *testing.T) {
 
 // TestLockFlags: only commands that change clusters have the flags of the lock, and the lock identifies the command.
 func TestLockFlags(t *testing.T) {
-	var got removal.ResetOptions
-	command := func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-		return newReset(env, local, recorder[removal.ResetOptions, removal.ResetResult](&got))
-	}
 	for _, c := range []struct {
 		args []string
 		want kube.LockOptions
@@ -363,7 +330,8 @@ func TestLockFlags(t *testing.T) {
 		{nil, kube.LockOptions{Timeout: 10 * time.Minute, Duration: 15 * time.Second}},
 		{[]string{"--lock-timeout", "1s", "--break-lock", "--lock-duration", "2s"}, kube.LockOptions{Timeout: time.Second, Duration: 2 * time.Second, Break: true}},
 	} {
-		if err := parse(t, command, append(c.args, "--context", "b")...); !errors.Is(err, errAsked) {
+		got, err := optionsOf(t, newReset, append(c.args, "--context", "b")...)
+		if !errors.Is(err, errAsked) {
 			t.Fatal(err)
 		}
 		holder := got.Cluster.Locking.Holder
@@ -375,9 +343,7 @@ func TestLockFlags(t *testing.T) {
 			t.Errorf("%q: %+v, want %+v", c.args, got.Cluster.Locking, c.want)
 		}
 	}
-	if err := parse(t, command, "--lock-timeout", "0s"); err == nil {
-		t.Error("a wait of no time is accepted")
-	}
+	checkRefused(t, newReset, "--lock-timeout 0s")
 	for _, cmd := range New(&cli.Env{}).Commands() {
 		writes := slices.Contains([]string{"init", "connect", "disconnect", "reset", "expose", "unexpose", "rotate-keys"}, cmd.Name())
 		if has := cmd.Flags().Lookup("break-lock") != nil; has != writes {

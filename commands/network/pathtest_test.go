@@ -1,45 +1,22 @@
 package network
 
 import (
-	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/spf13/cobra"
-
-	"liqonet.io/liqonet/commands/cli"
-	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/progress"
-	"liqonet.io/liqonet/internal/testbed/golden"
-	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 func TestPathTestOptions(t *testing.T) {
-	test := func(args ...string) (o pathtest.Options, err error) {
-		err = parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-			return newTest(env, local, recorder[pathtest.Options, pathtest.Result](&o))
-		}, args...)
-		return o, err
-	}
-	got, err := test("b", "--remote-context", "b", "--image", "i", "--nodes", "3", "--duration", "1m", "--timeout", "5m")
 	want := pathtest.Options{
 		Local: side("a", "liqonet").Cluster, Remote: side("b", "liqonet").Cluster, Peer: "b", Image: "i", Nodes: 3, Hold: time.Minute, Timeout: 5 * time.Minute,
 	}
-	if diff := cmp.Diff(want, got, sameOptions); diff != "" || !errors.Is(err, errAsked) {
-		t.Errorf("%v, options (-want +got):\n%s", err, diff)
-	}
-	for _, args := range [][]string{{"b"}, {"--remote-context", "b", "--nodes", "0"}, {"--remote-context", "b", "--duration", "0s"}} {
-		if _, err := test(args...); err == nil || errors.Is(err, errAsked) {
-			t.Errorf("%v: error %v", args, err)
-		}
-	}
+	checkOptions(t, newTest, want, "b", "--remote-context", "b", "--image", "i", "--nodes", "3", "--duration", "1m", "--timeout", "5m")
+	checkRefused(t, newTest, "b", "--remote-context b --nodes 0", "--remote-context b --duration 0s")
 }
 
 // tested returns a result with passed, failed and skipped checks.
@@ -63,32 +40,7 @@ func tested() pathtest.Result {
 	}
 }
 
-func TestDescribePaths(t *testing.T) {
-	golden.Check(t, "test.golden", describePaths(tested()))
-	var out strings.Builder
-	require.NoError(t, cli.Answer(&cli.Env{Out: &out}, ui.FormatJSON, tested(), describePaths))
-	golden.Check(t, "test-json.golden", out.String())
-}
-
-// TestPathTestFailure: a failed check is an answer and has its own exit code; the JUnit report is written in any case.
-func TestPathTestFailure(t *testing.T) {
-	for _, passed := range []bool{true, false} {
-		file := filepath.Join(t.TempDir(), "junit.xml")
-		err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-			return newTest(env, local, func(context.Context, pathtest.Options, progress.Reporter) (pathtest.Result, error) {
-				r := tested()
-				r.Passed = passed
-				return r, nil
-			})
-		}, "--remote-context", "b", "--junit", file)
-		if passed != (err == nil) || !passed && !errors.Is(err, cli.ErrPaths) {
-			t.Errorf("passed %v: error %v", passed, err)
-		}
-		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), `failures="3"`) {
-			t.Errorf("JUnit report: %v\n%s", err, text)
-		}
-	}
-}
+func TestDescribePaths(t *testing.T) { checkAnswer(t, "test", tested(), describePaths) }
 
 // performed returns a measurement of two pairs of nodes, of which one pair has a connection.
 func performed() pathtest.Result {
@@ -108,34 +60,19 @@ func performed() pathtest.Result {
 	}
 }
 
-func TestDescribePerformance(t *testing.T) {
-	golden.Check(t, "perf.golden", describePaths(performed()))
-	var out strings.Builder
-	require.NoError(t, cli.Answer(&cli.Env{Out: &out}, ui.FormatJSON, performed(), describePaths))
-	golden.Check(t, "perf-json.golden", out.String())
-}
+func TestDescribePerformance(t *testing.T) { checkAnswer(t, "perf", performed(), describePaths) }
 
 func TestPerformanceOptions(t *testing.T) {
-	var got pathtest.Options
-	test := func(args ...string) error {
-		return parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-			return newTest(env, local, func(_ context.Context, o pathtest.Options, _ progress.Reporter) (pathtest.Result, error) {
-				got = o
-				return performed(), nil
-			})
-		}, append([]string{"--remote-context", "b"}, args...)...)
-	}
-	if err := test("--perf"); err != nil || got.Streams != 8 || got.Nodes != 0 {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if err := test("--perf", "--streams", "3", "--nodes", "2"); err != nil || got.Streams != 3 || got.Nodes != 2 {
-		t.Errorf("%+v, %v", got, err)
-	}
-	for _, args := range [][]string{
-		{"--perf", "--streams", "0"}, {"--perf", "--streams", "65"}, {"--perf", "--duration", "1m"}, {"--perf", "--junit", "x.xml"},
-	} {
-		if err := test(args...); err == nil {
-			t.Errorf("%v is taken", args)
+	for line, want := range map[string][2]int{"--perf": {8, 0}, "--perf --streams 3 --nodes 2": {3, 2}} {
+		got, err := optionsOf(t, newTest, strings.Fields("--remote-context b "+line)...)
+		if !errors.Is(err, errAsked) || got.Streams != want[0] || got.Nodes != want[1] {
+			t.Errorf("%s: %+v, %v", line, got, err)
 		}
+	}
+	for _, line := range []string{"--streams 0", "--streams 65", "--duration 1m", "--junit x.xml"} {
+		checkRefused(t, newTest, "--remote-context b --perf "+line)
+	}
+	if err := answered(t, newTest, performed(), "--remote-context", "b", "--perf"); err != nil {
+		t.Error(err)
 	}
 }

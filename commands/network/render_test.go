@@ -24,9 +24,8 @@ func TestManifestsReplaceFiles(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "01-secret-a.yaml"), []byte("old"), 0o644))
 	require.NoError(t, os.Symlink(elsewhere, filepath.Join(dir, "02-secret-b-c.yaml")))
 	m := peering.Manifests{Objects: []map[string]any{secretNamed("a", "new"), secretNamed("b:c", "new")}}
-	if _, err := writeManifests(dir, m); err != nil {
-		t.Fatal(err)
-	}
+	_, err := writeManifests(dir, m)
+	require.NoError(t, err)
 	if _, err := os.Stat(elsewhere); err == nil {
 		t.Error("the keys went where a link led")
 	}
@@ -46,9 +45,8 @@ func TestManifestsReplaceFiles(t *testing.T) {
 // TestManifestsOfEarlier: manifests of an earlier rendering are reported, because they would be applied with the rest.
 func TestManifestsOfEarlier(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := writeManifests(dir, peering.Manifests{Objects: []map[string]any{secretNamed("a", "old"), secretNamed("b", "old")}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := writeManifests(dir, peering.Manifests{Objects: []map[string]any{secretNamed("a", "old"), secretNamed("b", "old")}})
+	require.NoError(t, err)
 	others, err := writeManifests(dir, peering.Manifests{Objects: []map[string]any{secretNamed("b", "new")}})
 	if want := []string{"01-secret-a.yaml", "02-secret-b.yaml"}; err != nil || !slices.Equal(others, want) {
 		t.Errorf("others %v, %v; want %v", others, err, want)

@@ -2,7 +2,6 @@ package network
 
 import (
 	"encoding/json"
-	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -10,10 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/spf13/cobra"
-
-	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/internal/inspect/trace"
 	"liqonet.io/liqonet/internal/inspect/trace/probe"
 	"liqonet.io/liqonet/internal/testbed/golden"
@@ -21,25 +16,12 @@ import (
 )
 
 func TestTraceOptions(t *testing.T) {
-	parsed := func(args ...string) (o trace.Options, err error) {
-		err = parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-			return newTrace(env, local, recorder[trace.Options, trace.Result](&o))
-		}, args...)
-		return o, err
-	}
-	got, err := parsed("shop/web", "10.71.0.5", "--remote-context", "b", "--protocol", "UDP", "--port", "53", "--live", "--timeout", "1m")
 	want := trace.Options{
 		Local: side("a", "liqonet").Cluster, Remote: side("b", "liqonet").Cluster, From: "shop/web", To: "10.71.0.5",
-		Protocol: trace.UDP, Port: 53, Live: true, Timeout: got.Timeout,
+		Protocol: trace.UDP, Port: 53, Live: true, Timeout: time.Minute,
 	}
-	if diff := cmp.Diff(want, got, sameOptions); diff != "" || !errors.Is(err, errAsked) {
-		t.Errorf("%v, options (-want +got):\n%s", err, diff)
-	}
-	for _, args := range [][]string{{"x", "y"}, {"x", "--remote-context", "b"}, {"x", "y", "--remote-context", "b", "--protocol", "sctp"}} {
-		if _, err := parsed(args...); err == nil || errors.Is(err, errAsked) {
-			t.Errorf("%v: error %v", args, err)
-		}
-	}
+	checkOptions(t, newTrace, want, "shop/web", "10.71.0.5", "--remote-context", "b", "--protocol", "UDP", "--port", "53", "--live", "--timeout", "1m")
+	checkRefused(t, newTrace, "x y", "x --remote-context b", "x y --remote-context b --protocol sctp")
 }
 
 // TestDescribeTrace formats the traces of package trace's tests.

@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/testbed/assert"
 )
 
 // TestStatusWatch: text output is the table once, then lines.
@@ -58,9 +59,7 @@ func TestStatusWatchForPrograms(t *testing.T) {
 			states = append(states, p.State)
 		}
 	}
-	if diff := cmp.Diff([]health.State{health.Healthy, health.Healthy, health.Connecting}, states); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.Equal(t, "states", []health.State{health.Healthy, health.Healthy, health.Connecting}, states)
 	out, _ = statusOf(t, all, "--watch", "-o", "yaml")
 	if got := strings.Count(out, "---\n"); got != 2 {
 		t.Errorf("%d documents, want 2:\n%s", got, out)

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"liqonet.io/liqonet/internal/testbed/assert"
 )
 
 func TestQuantities(t *testing.T) {
@@ -14,7 +14,5 @@ func TestQuantities(t *testing.T) {
 		BitRate(999), BitRate(1.5e9),
 	}
 	want := []string{"0.3s", "2m5s", "-", "12s", "-", "1.2ms", "50%", "1023B", "1.5KiB", "3.0GiB", "-", "999.0bit/s", "1.5Gbit/s"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.Equal(t, "texts", want, got)
 }
