@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/inventory"
@@ -17,6 +16,8 @@ import (
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -147,20 +148,16 @@ func mend(commands ...func(t *testing.T, a, b *fakecluster.Cluster)) []func(t *t
 func TestCheckAddresses(t *testing.T) {
 	t.Parallel()
 	for _, tt := range slices.Concat(heldWithoutNeed(), usedWithoutHold()) {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := connected.New(t)
-				tt.damage(t, a)
-				if diff := cmp.Diff(tt.found, a.Findings(t)); diff != "" {
-					t.Errorf("found (-want +got):\n%s", diff)
-				}
-				for _, command := range tt.mend {
-					command(t, a, b)
-				}
-				if left := a.Findings(t); tt.mend != nil && len(left) > 0 {
-					t.Errorf("left: %q", left)
-				}
-			})
+		bubble.Run(t, tt.name, func(t *testing.T) {
+			a, b := connected.New(t)
+			tt.damage(t, a)
+			assert.Equal(t, "found", tt.found, a.Findings(t))
+			for _, command := range tt.mend {
+				command(t, a, b)
+			}
+			if left := a.Findings(t); tt.mend != nil && len(left) > 0 {
+				t.Errorf("left: %q", left)
+			}
 		})
 	}
 }
@@ -177,30 +174,24 @@ func TestCheckAddressesWithoutDiscovery(t *testing.T) {
 
 func TestPools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		o := connected.Options(a, b)
 		o.Local.Pools = []netip.Prefix{netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("10.0.0.0/9")}
-		got, err := peering.Connect(t.Context(), o, &fakecluster.Recorder{})
-		require.NoError(t, err)
+		got := fakecluster.Must(t, peering.Connect, o)
 		// 172.30.0.0/16 is the smallest block beside the nodes.
 		if seen := got.Local.Mappings[0].Seen; seen != netip.MustParsePrefix("172.30.0.0/16") {
 			t.Errorf("pods of b are seen as %s, want a range of the first pool", seen)
 		}
 		o.Local.Pools = nil
-		if _, err := peering.Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Errorf("pools that are not told must stay: %v", err)
-		}
+		fakecluster.Must(t, peering.Connect, o) // pools that are not told stay
 		o.Local.Pools = []netip.Prefix{netip.MustParsePrefix("192.168.0.0/16")}
-		_, err = peering.Connect(t.Context(), o, &fakecluster.Recorder{})
+		_, err := peering.Connect(t.Context(), o, &fakecluster.Recorder{})
 		want := `cluster "a": pools: 172.16.0.0/12, 10.0.0.0/9 -> 192.168.0.0/16`
 		if difference, ok := errors.AsType[*plan.DifferenceError](err); !ok || !slices.Contains(difference.Lines, want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 		o.Update = true
-		if _, err := peering.Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Error(err)
-		}
+		fakecluster.Must(t, peering.Connect, o)
 		registry, err := inventory.Reservations(t.Context(), a.Cluster)
 		if err != nil || !slices.Equal(registry.Pools(), o.Local.Pools) {
 			t.Errorf("pools %v, %v", registry.Pools(), err)

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -23,6 +22,8 @@ import (
 	"liqonet.io/liqonet/internal/peering/expose"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -91,24 +92,18 @@ func TestSecondInstallationIsRefused(t *testing.T) {
 	}
 	for command, run := range inOther {
 		for user, restrict := range users {
-			t.Run(command+"/"+user, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					a, b := connected.New(t)
-					awaitPods(t, a)
-					before, chain := allOf(t, a), a.Fake.ReactionChain
-					a.Set(func() { restrict(a) })
-					err := run(t, a, b)
-					a.Set(func() { a.Fake.ReactionChain = chain })
-					if err == nil || !strings.Contains(err.Error(), `installed in namespace liqonet of cluster "a", not in other`) {
-						t.Errorf("error %v", err)
-					}
-					if !strings.Contains(hint.Of(err), "--namespace liqonet") {
-						t.Errorf("hint %q", hint.Of(err))
-					}
-					if diff := cmp.Diff(before, allOf(t, a)); diff != "" {
-						t.Errorf("refused, and yet:\n%s", diff)
-					}
-				})
+			bubble.Run(t, command+"/"+user, func(t *testing.T) {
+				a, b := connected.New(t)
+				awaitPods(t, a)
+				before, chain := allOf(t, a), a.Fake.ReactionChain
+				a.Set(func() { restrict(a) })
+				err := run(t, a, b)
+				a.Set(func() { a.Fake.ReactionChain = chain })
+				assert.ErrorContains(t, "run", err, `installed in namespace liqonet of cluster "a", not in other`)
+				if !strings.Contains(hint.Of(err), "--namespace liqonet") {
+					t.Errorf("hint %q", hint.Of(err))
+				}
+				assert.Equal(t, "objects after a refusal", before, allOf(t, a))
 			})
 		}
 	}
@@ -126,9 +121,8 @@ func TestStrayReservations(t *testing.T) {
 		if _, elsewhere := errors.AsType[*inventory.ElsewhereError](inventory.CheckInstalled(t.Context(), a.In("other"))); !elsewhere {
 			t.Error("a stray registry is taken for an installation")
 		}
-		if _, err := a.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: inventory.Meta(a.Namespace, records.FabricName)}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := a.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: inventory.Meta(a.Namespace, records.FabricName)})
+		require.NoError(t, err)
 		if err := inventory.CheckInstalled(t.Context(), a.Cluster); err != nil {
 			t.Errorf("without a fabric: %v", err)
 		}
@@ -171,17 +165,15 @@ func TestRemainsOfAnotherInstallation(t *testing.T) {
 		}}},
 		"a DaemonSet in a network of its own, with the rights": {&appsv1.DaemonSet{ObjectMeta: meta}, rights},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, _ := fakecluster.Pair()
-				for _, o := range objects {
-					require.NoError(t, a.Fake.Tracker().Add(o))
-				}
-				fakecluster.Run(t, a)
-				if _, err := connected.Init(t, a, nil); err != nil {
-					t.Errorf("init: %v", err)
-				}
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			a, _ := fakecluster.Pair()
+			for _, o := range objects {
+				require.NoError(t, a.Fake.Tracker().Add(o))
+			}
+			fakecluster.Run(t, a)
+			if _, err := connected.Init(t, a, nil); err != nil {
+				t.Errorf("init: %v", err)
+			}
 		})
 	}
 }
@@ -193,15 +185,12 @@ func TestSecondInstallationCanBeRemoved(t *testing.T) {
 		before := fakecluster.Contents(t, a.Cluster)
 		connected.Second(t, a, time.Now())
 		r := &fakecluster.Recorder{}
-		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: a.In("other"), Image: "liqonet:1", Timeout: time.Minute}, r); err != nil {
-			t.Fatal(err)
-		}
+		_, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: a.In("other"), Image: "liqonet:1", Timeout: time.Minute}, r)
+		require.NoError(t, err)
 		if left := fakecluster.Contents(t, a.In("other")); len(left) > 0 {
 			t.Errorf("left of the second: %v", left)
 		}
-		if diff := cmp.Diff(before, fakecluster.Contents(t, a.Cluster)); diff != "" {
-			t.Errorf("the first one is another now:\n%s", diff)
-		}
+		assert.Equal(t, "objects of the first one", before, fakecluster.Contents(t, a.Cluster))
 		if output := strings.Join(r.Lines(), "\n"); !strings.Contains(output, "installed in namespace liqonet") {
 			t.Errorf("the output does not contain the first installation:\n%s", output)
 		}

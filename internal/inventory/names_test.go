@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 )
 
 func TestNameFromContext(t *testing.T) {
@@ -26,8 +27,6 @@ func TestNameFromContext(t *testing.T) {
 func FuzzNameFromContext(f *testing.F) {
 	f.Add("gke_project_europe-west1-b_cluster")
 	f.Fuzz(func(t *testing.T, context string) {
-		if err := records.ValidateName(NameFromContext(context)); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, records.ValidateName(NameFromContext(context)))
 	})
 }

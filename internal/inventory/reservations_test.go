@@ -12,7 +12,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +22,8 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
@@ -52,9 +53,7 @@ func peer(name string) func(*ipam.Registry) error {
 // update makes a change that must succeed.
 func update(t *testing.T, c *kube.Cluster, change func(*ipam.Registry) error) {
 	t.Helper()
-	if err := inventory.UpdateReservations(t.Context(), c, change); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, inventory.UpdateReservations(t.Context(), c, change))
 }
 
 // owners returns the owners of the reservations.
@@ -103,9 +102,7 @@ func TestUpdateReservations(t *testing.T) {
 		"",
 	}, "\n")
 	cm := reservationsConfigMap(t, client)
-	if diff := cmp.Diff(map[string]string{records.DataKey: want}, cm.Data); diff != "" {
-		t.Errorf("-want +kept:\n%s", diff)
-	}
+	assert.Equal(t, "kept", map[string]string{records.DataKey: want}, cm.Data)
 	if got := cm.Labels[records.LabelComponent]; got != records.ComponentIPAM {
 		t.Errorf("label %q", got)
 	}
@@ -117,9 +114,8 @@ func TestUpdateReservationsKeepsFieldsOfOthers(t *testing.T) {
 	cm := reservationsConfigMap(t, client)
 	cm.Annotations = map[string]string{"example.com/backup": "daily"}
 	cm.Data["note"] = "by hand"
-	if _, err := client.CoreV1().ConfigMaps(cm.Namespace).Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := client.CoreV1().ConfigMaps(cm.Namespace).Update(t.Context(), cm, metav1.UpdateOptions{})
+	require.NoError(t, err)
 	update(t, c, peer("c"))
 	if cm = reservationsConfigMap(t, client); cm.Data["note"] != "by hand" || cm.Annotations["example.com/backup"] != "daily" {
 		t.Errorf("after an update: %+v", cm)
@@ -131,9 +127,8 @@ func TestUpdateReservationsKeepsFieldsOfOthers(t *testing.T) {
 func TestUpdateReservationsRetriesConflicts(t *testing.T) {
 	other := func(t *testing.T, c *kube.Cluster) { update(t, c, peer("other")) }
 	remove := func(t *testing.T, c *kube.Cluster) {
-		if _, err := c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: inventory.Meta(c.Namespace, records.IPAMName)}); err != nil {
-			t.Error(err)
-		}
+		_, err := c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: inventory.Meta(c.Namespace, records.IPAMName)})
+		assert.NoError(t, err)
 	}
 	for name, c := range map[string]struct {
 		first string // owner of a reservation before; "": none
@@ -144,26 +139,22 @@ func TestUpdateReservationsRetriesConflicts(t *testing.T) {
 		"change": {"first", other, []string{"peering/first", "peering/other", "peering/b"}},
 		"delete": {"first", remove, []string{"peering/b"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cl, _ := fakecluster.NewAPIServer(fakecluster.Config{})
-				if c.first != "" {
-					update(t, cl, peer(c.first))
+		bubble.Run(t, name, func(t *testing.T) {
+			cl, _ := fakecluster.NewAPIServer(fakecluster.Config{})
+			if c.first != "" {
+				update(t, cl, peer(c.first))
+			}
+			calls := 0
+			update(t, cl, func(r *ipam.Registry) error {
+				if calls++; calls == 1 {
+					c.race(t, cl)
 				}
-				calls := 0
-				update(t, cl, func(r *ipam.Registry) error {
-					if calls++; calls == 1 {
-						c.race(t, cl)
-					}
-					return peer("b")(r)
-				})
-				if calls != 2 {
-					t.Errorf("%d calls", calls)
-				}
-				if diff := cmp.Diff(c.want, owners(t, cl)); diff != "" {
-					t.Errorf("-want +held:\n%s", diff)
-				}
+				return peer("b")(r)
 			})
+			if calls != 2 {
+				t.Errorf("%d calls", calls)
+			}
+			assert.Equal(t, "held", c.want, owners(t, cl))
 		})
 	}
 }

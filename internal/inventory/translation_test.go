@@ -13,6 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -27,9 +28,7 @@ func TestTranslationAgrees(t *testing.T) {
 			t.Errorf("not installed: %v", err)
 		}
 		fakecluster.Run(t, a, b)
-		if _, err := peering.Connect(t.Context(), connected.Options(a, b), &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, peering.Connect, connected.Options(a, b))
 		inA, inB := translatorOf(t, a, "b"), translatorOf(t, b, "a")
 		for _, text := range []string{"10.244.1.7", "10.70.0.9", "10.70.200.1"} {
 			real := netip.MustParseAddr(text)
@@ -49,28 +48,22 @@ func TestTranslationAgrees(t *testing.T) {
 // the error is the solution.
 func TestMissingMappingsAreCompleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		o := connected.Options(a, b)
-		if _, err := peering.Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, peering.Connect, o)
 		p := a.Peering(t)
 		p.Local = records.Local{}
 		text, err := records.Encode(p)
 		require.NoError(t, err)
 		object := &corev1.ConfigMap{ObjectMeta: inventory.Meta(a.Namespace, records.PeeringName("b")), Data: map[string]string{records.DataKey: text}}
-		if _, err := a.Fake.CoreV1().ConfigMaps(a.Namespace).Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = a.Fake.CoreV1().ConfigMaps(a.Namespace).Update(t.Context(), object, metav1.UpdateOptions{})
+		require.NoError(t, err)
 		pod := netip.MustParseAddr("10.244.1.7")
 		if _, err := translatorOf(t, a, "b").Export(pod); !strings.Contains(hint.Of(err), "connect --update") {
 			t.Errorf("error %v, hint %q", err, hint.Of(err))
 		}
 		o.Update = true
-		if _, err := peering.Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, peering.Connect, o)
 		if got, err := translatorOf(t, a, "b").Export(pod); err != nil || got.Translated != netip.MustParseAddr("10.71.1.7") {
 			t.Errorf("completed: %+v, %v", got, err)
 		}
@@ -80,26 +73,20 @@ func TestMissingMappingsAreCompleted(t *testing.T) {
 // TestDamagedRecordsAreIsolated: a damaged record of one peering does not affect translations for the other peer.
 func TestDamagedRecordsAreIsolated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
-		if _, err := peering.Connect(t.Context(), connected.Options(a, b), &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		a, b := fakecluster.RunPair(t)
+		fakecluster.Must(t, peering.Connect, connected.Options(a, b))
 		spoilt := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: records.PeeringName("c"), Labels: map[string]string{records.LabelComponent: records.ComponentPeering}},
 			Data:       map[string]string{records.DataKey: "version: 7\n"},
 		}
-		if _, err := a.Fake.CoreV1().ConfigMaps(a.Namespace).Create(t.Context(), spoilt, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := translatorOf(t, a, "b").Import(netip.MustParseAddr("10.244.1.7")); err != nil {
-			t.Error(err)
-		}
+		_, err := a.Fake.CoreV1().ConfigMaps(a.Namespace).Create(t.Context(), spoilt, metav1.CreateOptions{})
+		require.NoError(t, err)
+		_, err = translatorOf(t, a, "b").Import(netip.MustParseAddr("10.244.1.7"))
+		assert.NoError(t, err)
 		c, err := inventory.Translation(t.Context(), a.Cluster)
 		require.NoError(t, err)
-		if _, err := c.Peer("c"); err == nil || !strings.Contains(err.Error(), "ConfigMap peering-c") {
-			t.Errorf("error %v", err)
-		}
+		_, err = c.Peer("c")
+		assert.ErrorContains(t, "peer", err, "ConfigMap peering-c")
 	})
 }
 

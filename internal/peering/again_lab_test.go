@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
@@ -42,9 +43,7 @@ func TestLabAgainImmediately(t *testing.T) {
 			s.mu.Lock()
 			r := first.start(t, a.connectArgs()...)
 			s.send = func(signal os.Signal) {
-				if err := r.cmd.Process.Signal(signal); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, r.cmd.Process.Signal(signal))
 				again = a.liqoctl.start(t, a.connectArgs()...)
 			}
 			s.mu.Unlock()
@@ -97,9 +96,7 @@ func TestLabInterruptedBeforeOthers(t *testing.T) {
 			others = append(others, waiting.start(t, a.connectArgs()...))
 		}
 		wait.Until(t, "three runs to wait", wait.Timeout, func() bool { return checks.Load() > 20 })
-		if err := first.cmd.Process.Signal(syscall.SIGINT); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, first.cmd.Process.Signal(syscall.SIGINT))
 	}))
 	first = amid.start(t, a.connectArgs()...)
 	started.Unlock()

@@ -1,7 +1,6 @@
 package peering
 
 import (
-	"context"
 	"errors"
 	"net/netip"
 	"slices"
@@ -9,13 +8,12 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"liqonet.io/liqonet/internal/testbed/fakecluster"
-	"liqonet.io/liqonet/internal/testbed/require"
-
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestNewCIDRsNeedConsent: a peer's new CIDRs in its fabric redirect no packets of this cluster before connect
@@ -44,11 +42,10 @@ func TestNewCIDRsNeedConsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, before := rotated(t, 1, 1)
 		r := newRotation(rotateOptions(a, b), &fakecluster.Recorder{})
-		if _, err := r.reach(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.reach(t.Context())
+		require.NoError(t, err)
 		gain(t, b)
-		_, err := r.prepare(t.Context())
+		_, err = r.prepare(t.Context())
 		refused(t, a, err) // it was added meanwhile
 		_, err = RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{})
 		refused(t, a, err)
@@ -60,17 +57,9 @@ func TestNewCIDRsNeedConsent(t *testing.T) {
 
 		c := newConnector(connectOptions(a, b), &fakecluster.Recorder{})
 		lose(t, b)
-		for _, do := range []func(context.Context) (string, error){c.reach, c.discover, c.compare} {
-			if _, err := do(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
+		require.NoError(t, steps(t, c.reach, c.discover, c.compare))
 		gain(t, b)
-		for _, do := range []func(context.Context) (string, error){c.install, c.awaitNodes, c.prepare, c.configure} {
-			if _, err = do(t.Context()); err != nil {
-				break
-			}
-		}
+		err = steps(t, c.install, c.awaitNodes, c.prepare, c.configure)
 		if !errors.Is(err, inventory.ErrConflict) || len(a.Peering(t).Peer.PodCIDRs) != 1 {
 			t.Errorf("error %v, adopted: %+v", err, a.Peering(t).Peer)
 		}
@@ -78,7 +67,7 @@ func TestNewCIDRsNeedConsent(t *testing.T) {
 		refused(t, a, err)
 
 		named := func(r *fakecluster.Recorder) int {
-			return strings.Count(strings.Join(r.Lines(), "\n"), `note cluster "a": packets to 8.8.8.0/24 go to b`)
+			return strings.Count(r.Output(), `note cluster "a": packets to 8.8.8.0/24 go to b`)
 		}
 		output := func(o ConnectOptions) int {
 			r := &fakecluster.Recorder{}
@@ -102,9 +91,7 @@ func TestNewCIDRsNeedConsent(t *testing.T) {
 		if n := output(o); n != 0 {
 			t.Errorf("named %d times once it is agreed", n)
 		}
-		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, RotateKeys, rotateOptions(a, b))
 		checkRotated(t, a, b, 1, 1, before)
 		if mappings := a.Peering(t).Peer.PodCIDRs; len(mappings) != 2 || !slices.Contains(mappings, records.Mapping{Real: prefix(public), Seen: prefix(public)}) {
 			t.Errorf("after connect --update: %v", mappings)

@@ -1,6 +1,7 @@
 package peering
 
 import (
+	"context"
 	"net/netip"
 	"testing"
 	"time"
@@ -15,11 +16,8 @@ import (
 // connected returns two connected clusters with helpers, which run until the test ends.
 func connected(t *testing.T) (a, b *fakecluster.Cluster) {
 	t.Helper()
-	a, b = fakecluster.Pair()
-	fakecluster.Run(t, a, b)
-	if _, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{}); err != nil {
-		t.Fatal(err)
-	}
+	a, b = fakecluster.RunPair(t)
+	fakecluster.Must(t, Connect, connectOptions(a, b))
 	return a, b
 }
 
@@ -45,4 +43,38 @@ func unchangedOptions(a, b *fakecluster.Cluster) ConnectOptions {
 
 func initOptions(c *fakecluster.Cluster) InitOptions {
 	return InitOptions{Side: Side{Cluster: c.Cluster}, Installation: Installation{Image: "liqonet:1"}, Timeout: time.Minute}
+}
+
+// changesNothing runs a connect that must not change anything.
+func changesNothing(t *testing.T, o ConnectOptions) {
+	t.Helper()
+	if got := fakecluster.Must(t, Connect, o); got.Changed || len(got.Objects) > 0 {
+		t.Errorf("connect changed %v", got.Objects)
+	}
+}
+
+// steps runs steps of a command, one after the other. It ends with the first error.
+func steps(t *testing.T, all ...func(context.Context) (string, error)) error {
+	t.Helper()
+	for _, step := range all {
+		if _, err := step(t.Context()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// killedAt kills a run at its nth write, and returns the number of writes; 0 kills nothing.
+func killedAt(t *testing.T, n int, a, b *fakecluster.Cluster, run func(context.Context) error) int {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var writes func() int
+	a.Set(func() { b.Set(func() { writes = fakecluster.KillAt(n, cancel, a, b) }) })
+	// Runs differ in their number of writes.
+	if err := run(ctx); (err == nil) != (n == 0 || writes() < n) {
+		t.Fatalf("in spite of the interruption: %v", err)
+	}
+	fakecluster.NoKill(a, b)
+	return writes()
 }

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/google/go-cmp/cmp"
-
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
@@ -29,34 +29,31 @@ func TestFirewallsOfNodes(t *testing.T) {
 		{"validation is skipped", func(o *ConnectOptions) { o.SkipValidation = true }, true, false},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := fakecluster.Pair()
-				b.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}, {Chain: "inet strict guards"}}
-				fakecluster.Run(t, a, b)
-				o, r := connectOptions(a, b), &fakecluster.Recorder{}
-				tt.word(&o)
-				if _, err := Connect(t.Context(), o, r); err != nil {
-					t.Fatal(err)
-				}
-				warned := slices.ContainsFunc(r.Lines(), func(line string) bool {
-					return strings.HasPrefix(line, "warn") && strings.Contains(line, `chain "inet strict guards"`)
-				})
-				if warned != tt.warns {
-					t.Errorf("warned: %v, want %v: %v", warned, tt.warns, r.Lines())
-				}
-				for _, w := range []*fakecluster.Cluster{a, b} {
-					fabric, err := inventory.Fabric(t.Context(), w.Cluster)
-					if err != nil || fabric.AllowForward != tt.allow {
-						t.Errorf("cluster %s: fabric %+v, %v", w.Context, fabric, err)
-					}
-				}
-				// A check never fails for an existing peering, and a permission once given remains.
-				o.AllowForward, o.SkipValidation = nil, false
-				if again, err := Connect(t.Context(), o, r); err != nil || again.Changed {
-					t.Errorf("again: changed %v, %v", again.Changed, err)
-				}
+		bubble.Run(t, tt.name, func(t *testing.T) {
+			a, b := fakecluster.Pair()
+			b.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}, {Chain: "inet strict guards"}}
+			fakecluster.Run(t, a, b)
+			o, r := connectOptions(a, b), &fakecluster.Recorder{}
+			tt.word(&o)
+			_, err := Connect(t.Context(), o, r)
+			require.NoError(t, err)
+			warned := slices.ContainsFunc(r.Lines(), func(line string) bool {
+				return strings.HasPrefix(line, "warn") && strings.Contains(line, `chain "inet strict guards"`)
 			})
+			if warned != tt.warns {
+				t.Errorf("warned: %v, want %v: %v", warned, tt.warns, r.Lines())
+			}
+			for _, w := range []*fakecluster.Cluster{a, b} {
+				fabric, err := inventory.Fabric(t.Context(), w.Cluster)
+				if err != nil || fabric.AllowForward != tt.allow {
+					t.Errorf("cluster %s: fabric %+v, %v", w.Context, fabric, err)
+				}
+			}
+			// A check never fails for an existing peering, and a permission once given remains.
+			o.AllowForward, o.SkipValidation = nil, false
+			if again, err := Connect(t.Context(), o, r); err != nil || again.Changed {
+				t.Errorf("again: changed %v, %v", again.Changed, err)
+			}
 		})
 	}
 }
@@ -73,45 +70,37 @@ func TestFirewallsAreRefusedFirst(t *testing.T) {
 			t.Fatalf("error %v, want one of stage %s", err, stage)
 		}
 	}
-	t.Run("installed", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			a, b := fakecluster.Pair()
-			b.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}}
-			fakecluster.Run(t, a, b)
-			o := connectOptions(a, b)
-			for _, side := range []Side{o.Local, o.Remote} {
-				if _, err := Init(t.Context(), InitOptions{Side: side, Installation: o.Installation}, &fakecluster.Recorder{}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			before := [2]map[string]string{fakecluster.Contents(t, a.Cluster), fakecluster.Contents(t, b.Cluster)}
-			refused(t, o, progress.StageDiscover)
-			for i, w := range []*fakecluster.Cluster{a, b} {
-				if diff := cmp.Diff(before[i], fakecluster.Contents(t, w.Cluster)); diff != "" {
-					t.Errorf("cluster %s: %s", w.Context, diff)
-				}
-			}
-		})
+	bubble.Run(t, "installed", func(t *testing.T) {
+		a, b := fakecluster.Pair()
+		b.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}}
+		fakecluster.Run(t, a, b)
+		o := connectOptions(a, b)
+		for _, side := range []Side{o.Local, o.Remote} {
+			fakecluster.Must(t, Init, InitOptions{Side: side, Installation: o.Installation})
+		}
+		before := [2]map[string]string{fakecluster.Contents(t, a.Cluster), fakecluster.Contents(t, b.Cluster)}
+		refused(t, o, progress.StageDiscover)
+		for i, w := range []*fakecluster.Cluster{a, b} {
+			assert.Equal(t, "objects of cluster "+w.Context, before[i], fakecluster.Contents(t, w.Cluster))
+		}
 	})
-	t.Run("not installed", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			a, b := fakecluster.Pair()
-			b.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}}
-			fakecluster.Run(t, a, b)
-			refused(t, connectOptions(a, b), progress.StageNodes)
-			for w, peer := range map[*fakecluster.Cluster]string{a: "b", b: "a"} {
-				for _, name := range w.Left(t) {
-					if strings.Contains(name, "Secret") || strings.Contains(name, "gateway") || strings.Contains(name, "peering") {
-						t.Errorf("cluster %s has %s", w.Context, name)
-					}
-				}
-				registry, err := inventory.Reservations(t.Context(), w.Cluster)
-				require.NoError(t, err)
-				if held := registry.Held(ipam.Peering(peer)); len(held) > 0 {
-					t.Errorf("cluster %s has reserved %v", w.Context, held)
+	bubble.Run(t, "not installed", func(t *testing.T) {
+		a, b := fakecluster.Pair()
+		b.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}}
+		fakecluster.Run(t, a, b)
+		refused(t, connectOptions(a, b), progress.StageNodes)
+		for w, peer := range map[*fakecluster.Cluster]string{a: "b", b: "a"} {
+			for _, name := range w.Left(t) {
+				if strings.Contains(name, "Secret") || strings.Contains(name, "gateway") || strings.Contains(name, "peering") {
+					t.Errorf("cluster %s has %s", w.Context, name)
 				}
 			}
-		})
+			registry, err := inventory.Reservations(t.Context(), w.Cluster)
+			require.NoError(t, err)
+			if held := registry.Held(ipam.Peering(peer)); len(held) > 0 {
+				t.Errorf("cluster %s has reserved %v", w.Context, held)
+			}
+		}
 	})
 }
 
@@ -123,10 +112,9 @@ func TestInitWarnsOfFirewalls(t *testing.T) {
 		fakecluster.Run(t, a)
 		r := &fakecluster.Recorder{}
 		o := connectOptions(a, a)
-		if _, err := Init(t.Context(), InitOptions{Side: o.Local, Installation: o.Installation}, r); err != nil {
-			t.Fatal(err)
-		}
-		if output := strings.Join(r.Lines(), "\n"); !strings.Contains(output, "--allow-forward") {
+		_, err := Init(t.Context(), InitOptions{Side: o.Local, Installation: o.Installation}, r)
+		require.NoError(t, err)
+		if output := r.Output(); !strings.Contains(output, "--allow-forward") {
 			t.Errorf("output:\n%s", output)
 		}
 	})

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,8 +22,9 @@ import (
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
-	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // tunnelOf returns the first tunnel of a peering.
@@ -33,10 +34,8 @@ func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 
 func TestConnectWritesBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
-		got, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{})
-		require.NoError(t, err)
+		a, b := fakecluster.RunPair(t)
+		got := fakecluster.Must(t, Connect, connectOptions(a, b))
 		client, server := a.Peering(t), b.Peering(t)
 		want := records.Peering{
 			Version: records.SchemaVersion, Name: "b", Role: records.Client,
@@ -56,12 +55,8 @@ func TestConnectWritesBothSides(t *testing.T) {
 			}}}},
 			Implementation: records.Auto, MTU: 1420, ClampMSS: true,
 		}
-		if diff := cmp.Diff(want, client, comparePrefixes()...); diff != "" {
-			t.Errorf("client's document:\n%s", diff)
-		}
-		if diff := cmp.Diff(client.Peer.CIDRs(), server.Local.CIDRs(), comparePrefixes()...); diff != "" {
-			t.Errorf("how the client sees the server, by both documents:\n%s", diff)
-		}
+		assert.Equal(t, "client's document", want, client, comparePrefixes)
+		assert.Equal(t, "how the client sees the server, by both documents", client.Peer.CIDRs(), server.Local.CIDRs(), comparePrefixes)
 		if server.Name != "a" || server.Role != records.Server || len(server.Endpoints()) != 0 {
 			t.Errorf("server's document: %+v", server)
 		}
@@ -98,38 +93,23 @@ func checkKeys(t *testing.T, a, b *fakecluster.Cluster) {
 	}
 }
 
-func comparePrefixes() []cmp.Option {
-	return []cmp.Option{
-		cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
-	}
-}
+var comparePrefixes = cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{})
 
 func TestConnectAgainChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
-		if _, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		a, b := fakecluster.RunPair(t)
+		fakecluster.Must(t, Connect, connectOptions(a, b))
 		before := fakecluster.Contents(t, a.Cluster)
-		got, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{})
-		if err != nil || got.Changed || len(got.Objects) > 0 {
-			t.Errorf("changed %v, %v, %v", got.Changed, got.Objects, err)
-		}
-		if diff := cmp.Diff(before, fakecluster.Contents(t, a.Cluster)); diff != "" {
-			t.Error(diff)
-		}
+		changesNothing(t, connectOptions(a, b))
+		assert.Equal(t, "objects after a second connect", before, fakecluster.Contents(t, a.Cluster))
 	})
 }
 
 func TestOtherParametersNeedUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		o := connectOptions(a, b)
-		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, Connect, o)
 		before := fakecluster.Contents(t, a.Cluster)
 		o.MTU, o.Image = new(1300), "liqonet:2"
 		_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
@@ -143,9 +123,7 @@ func TestOtherParametersNeedUpdate(t *testing.T) {
 				t.Errorf("no %q in:\n%s", want, lines)
 			}
 		}
-		if diff := cmp.Diff(before, fakecluster.Contents(t, a.Cluster)); diff != "" {
-			t.Errorf("refused, and yet:\n%s", diff)
-		}
+		assert.Equal(t, "objects after a refusal", before, fakecluster.Contents(t, a.Cluster))
 		o.Update = true
 		got, err := Connect(t.Context(), o, &fakecluster.Recorder{})
 		if err != nil || !got.Changed || a.Peering(t).MTU != 1300 || b.Peering(t).MTU != 1300 {
@@ -156,16 +134,11 @@ func TestOtherParametersNeedUpdate(t *testing.T) {
 
 func TestRolesChangePlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		o := connectOptions(a, b)
-		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, Connect, o)
 		o.LocalServes, o.Update = new(true), true
-		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, Connect, o)
 		if p := b.Peering(t); p.Role != records.Client || len(p.Endpoints()) != 2 {
 			t.Errorf("document of b: %+v", p)
 		}
@@ -181,40 +154,19 @@ func TestRolesChangePlaces(t *testing.T) {
 func TestInterruptedConnectCanBeRunAgain(t *testing.T) {
 	t.Parallel()
 	total := 0
-	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		count := fakecluster.KillAt(0, nil, a, b)
-		fakecluster.Run(t, a, b)
-		if _, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
-		total = count()
-	})
-	if total < 30 {
-		t.Fatalf("only %d writes seen", total)
-	}
-	for n := 1; n <= total; n++ {
-		t.Run(fmt.Sprintf("write%02d", n), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := fakecluster.Pair()
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				count := fakecluster.KillAt(n, cancel, a, b)
-				fakecluster.Run(t, a, b)
-				o := connectOptions(a, b)
-				// A killed process does not roll back.
-				o.Keep = true
-				// Runs differ in their number of writes.
-				if _, err := Connect(ctx, o, &fakecluster.Recorder{}); err == nil && count() >= n {
-					t.Fatal("connected in spite of the interruption")
-				}
-				fakecluster.NoKill(a, b)
-				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-					t.Fatal(err)
-				}
-				checkKeys(t, a, b)
-			})
+	for n := 0; n <= total; n++ { // 0 only counts writes
+		bubble.Run(t, fmt.Sprintf("write%02d", n), func(t *testing.T) {
+			a, b := fakecluster.RunPair(t)
+			o := connectOptions(a, b)
+			// A killed process does not roll back.
+			o.Keep = true
+			total = max(total, killedAt(t, n, a, b, doing(Connect, o)))
+			fakecluster.Must(t, Connect, o)
+			checkKeys(t, a, b)
 		})
+	}
+	if total < 30 {
+		t.Errorf("only %d writes seen", total)
 	}
 }
 
@@ -231,9 +183,7 @@ func TestFailedConnectLeavesNothing(t *testing.T) {
 			t.Fatalf("error %v", err)
 		}
 		for _, w := range []*fakecluster.Cluster{a, b} {
-			if left := w.Left(t); len(left) > 0 {
-				t.Errorf("cluster %s: left %v\n%v", w.Context, left, r.Lines())
-			}
+			fakecluster.ExpectNothingLeft(t, w)
 			if want := fmt.Sprintf("note cluster %q: rolled back, removed the installation", w.Context); !slices.Contains(r.Lines(), want) {
 				t.Errorf("want %q in %q", want, r.Lines())
 			}
@@ -243,11 +193,8 @@ func TestFailedConnectLeavesNothing(t *testing.T) {
 
 func TestFailedConnectKeepsExistingObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
-		if _, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		a, b := fakecluster.RunPair(t)
+		fakecluster.Must(t, Connect, connectOptions(a, b))
 		before := fakecluster.Contents(t, a.Cluster)
 		b.Set(func() { b.IgnoresRecords = true })
 		o := connectOptions(a, b)
@@ -287,21 +234,17 @@ func TestConnectRefuses(t *testing.T) {
 		{"no load balancer", func(_, _ *fakecluster.Cluster, o *ConnectOptions) { o.Service.Type = corev1.ServiceTypeLoadBalancer }, "no load balancer address yet", "NodePort"},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := fakecluster.Pair()
-				o := connectOptions(a, b)
-				o.Timeout = 5 * time.Second
-				tt.prepare(a, b, &o)
-				fakecluster.Run(t, a, b)
-				_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
-				if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(hint.Of(err), tt.hint) {
-					t.Errorf("error %v, hint %q", err, hint.Of(err))
-				}
-				if left := append(a.Left(t), b.Left(t)...); len(left) > 0 {
-					t.Errorf("left %v", left)
-				}
-			})
+		bubble.Run(t, tt.name, func(t *testing.T) {
+			a, b := fakecluster.Pair()
+			o := connectOptions(a, b)
+			o.Timeout = 5 * time.Second
+			tt.prepare(a, b, &o)
+			fakecluster.Run(t, a, b)
+			_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
+			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(hint.Of(err), tt.hint) {
+				t.Errorf("error %v, hint %q", err, hint.Of(err))
+			}
+			fakecluster.ExpectNothingLeft(t, a, b)
 		})
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -206,9 +207,7 @@ func (a pair) multiply(t *testing.T, s *fakecluster.Real) (took [2]time.Duration
 		for i := 1; i < manyPeerings; i++ {
 			for _, of := range resources {
 				err := of.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: records.LabelPeering + "=" + fmt.Sprintf("p%d", i)})
-				if err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, err)
 			}
 		}
 	}()

@@ -1,7 +1,6 @@
 package peering
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -58,9 +58,8 @@ func ofOtherTemplate(t *testing.T, w *fakecluster.Cluster, peering string) {
 	d, err := deployments.Get(t.Context(), fakecluster.FirstGateway(peering).Name(), metav1.GetOptions{})
 	require.NoError(t, err)
 	d.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(otherGrace))
-	if _, err := deployments.Update(t.Context(), d, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = deployments.Update(t.Context(), d, metav1.UpdateOptions{})
+	require.NoError(t, err)
 }
 
 // TestOnlyGatewayReplaced: before a cluster's only gateway gets another image, packets cross by a temporary second one.
@@ -76,68 +75,62 @@ func TestOnlyGatewayReplaced(t *testing.T) {
 		"broken":                  {broken: true},
 		"of another template":     {older: true, withSecond: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := fakecluster.Pair()
-				fakecluster.Run(t, a, b)
-				o := connectOptions(a, b)
-				if c.port != 0 {
-					o.ClientPort = &c.port
-				}
-				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-					t.Fatal(err)
-				}
-				if c.broken {
-					a.Set(func() { a.NotReportingGateway, a.Interval = fakecluster.FirstGateway("b"), slowly })
-					b.Set(func() { b.Interval = slowly })
-					time.Sleep(health.Life(health.ReportEvery)) //nolint:forbidigo // synctest's clock
-					defer time.AfterFunc(replaceTime, func() { a.Set(func() { a.NotReportingGateway = records.GatewayID{} }) }).Stop()
-				}
-				if c.older {
-					ofOtherTemplate(t, a, "b")
-					ofOtherTemplate(t, b, "a")
-				}
-				replaced := watchReplaced(b, "a")
-				o.Image, o.Update = "liqonet:2", true
-				planned := &fakecluster.Recorder{}
-				if _, err := PlanConnect(t.Context(), o, planned); err != nil {
-					t.Fatal(err)
-				}
-				if says := strings.Contains(strings.Join(planned.Lines(), "\n"), "second gateways carry"); says != (c.port == 0) {
-					t.Errorf("the plan says: %q", planned.Lines())
-				}
-				r, meanwhile := &fakecluster.Recorder{}, false
-				b.Set(func() {
-					b.Fake.PrependReactor("patch", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
-						patch := action.(clienttesting.PatchActionImpl)
-						if patch.Name == fakecluster.FirstGateway("a").Name() && len(patch.PatchOptions.DryRun) == 0 {
-							meanwhile = meanwhile || strings.Contains(strings.Join(r.Lines(), "\n"), "second gateways carry")
-						}
-						return false, nil, nil
-					})
+		bubble.Run(t, name, func(t *testing.T) {
+			a, b := fakecluster.RunPair(t)
+			o := connectOptions(a, b)
+			if c.port != 0 {
+				o.ClientPort = &c.port
+			}
+			fakecluster.Must(t, Connect, o)
+			if c.broken {
+				a.Set(func() { a.NotReportingGateway, a.Interval = fakecluster.FirstGateway("b"), slowly })
+				b.Set(func() { b.Interval = slowly })
+				time.Sleep(health.Life(health.ReportEvery)) //nolint:forbidigo // synctest's clock
+				defer time.AfterFunc(replaceTime, func() { a.Set(func() { a.NotReportingGateway = records.GatewayID{} }) }).Stop()
+			}
+			if c.older {
+				ofOtherTemplate(t, a, "b")
+				ofOtherTemplate(t, b, "a")
+			}
+			replaced := watchReplaced(b, "a")
+			o.Image, o.Update = "liqonet:2", true
+			planned := &fakecluster.Recorder{}
+			_, err := PlanConnect(t.Context(), o, planned)
+			require.NoError(t, err)
+			if says := strings.Contains(planned.Output(), "second gateways carry"); says != (c.port == 0) {
+				t.Errorf("the plan says: %q", planned.Lines())
+			}
+			r, meanwhile := &fakecluster.Recorder{}, false
+			b.Set(func() {
+				b.Fake.PrependReactor("patch", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+					patch := action.(clienttesting.PatchActionImpl)
+					if patch.Name == fakecluster.FirstGateway("a").Name() && len(patch.PatchOptions.DryRun) == 0 {
+						meanwhile = meanwhile || strings.Contains(r.Output(), "second gateways carry")
+					}
+					return false, nil, nil
 				})
-				got, err := Connect(t.Context(), o, r)
-				require.NoError(t, err)
-				if meanwhile != c.withSecond {
-					t.Errorf("reported before the replacement that second gateways carry packets: %t, want %t", meanwhile, c.withSecond)
-				}
-				for _, action := range []kube.Action{kube.Created, kube.Deleted} {
-					if listed := countOf(got.Objects, "gateway2-b", action); (listed > 0) != c.withSecond {
-						t.Errorf("the result lists the second gateway of cluster a %d times as %s, want: %t", listed, action, c.withSecond)
-					}
-				}
-				if withSecond, seen := replaced(); !seen || withSecond != c.withSecond {
-					t.Errorf("replaced: %t; a second gateway had a tunnel: %t, want %t", seen, withSecond, c.withSecond)
-				}
-				if !got.Changed {
-					t.Error("no changes in the result")
-				}
-				for _, w := range []*fakecluster.Cluster{a, b} {
-					if g := w.Peering(t).Gateways; len(g) != 1 || g[0].Temporary {
-						t.Errorf("cluster %s: gateways %+v", w.Context, g)
-					}
-				}
 			})
+			got, err := Connect(t.Context(), o, r)
+			require.NoError(t, err)
+			if meanwhile != c.withSecond {
+				t.Errorf("reported before the replacement that second gateways carry packets: %t, want %t", meanwhile, c.withSecond)
+			}
+			for _, action := range []kube.Action{kube.Created, kube.Deleted} {
+				if listed := countOf(got.Objects, "gateway2-b", action); (listed > 0) != c.withSecond {
+					t.Errorf("the result lists the second gateway of cluster a %d times as %s, want: %t", listed, action, c.withSecond)
+				}
+			}
+			if withSecond, seen := replaced(); !seen || withSecond != c.withSecond {
+				t.Errorf("replaced: %t; a second gateway had a tunnel: %t, want %t", seen, withSecond, c.withSecond)
+			}
+			if !got.Changed {
+				t.Error("no changes in the result")
+			}
+			for _, w := range []*fakecluster.Cluster{a, b} {
+				if g := w.Peering(t).Gateways; len(g) != 1 || g[0].Temporary {
+					t.Errorf("cluster %s: gateways %+v", w.Context, g)
+				}
+			}
 		})
 	}
 }
@@ -156,19 +149,16 @@ func countOf(changes []kube.Change, name string, action kube.Action) (n int) {
 // is removed.
 func TestSecondGatewayWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		o := connectOptions(a, b)
-		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, Connect, o)
 		a.Set(func() { a.NotReportingGateway, a.Interval = records.GatewayID{Peering: "b", Number: 2}, slowly })
 		b.Set(func() { b.Interval = slowly })
 		o.Image, o.Update = "liqonet:2", true
 		r := &fakecluster.Recorder{}
 		got, err := Connect(t.Context(), o, r)
 		require.NoError(t, err)
-		if !strings.Contains(strings.Join(r.Lines(), "\n"), "no second gateway carries packets") {
+		if !strings.Contains(r.Output(), "no second gateway carries packets") {
 			t.Errorf("notes %q", r.Lines())
 		}
 		if made, gone := countOf(got.Objects, "gateway2-b", kube.Created), countOf(got.Objects, "gateway2-b", kube.Deleted); made != 1 || gone != 1 {
@@ -184,30 +174,17 @@ func TestInterruptedHandOver(t *testing.T) {
 	t.Parallel()
 	total := 0
 	for n := 0; n <= total; n += 1 + total/8 { // 0 only counts writes
-		t.Run(fmt.Sprintf("write%02d", n), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b, _ := rotated(t, 1, 1)
-				update := unchangedOptions(a, b)
-				update.Image, update.Update = "liqonet:2", true
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				var writes func() int
-				a.Set(func() { b.Set(func() { writes = fakecluster.KillAt(n, cancel, a, b) }) })
-				// Runs differ in their number of writes.
-				if _, err := Connect(ctx, update, &fakecluster.Recorder{}); (err == nil) != (n == 0 || writes() < n) {
-					t.Fatalf("in spite of the interruption: %v", err)
-				}
-				total = max(total, writes())
-				fakecluster.NoKill(a, b)
-				replaced := watchReplaced(b, "a")
-				if _, err := Connect(t.Context(), update, &fakecluster.Recorder{}); err != nil {
-					t.Fatal(err)
-				}
-				if withSecond, seen := replaced(); seen && !withSecond {
-					t.Error("the only gateway was replaced, and no second one had a tunnel")
-				}
-				checkGatewayCounts(t, a, b, 1, 1)
-			})
+		bubble.Run(t, fmt.Sprintf("write%02d", n), func(t *testing.T) {
+			a, b, _ := rotated(t, 1, 1)
+			update := unchangedOptions(a, b)
+			update.Image, update.Update = "liqonet:2", true
+			total = max(total, killedAt(t, n, a, b, doing(Connect, update)))
+			replaced := watchReplaced(b, "a")
+			fakecluster.Must(t, Connect, update)
+			if withSecond, seen := replaced(); seen && !withSecond {
+				t.Error("the only gateway was replaced, and no second one had a tunnel")
+			}
+			checkGatewayCounts(t, a, b, 1, 1)
 		})
 	}
 	if total < 10 {
@@ -230,9 +207,7 @@ func TestRotationOfEarlierTemplates(t *testing.T) {
 				}
 			}()
 		}
-		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, RotateKeys, rotateOptions(a, b))
 		checkRotated(t, a, b, 1, 1, before)
 	})
 }

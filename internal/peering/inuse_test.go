@@ -16,6 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -55,47 +56,43 @@ func TestRangesInUseAreAvoided(t *testing.T) {
 		"in its own pods":               {node: []string{"10.244.7.0/24 route", "10.96.0.10/32 address"}, pods: "10.12.0.0/16", own: "10.80.0.0/16"},
 		"what the installation knows":   {node: []string{"10.12.3.0/24 route"}, pods: "10.71.0.0/16", own: "10.80.0.0/16", installed: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := otherPods()
-				if c.server != "" {
-					a.AddAPIServer(t, c.server)
-				}
-				a.ReportUsed("a1", c.node...)
-				fakecluster.Run(t, a, b)
-				if c.installed {
-					if _, err := connected.Init(t, a, nil); err != nil {
-						t.Fatal(err)
-					}
-				}
-				r := &fakecluster.Recorder{}
-				if _, err := peering.Connect(t.Context(), connected.Options(a, b), r); err != nil {
-					t.Fatal(err)
-				}
-				seen := a.Peering(t).Peer.PodCIDRs[0].Seen
-				if want := netip.MustParsePrefix(c.pods); !want.Contains(seen.Addr()) || seen.Bits() != 16 {
-					t.Errorf("pods of b are seen as %s, want within %s", seen, c.pods)
-				}
-				fabric, err := inventory.Fabric(t.Context(), a.Cluster)
-				if err != nil || fabric.InternalCIDR != netip.MustParsePrefix(c.own) {
-					t.Errorf("internal CIDR %s, want %s, %v", fabric.InternalCIDR, c.own, err)
-				}
-				if seen := b.Peering(t).Peer.PodCIDRs[0]; !seen.Identity() {
-					t.Errorf("in b, where nothing is in use, pods of a are seen as %s", seen.Seen)
-				}
-				said := strings.Join(r.Lines(), "\n")
-				if !strings.Contains(said, c.noted) || !strings.Contains(said, c.warned) {
-					t.Errorf("want a note of %q and %q in\n%s", c.noted, c.warned, said)
-				}
-				// Only what is held is kept: what is in use changes from day to day.
-				registry, err := inventory.Reservations(t.Context(), a.Cluster)
-				if err != nil || len(registry.Held(ipam.Cluster, ipam.OutsideHost)) > 0 {
-					t.Errorf("reservations: %v, %v", registry.Held(ipam.Cluster, ipam.OutsideHost), err)
-				}
-				if again, err := peering.Connect(t.Context(), connected.Options(a, b), &fakecluster.Recorder{}); err != nil || again.Changed {
-					t.Errorf("again: changed %v, %v", again.Changed, err)
-				}
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			a, b := otherPods()
+			if c.server != "" {
+				a.AddAPIServer(t, c.server)
+			}
+			a.ReportUsed("a1", c.node...)
+			fakecluster.Run(t, a, b)
+			if c.installed {
+				_, err := connected.Init(t, a, nil)
+				require.NoError(t, err)
+			}
+			r := &fakecluster.Recorder{}
+			_, err := peering.Connect(t.Context(), connected.Options(a, b), r)
+			require.NoError(t, err)
+			seen := a.Peering(t).Peer.PodCIDRs[0].Seen
+			if want := netip.MustParsePrefix(c.pods); !want.Contains(seen.Addr()) || seen.Bits() != 16 {
+				t.Errorf("pods of b are seen as %s, want within %s", seen, c.pods)
+			}
+			fabric, err := inventory.Fabric(t.Context(), a.Cluster)
+			if err != nil || fabric.InternalCIDR != netip.MustParsePrefix(c.own) {
+				t.Errorf("internal CIDR %s, want %s, %v", fabric.InternalCIDR, c.own, err)
+			}
+			if seen := b.Peering(t).Peer.PodCIDRs[0]; !seen.Identity() {
+				t.Errorf("in b, where nothing is in use, pods of a are seen as %s", seen.Seen)
+			}
+			said := r.Output()
+			if !strings.Contains(said, c.noted) || !strings.Contains(said, c.warned) {
+				t.Errorf("want a note of %q and %q in\n%s", c.noted, c.warned, said)
+			}
+			// Only what is held is kept: what is in use changes from day to day.
+			registry, err := inventory.Reservations(t.Context(), a.Cluster)
+			if err != nil || len(registry.Held(ipam.Cluster, ipam.OutsideHost)) > 0 {
+				t.Errorf("reservations: %v, %v", registry.Held(ipam.Cluster, ipam.OutsideHost), err)
+			}
+			if again, err := peering.Connect(t.Context(), connected.Options(a, b), &fakecluster.Recorder{}); err != nil || again.Changed {
+				t.Errorf("again: changed %v, %v", again.Changed, err)
+			}
 		})
 	}
 }
@@ -137,23 +134,19 @@ func TestRangesInUseAreRefused(t *testing.T) {
 			want: "no free addresses", hint: "2 ranges in use around the cluster are avoided", none: true,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := otherPods()
-				o := connected.Options(a, b)
-				c.prepare(t, a, &o)
-				fakecluster.Run(t, a, b)
-				_, err := peering.Connect(t.Context(), o, &fakecluster.Recorder{})
-				if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(hint.Of(err), c.hint) {
-					t.Errorf("error %v, hint %q", err, hint.Of(err))
-				}
-				if errors.Is(err, ipam.ErrNoneFree) != c.none {
-					t.Errorf("none free: %v", !c.none)
-				}
-				if left := append(a.Left(t), b.Left(t)...); len(left) > 0 {
-					t.Errorf("left %v", left)
-				}
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			a, b := otherPods()
+			o := connected.Options(a, b)
+			c.prepare(t, a, &o)
+			fakecluster.Run(t, a, b)
+			_, err := peering.Connect(t.Context(), o, &fakecluster.Recorder{})
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(hint.Of(err), c.hint) {
+				t.Errorf("error %v, hint %q", err, hint.Of(err))
+			}
+			if errors.Is(err, ipam.ErrNoneFree) != c.none {
+				t.Errorf("none free: %v", !c.none)
+			}
+			fakecluster.ExpectNothingLeft(t, a, b)
 		})
 	}
 }
@@ -161,16 +154,14 @@ func TestRangesInUseAreRefused(t *testing.T) {
 // TestPlanNamesUndetected checks that the plan of a new peering lists the ranges in use that cannot be detected.
 func TestPlanNamesUndetected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		o := connected.Options(a, b)
 		o.Remote.Overrides.FlagPrefix = "remote-"
 		notes := func() string {
 			r := &fakecluster.Recorder{}
-			if _, err := peering.PlanConnect(t.Context(), o, r); err != nil {
-				t.Fatal(err)
-			}
-			return strings.Join(r.Lines(), "\n")
+			_, err := peering.PlanConnect(t.Context(), o, r)
+			require.NoError(t, err)
+			return r.Output()
 		}
 		said := notes()
 		for _, want := range []string{`cluster "a": networks behind`, `cluster "b": networks behind`, "ranges with --reserve", "ranges with --remote-reserve"} {
@@ -190,9 +181,7 @@ func TestRangesComeIntoUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := otherPods()
 		fakecluster.Run(t, a, b)
-		if _, err := peering.Connect(t.Context(), connected.Options(a, b), &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, peering.Connect, connected.Options(a, b))
 		before := fakecluster.Contents(t, a.Cluster)
 		a.ReportUsed("a2", "10.12.3.0/24 route", "10.80.9.9/32 address")
 		awaitSurroundings(t, a)
@@ -201,7 +190,7 @@ func TestRangesComeIntoUse(t *testing.T) {
 		if err != nil || got.Changed {
 			t.Errorf("changed %v, %v", got.Changed, err)
 		}
-		said := strings.Join(r.Lines(), "\n")
+		said := r.Output()
 		for _, want := range []string{
 			`10.12.3.0/24 (route of node a2) is in use, and 10.12.0.0/16 leads to peering "b"`,
 			"10.80.9.9/32 (address of node a2) is in use, and 10.80.0.0/16 is the internal CIDR",

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,6 +17,8 @@ import (
 	"liqonet.io/liqonet/internal/peering/expose"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -33,9 +34,8 @@ func addLater(t *testing.T, w *fakecluster.Cluster, names ...string) {
 		} else {
 			cm.Data[records.DataKey] += "later: {some: 1}\n"
 		}
-		if _, err := w.Fake.CoreV1().ConfigMaps(w.Namespace).Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = w.Fake.CoreV1().ConfigMaps(w.Namespace).Update(t.Context(), cm, metav1.UpdateOptions{})
+		require.NoError(t, err)
 	}
 }
 
@@ -49,39 +49,33 @@ func TestLaterRelease(t *testing.T) {
 		records.IPAMName:   {"expose"},
 		"status-b":         nil,
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := connected(t)
-				a.Set(func() { a.Paused = true })
-				addLater(t, a, name)
-				before := fakecluster.Contents(t, a.Cluster)
-				all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
-				if err != nil || len(all) != 1 || all[0].State != health.Healthy {
-					t.Errorf("status: %+v, %v", all, err)
-				}
-				a.Set(func() { a.Paused = false })
-				if got, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{}); err != nil || got.Changed {
-					t.Errorf("connect again: changed %v: %v", got.Objects, err)
-				}
-				o := connectOptions(a, b)
-				o.Update, o.MTU, o.Image, o.OverlayPort = true, new(1300), "liqonet:2", 7000
-				_, update := Connect(t.Context(), o, &fakecluster.Recorder{})
-				if slices.Contains(refused, "update") {
-					expectRefused(t, "update", name, update)
-					if diff := cmp.Diff(before, fakecluster.Contents(t, a.Cluster)); diff != "" {
-						t.Errorf("refused, and yet:\n%s", diff)
-					}
-				} else if update != nil {
-					t.Errorf("update: %v", update)
-				}
-				_, expose := expose.Expose(t.Context(), exposing(a, "198.51.100.7"), &fakecluster.Recorder{})
-				if slices.Contains(refused, "expose") {
-					expectRefused(t, "expose", name, expose)
-					a.ExpectExposed(t)
-				} else if expose != nil {
-					t.Errorf("expose: %v", expose)
-				}
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			a, b := connected(t)
+			a.Set(func() { a.Paused = true })
+			addLater(t, a, name)
+			before := fakecluster.Contents(t, a.Cluster)
+			all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
+			if err != nil || len(all) != 1 || all[0].State != health.Healthy {
+				t.Errorf("status: %+v, %v", all, err)
+			}
+			a.Set(func() { a.Paused = false })
+			changesNothing(t, connectOptions(a, b))
+			o := connectOptions(a, b)
+			o.Update, o.MTU, o.Image, o.OverlayPort = true, new(1300), "liqonet:2", 7000
+			_, update := Connect(t.Context(), o, &fakecluster.Recorder{})
+			if slices.Contains(refused, "update") {
+				expectRefused(t, "update", name, update)
+				assert.Equal(t, "objects after a refusal", before, fakecluster.Contents(t, a.Cluster))
+			} else if update != nil {
+				t.Errorf("update: %v", update)
+			}
+			_, expose := expose.Expose(t.Context(), exposing(a, "198.51.100.7"), &fakecluster.Recorder{})
+			if slices.Contains(refused, "expose") {
+				expectRefused(t, "expose", name, expose)
+				a.ExpectExposed(t)
+			} else if expose != nil {
+				t.Errorf("expose: %v", expose)
+			}
 		})
 	}
 }
@@ -102,16 +96,10 @@ func TestLaterReleaseIsRemoved(t *testing.T) {
 			peer := w.Peering(t).Name
 			addLater(t, w, records.FabricName, records.PeeringName(peer), "status-"+peer)
 		}
-		if _, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster}, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
-		if left := a.Traces(t); len(left) > 0 {
-			t.Errorf("left %v", left)
-		}
+		fakecluster.Must(t, removal.Disconnect, removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster})
+		fakecluster.ExpectNoTraces(t, a)
 		addLater(t, a, records.IPAMName)
-		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: a.Cluster, Image: "liqonet:1"}, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, removal.Reset, removal.ResetOptions{Cluster: a.Cluster, Image: "liqonet:1"})
 		if left, err := kube.All[*corev1.ConfigMap](t.Context(), a.Cluster, ""); err != nil || len(left) > 0 {
 			t.Errorf("left %v, %v", left, err)
 		}

@@ -22,6 +22,8 @@ import (
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -45,30 +47,27 @@ func (s *stoppedAt) Stage(name string) {
 func TestConnectAgainImmediately(t *testing.T) {
 	for _, stage := range []string{progress.StageInstall, progress.StageNodes, progress.StageGateway, progress.StageTunnel, progress.StageProof} {
 		for _, after := range []time.Duration{0, 50 * time.Millisecond} {
-			t.Run(stage+" "+after.String(), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					a, b := fakecluster.Pair()
-					fakecluster.Run(t, a, b)
-					ctx, cancel := context.WithCancel(t.Context())
-					defer cancel()
-					first := make(chan error, 1)
-					go func() {
-						_, err := Connect(ctx, connectOptions(a, b), &stoppedAt{stage: stage, after: after, stop: cancel})
-						first <- err
-					}()
-					<-ctx.Done()
-					again := &fakecluster.Recorder{}
-					if _, err := Connect(t.Context(), connectOptions(a, b), again); err != nil {
-						t.Errorf("again: %v", err)
-					}
-					if err := <-first; err != nil && !errors.Is(err, context.Canceled) {
-						t.Errorf("interrupted: %v", err)
-					}
-					checkGatewayCounts(t, a, b, 1, 1)
-					if t.Failed() {
-						t.Logf("%q", again.Lines())
-					}
-				})
+			bubble.Run(t, stage+" "+after.String(), func(t *testing.T) {
+				a, b := fakecluster.RunPair(t)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				first := make(chan error, 1)
+				go func() {
+					_, err := Connect(ctx, connectOptions(a, b), &stoppedAt{stage: stage, after: after, stop: cancel})
+					first <- err
+				}()
+				<-ctx.Done()
+				again := &fakecluster.Recorder{}
+				if _, err := Connect(t.Context(), connectOptions(a, b), again); err != nil {
+					t.Errorf("again: %v", err)
+				}
+				if err := <-first; err != nil && !errors.Is(err, context.Canceled) {
+					t.Errorf("interrupted: %v", err)
+				}
+				checkGatewayCounts(t, a, b, 1, 1)
+				if t.Failed() {
+					t.Logf("%q", again.Lines())
+				}
 			})
 		}
 	}
@@ -87,9 +86,8 @@ func holdLock(t *testing.T, w *fakecluster.Cluster) {
 	t.Helper()
 	lease := lockOf(t, w)
 	lease.Spec.HolderIdentity, lease.Spec.AcquireTime = new("bob@host: network connect"), new(metav1.NowMicro())
-	if _, err := w.Fake.CoordinationV1().Leases(w.Namespace).Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := w.Fake.CoordinationV1().Leases(w.Namespace).Update(t.Context(), lease, metav1.UpdateOptions{})
+	require.NoError(t, err)
 }
 
 // changed returns options that change a peering.
@@ -134,18 +132,14 @@ func TestUnchangedNeedsNoLock(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := connected(t)
-				holdLock(t, a)
-				before, start := lockOf(t, a).ResourceVersion, time.Now()
-				if err := do(t, a, b); err != nil {
-					t.Error(err)
-				}
-				if took := time.Since(start); took > 10*time.Second || lockOf(t, a).ResourceVersion != before {
-					t.Errorf("it took %s, and the lock was changed: %v", took, lockOf(t, a).ResourceVersion != before)
-				}
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			a, b := connected(t)
+			holdLock(t, a)
+			before, start := lockOf(t, a).ResourceVersion, time.Now()
+			assert.NoError(t, do(t, a, b))
+			if took := time.Since(start); took > 10*time.Second || lockOf(t, a).ResourceVersion != before {
+				t.Errorf("it took %s, and the lock was changed: %v", took, lockOf(t, a).ResourceVersion != before)
+			}
 		})
 	}
 }
@@ -161,25 +155,23 @@ func TestLockOfKilledRun(t *testing.T) {
 		"broken":      {locking: kube.LockOptions{Break: true}, to: 10 * time.Second},
 		"not awaited": {locking: kube.LockOptions{Timeout: 5 * time.Second}, from: 5 * time.Second, to: 8 * time.Second, refused: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := connected(t)
-				holdLock(t, b)
-				a.Locking, b.Locking = c.locking, c.locking
-				o, r, start := changed(b, a), &fakecluster.Recorder{}, time.Now()
-				o.LocalServes, o.Timeout = new(true), 4*time.Second // the wait for the lock does not count
-				_, err := Connect(t.Context(), o, r)
-				took := time.Since(start)
-				if errors.Is(err, kube.ErrLocked) != c.refused || (err != nil) != c.refused || took < c.from || took > c.to {
-					t.Errorf("after %s: %v", took, err)
-				}
-				if output := strings.Join(r.Lines(), "\n"); name != "broken" && !strings.Contains(output, `cluster "b" is locked by bob@host: network connect, since `) {
-					t.Errorf("output %s", output)
-				}
-				if holder := lockOf(t, a).Spec.HolderIdentity; *holder != "" {
-					t.Errorf("cluster a is still locked by %s", *holder)
-				}
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			a, b := connected(t)
+			holdLock(t, b)
+			a.Locking, b.Locking = c.locking, c.locking
+			o, r, start := changed(b, a), &fakecluster.Recorder{}, time.Now()
+			o.LocalServes, o.Timeout = new(true), 4*time.Second // the wait for the lock does not count
+			_, err := Connect(t.Context(), o, r)
+			took := time.Since(start)
+			if errors.Is(err, kube.ErrLocked) != c.refused || (err != nil) != c.refused || took < c.from || took > c.to {
+				t.Errorf("after %s: %v", took, err)
+			}
+			if output := r.Output(); name != "broken" && !strings.Contains(output, `cluster "b" is locked by bob@host: network connect, since `) {
+				t.Errorf("output %s", output)
+			}
+			if holder := lockOf(t, a).Spec.HolderIdentity; *holder != "" {
+				t.Errorf("cluster a is still locked by %s", *holder)
+			}
 		})
 	}
 }
@@ -195,30 +187,25 @@ func TestLockLost(t *testing.T) {
 			})
 		},
 		"removed": func(t *testing.T, a *fakecluster.Cluster) {
-			if err := a.Fake.CoordinationV1().Leases(a.Namespace).Delete(t.Context(), records.LockName, metav1.DeleteOptions{}); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, a.Fake.CoordinationV1().Leases(a.Namespace).Delete(t.Context(), records.LockName, metav1.DeleteOptions{}))
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := fakecluster.Pair()
-				fakecluster.Run(t, a, b)
-				a.Set(func() { a.IgnoresRecords = true }) // the run waits for reports
-				r := &stoppedAt{stage: progress.StageNodes, stop: func() { lose(t, a) }}
-				_, err := Connect(t.Context(), connectOptions(a, b), r)
-				if !errors.Is(err, kube.ErrLockLost) || !strings.Contains(hint.Of(err), "run this again") {
-					t.Errorf("error %v, hint %q", err, hint.Of(err))
+		bubble.Run(t, name, func(t *testing.T) {
+			a, b := fakecluster.RunPair(t)
+			a.Set(func() { a.IgnoresRecords = true }) // the run waits for reports
+			r := &stoppedAt{stage: progress.StageNodes, stop: func() { lose(t, a) }}
+			_, err := Connect(t.Context(), connectOptions(a, b), r)
+			if !errors.Is(err, kube.ErrLockLost) || !strings.Contains(hint.Of(err), "run this again") {
+				t.Errorf("error %v, hint %q", err, hint.Of(err))
+			}
+			for _, w := range []*fakecluster.Cluster{a, b} {
+				if left := strings.Join(w.Left(t), "\n"); !strings.Contains(left, "DaemonSet") || !strings.Contains(left, "ConfigMap fabric") {
+					t.Errorf("left in %s: %s", w.Context, left)
 				}
-				for _, w := range []*fakecluster.Cluster{a, b} {
-					if left := strings.Join(w.Left(t), "\n"); !strings.Contains(left, "DaemonSet") || !strings.Contains(left, "ConfigMap fabric") {
-						t.Errorf("left in %s: %s", w.Context, left)
-					}
-				}
-				if output := strings.Join(r.Lines(), "\n"); strings.Contains(output, "roll") {
-					t.Errorf("output %s", output)
-				}
-			})
+			}
+			if output := r.Output(); strings.Contains(output, "roll") {
+				t.Errorf("output %s", output)
+			}
 		})
 	}
 }
@@ -227,8 +214,7 @@ func TestLockLost(t *testing.T) {
 // after the other, independent of their order of the clusters.
 func TestInterruptedWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 4)
 		run := func(ctx context.Context, o ConnectOptions) {
@@ -253,9 +239,7 @@ func TestInterruptedWhileItWaits(t *testing.T) {
 		}
 		a.Set(func() { a.IgnoresRecords = false })
 		for range 3 {
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, <-ended)
 		}
 		checkGatewayCounts(t, a, b, 1, 1)
 	})
@@ -284,12 +268,11 @@ func TestLongHolder(t *testing.T) {
 		a, b := connected(t)
 		lease := lockOf(t, b)
 		lease.Spec.HolderIdentity = new(strings.Repeat("run this to go on: ", 50_000))
-		if _, err := b.Fake.CoordinationV1().Leases(b.Namespace).Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := b.Fake.CoordinationV1().Leases(b.Namespace).Update(t.Context(), lease, metav1.UpdateOptions{})
+		require.NoError(t, err)
 		a.Locking, b.Locking = kube.LockOptions{Timeout: 5 * time.Second}, kube.LockOptions{Timeout: 5 * time.Second}
 		r := &fakecluster.Recorder{}
-		_, err := Connect(t.Context(), changed(a, b), r)
+		_, err = Connect(t.Context(), changed(a, b), r)
 		if !errors.Is(err, kube.ErrLocked) || len(err.Error()) > 1000 {
 			t.Errorf("an error of %d bytes: %.100s", len(fmt.Sprint(err)), err)
 		}

@@ -45,11 +45,8 @@ func neverEnds(w *fakecluster.Cluster, id records.GatewayID) {
 // TestGatewayOnLostNode: all objects of a removed gateway are deleted, although its pod never terminates.
 func TestGatewayOnLostNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
-		if _, err := Connect(t.Context(), gatewayOptions(a, b, 2, 2), &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		a, b := fakecluster.RunPair(t)
+		fakecluster.Must(t, Connect, gatewayOptions(a, b, 2, 2))
 		for _, w := range []*fakecluster.Cluster{a, b} {
 			w.Set(func() { w.Interval = slowly })
 		}
@@ -57,9 +54,7 @@ func TestGatewayOnLostNode(t *testing.T) {
 		neverEnds(a, lost)
 		o := gatewayOptions(a, b, 1, 1)
 		o.Timeout = 2 * time.Minute
-		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, Connect, o)
 		objects, err := a.List(t.Context(), inventory.PeeringSelector("b"))
 		require.NoError(t, err)
 		for _, o := range objects {

@@ -10,7 +10,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/records"
@@ -37,8 +36,7 @@ func TestConnectManyPeers(t *testing.T) {
 		}
 		// liqoctl has a client of its own, separate from that of the helpers.
 		var requests atomic.Int64
-		own, client := *a.Cluster, fake.NewSimpleClientset()
-		client.ReactionChain, client.WatchReactionChain, client.Resources = a.Fake.ReactionChain, a.Fake.WatchReactionChain, a.Fake.Resources
+		own, client := *a.Cluster, a.Client()
 		client.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 			requests.Add(1)
 			return false, nil, nil

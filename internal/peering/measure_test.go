@@ -10,6 +10,8 @@ import (
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -28,33 +30,31 @@ func TestConnectMeasuresHops(t *testing.T) {
 		"a server that says more": {func(a, _ *fakecluster.Cluster) { a.GatewayMTU = 1460 }, 1380, "between the gateways"},
 		"no answer":               {func(a, b *fakecluster.Cluster) { a.GatewayMTU, b.GatewayMTU, a.OverlayMTU, b.OverlayMTU = 0, 0, 0, 0 }, 1420, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := fakecluster.Pair()
-				c.narrow(a, b)
-				fakecluster.Run(t, a, b)
-				recorder := &fakecluster.Recorder{}
-				got, err := Connect(t.Context(), connectOptions(a, b), recorder)
-				require.NoError(t, err)
-				if got.MTU != c.want || a.Peering(t).MTU != c.want || b.Peering(t).MTU != c.want {
-					t.Errorf("MTU %d, documents %d and %d, want %d", got.MTU, a.Peering(t).MTU, b.Peering(t).MTU, c.want)
-				}
-				var narrow []string
-				for _, h := range Narrow(got.Hops) {
-					narrow = append(narrow, h.Name)
-				}
-				if strings.Join(narrow, ", ") != c.hop {
-					t.Errorf("narrower than the links: %v of %+v, want %q", narrow, got.Hops, c.hop)
-				}
-				warned := slices.ContainsFunc(recorder.Lines(), func(line string) bool { return strings.Contains(line, "path MTU unknown between the gateways") })
-				if warned != (a.GatewayMTU == 0) {
-					t.Errorf("output %q", recorder.Lines())
-				}
-				again, err := Connect(t.Context(), connectOptions(a, b), recorder)
-				if err != nil || again.Changed || again.MTU != c.want || again.Took > 2*time.Second {
-					t.Errorf("once more: %+v, %v: want no change, at once", again, err)
-				}
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			a, b := fakecluster.Pair()
+			c.narrow(a, b)
+			fakecluster.Run(t, a, b)
+			recorder := &fakecluster.Recorder{}
+			got, err := Connect(t.Context(), connectOptions(a, b), recorder)
+			require.NoError(t, err)
+			if got.MTU != c.want || a.Peering(t).MTU != c.want || b.Peering(t).MTU != c.want {
+				t.Errorf("MTU %d, documents %d and %d, want %d", got.MTU, a.Peering(t).MTU, b.Peering(t).MTU, c.want)
+			}
+			var narrow []string
+			for _, h := range Narrow(got.Hops) {
+				narrow = append(narrow, h.Name)
+			}
+			if strings.Join(narrow, ", ") != c.hop {
+				t.Errorf("narrower than the links: %v of %+v, want %q", narrow, got.Hops, c.hop)
+			}
+			warned := slices.ContainsFunc(recorder.Lines(), func(line string) bool { return strings.Contains(line, "path MTU unknown between the gateways") })
+			if warned != (a.GatewayMTU == 0) {
+				t.Errorf("output %q", recorder.Lines())
+			}
+			again, err := Connect(t.Context(), connectOptions(a, b), recorder)
+			if err != nil || again.Changed || again.MTU != c.want || again.Took > 2*time.Second {
+				t.Errorf("once more: %+v, %v: want no change, at once", again, err)
+			}
 		})
 	}
 }
@@ -68,9 +68,8 @@ func TestConnectAdaptsToHops(t *testing.T) {
 		}
 		<-time.After(time.Second)
 		o := connectOptions(a, b)
-		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), "mtu: 1420 -> 1320") {
-			t.Errorf("error %v, want the difference", err)
-		}
+		_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
+		assert.ErrorContains(t, "connect", err, "mtu: 1420 -> 1320")
 		o.Update = true
 		if got, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil || got.MTU != 1320 || a.Peering(t).MTU != 1320 || b.Peering(t).MTU != 1320 {
 			t.Errorf("update: %+v, %v", got, err)
@@ -139,31 +138,27 @@ func TestMTURises(t *testing.T) {
 		}, true, 1450},
 		{"a link becomes wider", func(_ *testing.T, a *fakecluster.Cluster) { a.Set(func() { a.LinkMTU["a2"] = 1480 }) }, true, 1480},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := fakecluster.Pair()
-				a.LinkMTU = map[string]int{"a2": 1450}
-				fakecluster.Run(t, a, b)
-				o := connectOptions(a, b)
-				if got, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil || got.MTU != 1370 {
-					t.Fatalf("MTU %d, %v", got.MTU, err)
-				}
-				tt.change(t, a)
-				<-time.After(time.Second)
-				o.Update = tt.update
-				plan, err := PlanInit(t.Context(), InitOptions{Side: o.Local, Installation: o.Installation}, &fakecluster.Recorder{})
-				if rises := strings.Contains(fmt.Sprint(plan), "mtu: "); err != nil || rises != (tt.update && tt.want > 1450) {
-					t.Errorf("plan of init: %v, %v", plan, err)
-				}
-				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-					t.Fatal(err)
-				}
-				f, err := inventory.Fabric(t.Context(), a.Cluster)
-				require.NoError(t, err)
-				if p := a.Peering(t).MTU; f.MTU != tt.want || p != tt.want-80 || b.Peering(t).MTU != p {
-					t.Errorf("MTU of the links %d, want %d; of the peering %d and %d", f.MTU, tt.want, p, b.Peering(t).MTU)
-				}
-			})
+		bubble.Run(t, tt.name, func(t *testing.T) {
+			a, b := fakecluster.Pair()
+			a.LinkMTU = map[string]int{"a2": 1450}
+			fakecluster.Run(t, a, b)
+			o := connectOptions(a, b)
+			if got, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil || got.MTU != 1370 {
+				t.Fatalf("MTU %d, %v", got.MTU, err)
+			}
+			tt.change(t, a)
+			<-time.After(time.Second)
+			o.Update = tt.update
+			plan, err := PlanInit(t.Context(), InitOptions{Side: o.Local, Installation: o.Installation}, &fakecluster.Recorder{})
+			if rises := strings.Contains(fmt.Sprint(plan), "mtu: "); err != nil || rises != (tt.update && tt.want > 1450) {
+				t.Errorf("plan of init: %v, %v", plan, err)
+			}
+			fakecluster.Must(t, Connect, o)
+			f, err := inventory.Fabric(t.Context(), a.Cluster)
+			require.NoError(t, err)
+			if p := a.Peering(t).MTU; f.MTU != tt.want || p != tt.want-80 || b.Peering(t).MTU != p {
+				t.Errorf("MTU of the links %d, want %d; of the peering %d and %d", f.MTU, tt.want, p, b.Peering(t).MTU)
+			}
 		})
 	}
 }

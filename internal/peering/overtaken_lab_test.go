@@ -14,7 +14,9 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // before calls run once, before the first request that changes the object with that path.
@@ -99,9 +101,8 @@ func TestLabOvertaken(t *testing.T) {
 func TestLabSwap(t *testing.T) {
 	s := fakecluster.OpenReal(t)[0]
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "swapped"}}
-	if _, err := s.Kube.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.Kube.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{})
+	require.NoError(t, err)
 	object := func(text string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: inventory.Meta(namespace.Name, records.FabricName), Data: map[string]string{records.DataKey: text}}
 	}
@@ -115,9 +116,7 @@ func TestLabSwap(t *testing.T) {
 				}
 				return object(live.Data[records.DataKey] + "x"), nil
 			})
-			if err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, err)
 		})
 	}
 	all.Wait()

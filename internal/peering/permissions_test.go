@@ -7,7 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -49,17 +48,9 @@ func limit(t *testing.T, w *fakecluster.Cluster, level templates.Level) {
 	t.Helper()
 	allowed, err := inventory.NeededPermissions(w.Namespace, level)
 	require.NoError(t, err)
-	w.Fake.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		answer, ok := action.(clienttesting.CreateActionImpl).Object.DeepCopyObject().(*authorizationv1.SelfSubjectAccessReview)
-		if !ok {
-			return false, nil, nil
-		}
-		attributes := answer.Spec.ResourceAttributes
-		answer.Status.Allowed = slices.Contains(allowed, kube.Permission{
-			Verb: attributes.Verb, Group: attributes.Group, Resource: attributes.Resource, Namespace: attributes.Namespace, Name: attributes.Name,
-		})
-		return true, answer, nil
-	})
+	w.Fake.PrependReactor("create", "selfsubjectaccessreviews", fakecluster.Review(func(p kube.Permission) bool {
+		return slices.Contains(allowed, p)
+	}))
 	base, err := templates.Base(templates.BaseValues{Namespace: w.Namespace, Image: "any", Policies: true})
 	require.NoError(t, err)
 	w.Fake.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -76,18 +67,13 @@ func limit(t *testing.T, w *fakecluster.Cluster, level templates.Level) {
 // A user who may connect, but not install, can connect where liqonet is installed, without changes of the installation.
 func TestConnectWithoutTheRightToInstall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		for _, w := range []*fakecluster.Cluster{a, b} {
 			o := connectOptions(a, b)
-			if _, err := Init(t.Context(), InitOptions{Side: Side{Cluster: w.Cluster}, Installation: o.Installation, Timeout: o.Timeout}, &fakecluster.Recorder{}); err != nil {
-				t.Fatal(err)
-			}
+			fakecluster.Must(t, Init, InitOptions{Side: Side{Cluster: w.Cluster}, Installation: o.Installation, Timeout: o.Timeout})
 			limit(t, w, templates.Operate)
 		}
-		if _, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, Connect, connectOptions(a, b))
 		other := connectOptions(a, b)
 		other.Image = "registry.example/liqonet:other"
 		other.Update = true
@@ -103,8 +89,7 @@ func TestConnectWithoutTheRightToInstall(t *testing.T) {
 
 func TestConnectWhereNothingIsInstalledNeedsTheRightToInstall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		limit(t, a, templates.Operate)
 		_, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{})
 		var refused *kube.PermissionError

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +22,7 @@ import (
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -87,8 +87,7 @@ func namesOf(p plan.Plan) (all []string) {
 func TestPlansAreCarriedOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		o := connectOptions(a, b)
 		narrow := o
 		narrow.Update, narrow.MTU = true, new(1300)
@@ -156,9 +155,7 @@ func TestPlansAreCarriedOut(t *testing.T) {
 			if err := s.do(t.Context()); err != nil {
 				t.Fatalf("%s: %v", s.name, err)
 			}
-			if diff := cmp.Diff(changesBetween(t, before, objectsOf(t, a, b)), namesOf(plan)); diff != "" {
-				t.Errorf("%s (-done +planned):\n%s", s.name, diff)
-			}
+			assert.Equal(t, "changes and plan of "+s.name, changesBetween(t, before, objectsOf(t, a, b)), namesOf(plan))
 		}
 	})
 }
@@ -167,17 +164,15 @@ func TestPlansAreCarriedOut(t *testing.T) {
 // a plan if it does not prevent the operation.
 func TestPlanBesideDamagedReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		fakecluster.Must(t, Connect, connectOptions(a, b))
 		leases, err := inventory.Leases(t.Context(), a.Cluster)
 		require.NoError(t, err)
 		bad := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 			Name: "node-10.80.9.9", Namespace: a.Namespace, Labels: leases[0].Labels, Annotations: map[string]string{records.AnnotationNode: "["},
 		}}
-		if _, err := a.Kube.CoordinationV1().Leases(a.Namespace).Create(t.Context(), bad, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = a.Kube.CoordinationV1().Leases(a.Namespace).Create(t.Context(), bad, metav1.CreateOptions{})
+		require.NoError(t, err)
 		plan, err := expose.PlanExpose(t.Context(), exposing(a, "198.51.100.7"), &fakecluster.Recorder{})
 		if err != nil || len(plan.Clusters[0].Changes) == 0 || len(plan.Clusters[0].Before.Nodes) != 2 {
 			t.Errorf("plan %+v, %v", plan, err)

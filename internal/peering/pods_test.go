@@ -3,7 +3,6 @@ package peering
 import (
 	"errors"
 	"maps"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/templates"
@@ -25,23 +25,18 @@ import (
 // TestSettingsOfPodsStay: runs without pod settings keep those of init, also for gateways.
 func TestSettingsOfPodsStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		ctx := t.Context()
 		edge, label := map[string]string{"example.com/edge": "true"}, map[string]string{"team": "network"}
 		install := InitOptions{Side: Side{Cluster: a.Cluster}, Timeout: time.Minute, Installation: Installation{
 			Image: "liqonet:1", Pods: templates.Pods{GatewayNodeSelector: edge, Labels: label},
 		}}
-		if _, err := Init(ctx, install, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, Init, install)
 		install.Pods = templates.Pods{}
 		if again, err := Init(ctx, install, &fakecluster.Recorder{}); err != nil || again.Changed {
 			t.Errorf("again, without settings: changed %v, %v", again.Objects, err)
 		}
-		if _, err := Connect(ctx, connectOptions(a, b), &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, Connect, connectOptions(a, b))
 		gateway := func(w *fakecluster.Cluster, name string) *appsv1.Deployment {
 			d, err := kube.Find[*appsv1.Deployment](ctx, w.Cluster, name)
 			if err != nil || d == nil {
@@ -59,20 +54,15 @@ func TestSettingsOfPodsStay(t *testing.T) {
 		wantUnaltered(t, a, b)
 
 		install.Pods.GatewayNodeSelector = map[string]string{}
-		var differs *plan.DifferenceError
-		if _, err := Init(ctx, install, &fakecluster.Recorder{}); !errors.As(err, &differs) {
+		if _, err := Init(ctx, install, &fakecluster.Recorder{}); !errors.As(err, new(*plan.DifferenceError)) {
 			t.Errorf("another setting without consent: %v", err)
 		}
 		install.Update = true
-		if _, err := Init(ctx, install, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, Init, install)
 		wantUnaltered(t, a, b) // the next connect updates the gateway
 		again := connectOptions(a, b)
 		again.Update = true
-		if _, err := Connect(ctx, again, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, Connect, again)
 		if pod := gateway(a, "gateway-b").Spec.Template; pod.Spec.NodeSelector["example.com/edge"] != "" || pod.Labels["team"] != "network" {
 			t.Errorf("gateway in a after the update: nodes %v, labels %v", pod.Spec.NodeSelector, pod.Labels)
 		}
@@ -83,8 +73,7 @@ func TestSettingsOfPodsStay(t *testing.T) {
 // TestOverlayPortStays: runs without the port keep it, and changes need consent.
 func TestOverlayPortStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := fakecluster.Pair()
-		fakecluster.Run(t, a)
+		a, _ := fakecluster.RunPair(t)
 		o := initOptions(a)
 		for _, run := range []struct {
 			port   uint16 // requested
@@ -123,20 +112,15 @@ func wantUnaltered(t *testing.T, clusters ...*fakecluster.Cluster) {
 // TestDamagedSettingsOfPods: settings that do not decode are an error; they are not replaced by the defaults.
 func TestDamagedSettingsOfPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := fakecluster.Pair()
-		fakecluster.Run(t, a)
+		a, _ := fakecluster.RunPair(t)
 		o := initOptions(a)
-		if _, err := Init(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, Init, o)
 		patch := `{"metadata":{"annotations":{"liqonet.io/pods":"{\"hostNetwork\":true}"}}}`
 		_, err := a.Kube.AppsV1().DaemonSets(a.Namespace).Patch(t.Context(), records.NodeName, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		require.NoError(t, err)
 		o.Update = true
 		_, err = Init(t.Context(), o, &fakecluster.Recorder{})
 		const want = `DaemonSet liqonet/node of cluster "a": annotation liqonet.io/pods: `
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %s", err, want)
-		}
+		assert.ErrorContains(t, "init", err, want)
 	})
 }

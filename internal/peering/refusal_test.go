@@ -19,6 +19,7 @@ import (
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -27,10 +28,9 @@ func TestDamagedRecordsAreNotOverwritten(t *testing.T) {
 	for name, text := range map[string]string{"peering-b": "version: 3\n", "fabric": "version: 1\nclusterID: [nonsense]\n", "ipam": "version: 9\n"} {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := fakecluster.Pair()
-			if _, err := a.Fake.CoreV1().ConfigMaps(a.Namespace).Create(t.Context(), recordMap(name, text), metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			_, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{})
+			_, err := a.Fake.CoreV1().ConfigMaps(a.Namespace).Create(t.Context(), recordMap(name, text), metav1.CreateOptions{})
+			require.NoError(t, err)
+			_, err = Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{})
 			if err == nil || !strings.Contains(err.Error(), "ConfigMap liqonet/"+name) {
 				t.Errorf("error %v", err)
 			}
@@ -58,8 +58,7 @@ func TestThreeClusters(t *testing.T) {
 		a, b := connected(t)
 		c := fakecluster.Third()
 		fakecluster.Run(t, c)
-		got, err := Connect(t.Context(), connectOptions(a, c), &fakecluster.Recorder{})
-		require.NoError(t, err)
+		got := fakecluster.Must(t, Connect, connectOptions(a, c))
 		peerings, err := inventory.Peerings(t.Context(), a.Cluster)
 		if err != nil || len(peerings) != 2 {
 			t.Fatal(peerings, err)
@@ -74,17 +73,13 @@ func TestThreeClusters(t *testing.T) {
 		// Another cluster with the name b, and b with another name.
 		o := connectOptions(a, c)
 		o.Remote.Name = "b"
-		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), `already has the name "c"`) {
-			t.Errorf("error %v", err)
-		}
+		_, err = Connect(t.Context(), o, &fakecluster.Recorder{})
+		assert.ErrorContains(t, "connect", err, `already has the name "c"`)
 		d := fakecluster.New("b", fakecluster.Node{Name: "d1", PodCIDR: "10.9.1.0/24", Address: "172.31.4.11"})
 		require.NoError(t, d.Fake.Tracker().Update(corev1.SchemeGroupVersion.WithResource("namespaces"), otherID(), ""))
-		if _, err := Connect(t.Context(), connectOptions(a, d), &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), `peering "b" with another cluster`) {
-			t.Errorf("error %v", err)
-		}
-		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: b.Cluster, Image: "liqonet:1", Force: true, Timeout: time.Minute}, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = Connect(t.Context(), connectOptions(a, d), &fakecluster.Recorder{})
+		assert.ErrorContains(t, "connect", err, `peering "b" with another cluster`)
+		fakecluster.Must(t, removal.Reset, removal.ResetOptions{Cluster: b.Cluster, Image: "liqonet:1", Force: true, Timeout: time.Minute})
 		o = connectOptions(a, b)
 		o.Remote.Name = "rome"
 		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(hint.Of(err), "disconnect b --one-side") {
@@ -102,8 +97,7 @@ func TestLostKeysAreReplaced(t *testing.T) {
 		a, b := connected(t)
 		before := tunnelOf(b.Peering(t)).PublicKey
 		require.NoError(t, a.Fake.CoreV1().Secrets(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}))
-		got, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{})
-		require.NoError(t, err)
+		got := fakecluster.Must(t, Connect, connectOptions(a, b))
 		checkKeys(t, a, b)
 		if tunnelOf(b.Peering(t)).PublicKey == before {
 			t.Error("the record of the peer does not contain the new key")
@@ -129,17 +123,14 @@ func TestInterruptedConnectRollsBack(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v", err)
 		}
-		if left := append(a.Left(t), b.Left(t)...); len(left) > 0 {
-			t.Errorf("left %v", left)
-		}
+		fakecluster.ExpectNothingLeft(t, a, b)
 	})
 }
 
 // TestConflicts: incompatibilities are an error before the first write, and a warning for an existing peering.
 func TestConflicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		fabric := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "liqo-fabric"}}
 		require.NoError(t, b.Fake.Tracker().Add(fabric))
 		const says = `cluster "b": Liqo's network fabric runs here`
@@ -148,9 +139,7 @@ func TestConflicts(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(hint.Of(err), "--skip-validation") {
 			t.Errorf("error %v, hint %q", err, hint.Of(err))
 		}
-		if left := append(a.Left(t), b.Left(t)...); len(left) > 0 {
-			t.Errorf("left %v", left)
-		}
+		fakecluster.ExpectNothingLeft(t, a, b)
 		warned := func() bool {
 			return slices.ContainsFunc(r.Lines(), func(line string) bool {
 				return strings.HasPrefix(line, "warn") && strings.Contains(line, says)

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
@@ -267,9 +268,7 @@ func (r refusal) try(t *testing.T, clusters []*fakecluster.Real, namespace strin
 			t.Errorf("lines %q: %q, want one with %q", prefix, lines, want)
 		}
 	}
-	if diff := cmp.Diff(before, a.objects(t)); diff != "" {
-		t.Errorf("objects before and after:\n%s", diff)
-	}
+	assert.Equal(t, "objects before and after", before, a.objects(t))
 }
 
 // linesOf returns the lines with a prefix.
@@ -317,17 +316,15 @@ func (a pair) writeRecord(t *testing.T, cluster, name, text string) {
 	if name == records.IPAMName {
 		object.Labels[records.LabelComponent] = records.ComponentIPAM
 	}
-	if _, err := s.Kube.CoreV1().ConfigMaps(a.namespace).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.Kube.CoreV1().ConfigMaps(a.namespace).Create(t.Context(), object, metav1.CreateOptions{})
+	require.NoError(t, err)
 }
 
 func (a pair) makeNamespace(t *testing.T, s *fakecluster.Real) {
 	t.Helper()
 	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace}}
-	if _, err := s.Kube.CoreV1().Namespaces().Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.Kube.CoreV1().Namespaces().Create(t.Context(), object, metav1.CreateOptions{})
+	require.NoError(t, err)
 	// Controllers have created their objects in the namespace.
 	wait.Until(t, "what is made or removed by controllers", wait.Timeout, func() bool {
 		_, noAccount := s.Kube.CoreV1().ServiceAccounts(a.namespace).Get(t.Context(), "default", metav1.GetOptions{})
@@ -343,9 +340,8 @@ func (a pair) terminate(t *testing.T, cluster string) {
 	a.makeNamespace(t, s)
 	maps := s.Kube.CoreV1().ConfigMaps(a.namespace)
 	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "held", Finalizers: []string{"lab.liqonet.io/held"}}}
-	if _, err := maps.Create(t.Context(), held, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := maps.Create(t.Context(), held, metav1.CreateOptions{})
+	require.NoError(t, err)
 	require.NoError(t, s.Kube.CoreV1().Namespaces().Delete(t.Context(), a.namespace, metav1.DeleteOptions{}))
 	// Nothing else remains.
 	wait.Until(t, "what is made or removed by controllers", wait.Timeout, func() bool {

@@ -1,11 +1,9 @@
 package peering
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"testing"
-	"testing/synctest"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +12,7 @@ import (
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -22,29 +21,16 @@ import (
 func TestInterruptedNewKeys(t *testing.T) {
 	total := 0
 	for n := 0; n <= total; n++ { // 0 only counts writes
-		t.Run(fmt.Sprintf("write%02d", n), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := connected(t)
-				before := publicKey(t, a, "b", 1)
-				require.NoError(t, a.Fake.CoreV1().Secrets(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}))
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				var count func() int
-				a.Set(func() { b.Set(func() { count = fakecluster.KillAt(n, cancel, a, b) }) })
-				// Runs differ in their number of writes.
-				if _, err := Connect(ctx, connectOptions(a, b), &fakecluster.Recorder{}); (err == nil) != (n == 0 || count() < n) {
-					t.Fatalf("in spite of the interruption: %v", err)
-				}
-				total = max(total, count())
-				fakecluster.NoKill(a, b)
-				if _, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{}); err != nil {
-					t.Fatal(err)
-				}
-				checkGateways(t, a, b, 1, 1)
-				if publicKey(t, a, "b", 1) == before {
-					t.Error("the key is the one that was lost")
-				}
-			})
+		bubble.Run(t, fmt.Sprintf("write%02d", n), func(t *testing.T) {
+			a, b := connected(t)
+			before := publicKey(t, a, "b", 1)
+			require.NoError(t, a.Fake.CoreV1().Secrets(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}))
+			total = max(total, killedAt(t, n, a, b, doing(Connect, connectOptions(a, b))))
+			fakecluster.Must(t, Connect, connectOptions(a, b))
+			checkGateways(t, a, b, 1, 1)
+			if publicKey(t, a, "b", 1) == before {
+				t.Error("the key is the one that was lost")
+			}
 		})
 	}
 	if total < 3 {
@@ -56,41 +42,36 @@ func TestInterruptedNewKeys(t *testing.T) {
 // their keys only at the start.
 func TestPresharedKeyOfABackup(t *testing.T) {
 	for _, of := range []string{"server", "client"} {
-		t.Run(of, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := connected(t)
-				w, peer := b, "a"
-				if of == "client" {
-					w, peer = a, "b"
-				}
-				k, err := inventory.ReadKeys(t.Context(), w.Cluster, fakecluster.FirstGateway(peer))
-				require.NoError(t, err)
-				k.Preshared = inventory.Hide(wgtypes.Key{1})
-				object := inventory.KeysObject(w.Namespace, fakecluster.FirstGateway(peer), *k)
-				if _, err := w.Fake.CoreV1().Secrets(w.Namespace).Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
-					t.Fatal(err)
-				}
-				var ended sync.Map
-				for _, w := range []*fakecluster.Cluster{a, b} {
-					w.Set(func() {
-						w.Fake.PrependReactor("delete", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
-							ended.Store(action.(clienttesting.DeleteAction).GetName(), true)
-							return false, nil, nil
-						})
+		bubble.Run(t, of, func(t *testing.T) {
+			a, b := connected(t)
+			w, peer := b, "a"
+			if of == "client" {
+				w, peer = a, "b"
+			}
+			k, err := inventory.ReadKeys(t.Context(), w.Cluster, fakecluster.FirstGateway(peer))
+			require.NoError(t, err)
+			k.Preshared = inventory.Hide(wgtypes.Key{1})
+			object := inventory.KeysObject(w.Namespace, fakecluster.FirstGateway(peer), *k)
+			_, err = w.Fake.CoreV1().Secrets(w.Namespace).Update(t.Context(), object, metav1.UpdateOptions{})
+			require.NoError(t, err)
+			var ended sync.Map
+			for _, w := range []*fakecluster.Cluster{a, b} {
+				w.Set(func() {
+					w.Fake.PrependReactor("delete", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+						ended.Store(action.(clienttesting.DeleteAction).GetName(), true)
+						return false, nil, nil
 					})
+				})
+			}
+			o := connectOptions(a, b)
+			o.Update = true
+			fakecluster.Must(t, Connect, o)
+			checkKeys(t, a, b)
+			for _, name := range []string{"gateway-a", "gateway-b"} {
+				if _, ok := ended.Load(name); !ok {
+					t.Errorf("%s was not restarted after a preshared key was replaced", name)
 				}
-				o := connectOptions(a, b)
-				o.Update = true
-				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-					t.Fatal(err)
-				}
-				checkKeys(t, a, b)
-				for _, name := range []string{"gateway-a", "gateway-b"} {
-					if _, ok := ended.Load(name); !ok {
-						t.Errorf("%s was not restarted after a preshared key was replaced", name)
-					}
-				}
-			})
+			}
 		})
 	}
 }

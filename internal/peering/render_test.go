@@ -8,13 +8,13 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -33,9 +33,8 @@ func applyRendered(t *testing.T, w *fakecluster.Cluster, m Manifests) {
 		require.NoError(t, err)
 		o, _, err := scheme.Codecs.UniversalDeserializer().Decode(text, nil, nil)
 		require.NoError(t, err)
-		if _, err := w.Apply(t.Context(), o.(kube.Object)); err != nil {
-			t.Fatal(err)
-		}
+		_, err = w.Apply(t.Context(), o.(kube.Object))
+		require.NoError(t, err)
 	}
 }
 
@@ -54,8 +53,7 @@ func texts(t *testing.T, m Manifests) (all []string) {
 // nothing to change, and render returns the same.
 func TestRenderedPeering(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		o := renderOptions(a, b)
 		local, remote, err := Render(t.Context(), o, &fakecluster.Recorder{})
 		require.NoError(t, err)
@@ -64,15 +62,10 @@ func TestRenderedPeering(t *testing.T) {
 		}
 		applyRendered(t, a, local)
 		applyRendered(t, b, remote)
-		got, err := Connect(t.Context(), o.ConnectOptions, &fakecluster.Recorder{})
-		if err != nil || got.Changed {
-			t.Errorf("connect: changed %v, %v", got.Objects, err)
-		}
+		changesNothing(t, o.ConnectOptions)
 		localAgain, remoteAgain, err := Render(t.Context(), o, &fakecluster.Recorder{})
 		require.NoError(t, err)
-		if diff := cmp.Diff(append(texts(t, local), texts(t, remote)...), append(texts(t, localAgain), texts(t, remoteAgain)...)); diff != "" {
-			t.Errorf("rendered again:\n%s", diff)
-		}
+		assert.Equal(t, "rendered again", append(texts(t, local), texts(t, remote)...), append(texts(t, localAgain), texts(t, remoteAgain)...))
 		o.WithSecrets = false
 		public, _, err := Render(t.Context(), o, &fakecluster.Recorder{})
 		if err != nil || len(public.Objects) != len(local.Objects)-1 || strings.Contains(fmt.Sprint(public), "privateKey") {
@@ -83,8 +76,7 @@ func TestRenderedPeering(t *testing.T) {
 
 func TestRenderListsMissingValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		o := renderOptions(a, b)
 		o.WithSecrets = false
 		if _, _, err := Render(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(hint.Of(err), "--with-secrets") {
@@ -93,8 +85,7 @@ func TestRenderListsMissingValues(t *testing.T) {
 		o = renderOptions(a, b)
 		o.MTU, o.Overlay, o.Service.NodePort = nil, "", 0
 		_, _, err := Render(t.Context(), o, &fakecluster.Recorder{})
-		var input *progress.InputError
-		if !errors.As(err, &input) {
+		if !errors.As(err, new(*progress.InputError)) {
 			t.Fatal(err)
 		}
 		for _, flag := range []string{"--overlay", "--mtu", "--gw-client-address"} {

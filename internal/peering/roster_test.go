@@ -16,6 +16,8 @@ import (
 
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/peering/removal"
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
@@ -95,34 +97,32 @@ func TestConnectFollowsNodes(t *testing.T) {
 		},
 			verified: "a1", named: "a2: pod node-a2 on node a2 cannot start: CrashLoopBackOff: no such image", within: 15 * time.Second},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := slowClusters()
-				tt.before(t, a)
-				fakecluster.Run(t, a, b)
-				o, r := connectOptions(a, b), &fakecluster.Recorder{}
-				o.AllNodes = tt.strict
-				if tt.during != nil {
-					time.AfterFunc(8*time.Second, func() { tt.during(t, a) })
-				}
-				got, err := Connect(t.Context(), o, r)
-				if err != nil {
-					t.Fatal(err, r.Lines())
-				}
-				var verified []string
-				for _, n := range got.Local.Proof.Nodes {
-					verified = append(verified, n.Name)
-				}
-				if strings.Join(verified, " ") != tt.verified || named(got.Local.Unverified) != tt.named || len(got.Remote.Unverified) > 0 || got.Took > tt.within {
-					t.Errorf("verified %v, not %q, %q, after %s", verified, named(got.Local.Unverified), named(got.Remote.Unverified), got.Took)
-				}
-				warnings := slices.DeleteFunc(r.Lines(), func(line string) bool { return !strings.Contains(line, "skipping node") })
-				if tt.warned == "" && len(warnings) > 0 || tt.warned != "" && (len(warnings) != 1 || !strings.Contains(warnings[0], tt.warned)) {
-					t.Errorf("warnings %q, want %q", warnings, tt.warned)
-				}
-				a.Peering(t)
-				b.Peering(t)
-			})
+		bubble.Run(t, tt.name, func(t *testing.T) {
+			a, b := slowClusters()
+			tt.before(t, a)
+			fakecluster.Run(t, a, b)
+			o, r := connectOptions(a, b), &fakecluster.Recorder{}
+			o.AllNodes = tt.strict
+			if tt.during != nil {
+				time.AfterFunc(8*time.Second, func() { tt.during(t, a) })
+			}
+			got, err := Connect(t.Context(), o, r)
+			if err != nil {
+				t.Fatal(err, r.Lines())
+			}
+			var verified []string
+			for _, n := range got.Local.Proof.Nodes {
+				verified = append(verified, n.Name)
+			}
+			if strings.Join(verified, " ") != tt.verified || named(got.Local.Unverified) != tt.named || len(got.Remote.Unverified) > 0 || got.Took > tt.within {
+				t.Errorf("verified %v, not %q, %q, after %s", verified, named(got.Local.Unverified), named(got.Remote.Unverified), got.Took)
+			}
+			warnings := slices.DeleteFunc(r.Lines(), func(line string) bool { return !strings.Contains(line, "skipping node") })
+			if tt.warned == "" && len(warnings) > 0 || tt.warned != "" && (len(warnings) != 1 || !strings.Contains(warnings[0], tt.warned)) {
+				t.Errorf("warnings %q, want %q", warnings, tt.warned)
+			}
+			a.Peering(t)
+			b.Peering(t)
 		})
 	}
 }
@@ -142,23 +142,18 @@ func TestConnectNeedsSomeNodes(t *testing.T) {
 		{"one does not report, and all have to", []string{"a2"}, "", true, "not yet: node a2"},
 		{"one cannot start, and all have to", []string{"a2"}, "CrashLoopBackOff", true, "pod node-a2 on node a2 cannot start"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := slowClusters()
-				a.NotReportingPodFailure = tt.fails
-				for _, name := range tt.mute {
-					a.NotReporting[name] = true
-				}
-				fakecluster.Run(t, a, b)
-				o := connectOptions(a, b)
-				o.AllNodes = tt.strict
-				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), tt.want) {
-					t.Errorf("error %v", err)
-				}
-				if left := append(a.Left(t), b.Left(t)...); len(left) > 0 {
-					t.Errorf("left %v", left)
-				}
-			})
+		bubble.Run(t, tt.name, func(t *testing.T) {
+			a, b := slowClusters()
+			a.NotReportingPodFailure = tt.fails
+			for _, name := range tt.mute {
+				a.NotReporting[name] = true
+			}
+			fakecluster.Run(t, a, b)
+			o := connectOptions(a, b)
+			o.AllNodes = tt.strict
+			_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
+			assert.ErrorContains(t, "connect", err, tt.want)
+			fakecluster.ExpectNothingLeft(t, a, b)
 		})
 	}
 }
@@ -169,9 +164,7 @@ func TestConnectAgainNamesNodes(t *testing.T) {
 		a, b := slowClusters()
 		fakecluster.Run(t, a, b)
 		o := connectOptions(a, b)
-		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, Connect, o)
 		a.Set(func() { a.NotReporting["a2"] = true })
 		time.Sleep(2 * a.Interval) //nolint:forbidigo // synctest's clock
 		const want = "a2: no echo between gateway and node"
@@ -228,21 +221,17 @@ func TestTimeGrowsWithTheCluster(t *testing.T) {
 		fakecluster.Run(t, a, b)
 		o := connectOptions(a, b)
 		o.Timeout = 0
-		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), "not done within 2m10s (--timeout)") {
-			t.Errorf("connect: %v", err)
-		}
-		_, err := Init(t.Context(), InitOptions{Side: Side{Cluster: a.Cluster}, Installation: o.Installation}, &fakecluster.Recorder{})
-		if err == nil || !strings.Contains(err.Error(), "not done within 2m0s (--timeout)") {
-			t.Errorf("init: %v", err)
-		}
+		_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
+		assert.ErrorContains(t, "connect", err, "not done within 2m10s (--timeout)")
+		_, err = Init(t.Context(), InitOptions{Side: Side{Cluster: a.Cluster}, Installation: o.Installation}, &fakecluster.Recorder{})
+		assert.ErrorContains(t, "init", err, "not done within 2m0s (--timeout)")
 	})
 }
 
 // TestConnectWithoutWatchOfNodes: a user who may not watch nodes connects those that existed at the start.
 func TestConnectWithoutWatchOfNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		a.Fake.PrependWatchReactor("nodes", func(action clienttesting.Action) (bool, watch.Interface, error) {
 			return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", nil)
 		})
@@ -262,11 +251,9 @@ func TestTimeOfRemovalGrowsWithTheCluster(t *testing.T) {
 		a.Set(func() { a.IgnoresRecords = true })
 		b.Set(func() { b.IgnoresRecords = true })
 		const late = "not done within 2m10s (--timeout)"
-		if _, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster}, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), late) {
-			t.Errorf("disconnect: %v", err)
-		}
-		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: b.Cluster, Image: "liqonet:1", Force: true}, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), late) {
-			t.Errorf("reset: %v", err)
-		}
+		_, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster}, &fakecluster.Recorder{})
+		assert.ErrorContains(t, "disconnect", err, late)
+		_, err = removal.Reset(t.Context(), removal.ResetOptions{Cluster: b.Cluster, Image: "liqonet:1", Force: true}, &fakecluster.Recorder{})
+		assert.ErrorContains(t, "reset", err, late)
 	})
 }

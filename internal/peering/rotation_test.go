@@ -1,7 +1,6 @@
 package peering
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,6 +19,8 @@ import (
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -31,11 +32,8 @@ func rotateOptions(a, b *fakecluster.Cluster) RotateOptions {
 // rotated connects two clusters with those numbers of gateways, and returns the public keys of all.
 func rotated(t *testing.T, local, remote int) (a, b *fakecluster.Cluster, before []string) {
 	t.Helper()
-	a, b = fakecluster.Pair()
-	fakecluster.Run(t, a, b)
-	if _, err := Connect(t.Context(), gatewayOptions(a, b, local, remote), &fakecluster.Recorder{}); err != nil {
-		t.Fatal(err)
-	}
+	a, b = fakecluster.RunPair(t)
+	fakecluster.Must(t, Connect, gatewayOptions(a, b, local, remote))
 	return a, b, allKeys(t, a, b)
 }
 
@@ -95,40 +93,37 @@ func guardOthers(t *testing.T, w *fakecluster.Cluster, peering string) {
 func TestRotateKeys(t *testing.T) {
 	t.Parallel()
 	for _, count := range [][2]int{{1, 1}, {2, 2}, {1, 3}} {
-		t.Run(fmt.Sprintf("%d and %d gateways", count[0], count[1]), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b, before := rotated(t, count[0], count[1])
-				preshared, err := inventory.ReadKeys(t.Context(), a.Cluster, fakecluster.FirstGateway("b"))
-				require.NoError(t, err)
-				begun := time.Now().Truncate(time.Second)
-				records := [2]records.Peering{a.Peering(t), b.Peering(t)}
-				guardOthers(t, a, "b")
-				guardOthers(t, b, "a")
-				got, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{})
-				require.NoError(t, err)
-				checkRotated(t, a, b, count[0], count[1], before)
-				if k, err := inventory.ReadKeys(t.Context(), a.Cluster, fakecluster.FirstGateway("b")); err != nil || k.Created.Before(begun) {
-					t.Errorf("the new key is of %s (%v), before %s", k.Created, err, begun)
-				}
-				if len(got.Gateways) != count[0]+count[1] || got.Peer != "b" || got.Gateways[0].PublicKey != publicKey(t, a, "b", 1) {
-					t.Errorf("result %+v", got)
-				}
-				now, err := inventory.ReadKeys(t.Context(), a.Cluster, fakecluster.FirstGateway("b"))
-				if err != nil || now.Preshared() != preshared.Preshared() {
-					t.Errorf("the preshared key is another one: %v", err)
-				}
-				for i, w := range []*fakecluster.Cluster{a, b} { // the rest of the peering does not change
-					was, is := records[i], w.Peering(t)
-					for g := range was.Gateways {
-						for k := range was.Gateways[g].Tunnels {
-							was.Gateways[g].Tunnels[k].PublicKey = is.Gateways[g].Tunnels[k].PublicKey
-						}
-					}
-					if !inventory.Same(was, is) {
-						t.Errorf("cluster %s: the record was %+v, is %+v", w.Context, was, is)
+		bubble.Run(t, fmt.Sprintf("%d and %d gateways", count[0], count[1]), func(t *testing.T) {
+			a, b, before := rotated(t, count[0], count[1])
+			preshared, err := inventory.ReadKeys(t.Context(), a.Cluster, fakecluster.FirstGateway("b"))
+			require.NoError(t, err)
+			begun := time.Now().Truncate(time.Second)
+			records := [2]records.Peering{a.Peering(t), b.Peering(t)}
+			guardOthers(t, a, "b")
+			guardOthers(t, b, "a")
+			got := fakecluster.Must(t, RotateKeys, rotateOptions(a, b))
+			checkRotated(t, a, b, count[0], count[1], before)
+			if k, err := inventory.ReadKeys(t.Context(), a.Cluster, fakecluster.FirstGateway("b")); err != nil || k.Created.Before(begun) {
+				t.Errorf("the new key is of %s (%v), before %s", k.Created, err, begun)
+			}
+			if len(got.Gateways) != count[0]+count[1] || got.Peer != "b" || got.Gateways[0].PublicKey != publicKey(t, a, "b", 1) {
+				t.Errorf("result %+v", got)
+			}
+			now, err := inventory.ReadKeys(t.Context(), a.Cluster, fakecluster.FirstGateway("b"))
+			if err != nil || now.Preshared() != preshared.Preshared() {
+				t.Errorf("the preshared key is another one: %v", err)
+			}
+			for i, w := range []*fakecluster.Cluster{a, b} { // the rest of the peering does not change
+				was, is := records[i], w.Peering(t)
+				for g := range was.Gateways {
+					for k := range was.Gateways[g].Tunnels {
+						was.Gateways[g].Tunnels[k].PublicKey = is.Gateways[g].Tunnels[k].PublicKey
 					}
 				}
-			})
+				if !inventory.Same(was, is) {
+					t.Errorf("cluster %s: the record was %+v, is %+v", w.Context, was, is)
+				}
+			}
 		})
 	}
 }
@@ -152,28 +147,17 @@ func TestInterruptedRotation(t *testing.T) {
 		} {
 			total := 0
 			for n := 0; n <= total; n += 1 + total/5 { // 0 only counts writes
-				t.Run(fmt.Sprintf("%d gateways, write%02d, %s", count, n, next), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						a, b, before := rotated(t, count, count)
-						ctx, cancel := context.WithCancel(t.Context())
-						defer cancel()
-						var writes func() int
-						a.Set(func() { b.Set(func() { writes = fakecluster.KillAt(n, cancel, a, b) }) })
-						// Runs differ in their number of writes.
-						if _, err := RotateKeys(ctx, rotateOptions(a, b), &fakecluster.Recorder{}); (err == nil) != (n == 0 || writes() < n) {
-							t.Fatalf("in spite of the interruption: %v", err)
-						}
-						total = max(total, writes())
-						fakecluster.NoKill(a, b)
-						a.Set(func() { guardOthers(t, a, "b"); a.Interval = time.Second })
-						b.Set(func() { guardOthers(t, b, "a"); b.Interval = time.Second })
-						require.NoError(t, run(t, a, b))
-						if next == "rotate" {
-							checkRotated(t, a, b, count, count, before)
-						} else {
-							checkGatewayCounts(t, a, b, count, count)
-						}
-					})
+				bubble.Run(t, fmt.Sprintf("%d gateways, write%02d, %s", count, n, next), func(t *testing.T) {
+					a, b, before := rotated(t, count, count)
+					total = max(total, killedAt(t, n, a, b, doing(RotateKeys, rotateOptions(a, b))))
+					a.Set(func() { guardOthers(t, a, "b"); a.Interval = time.Second })
+					b.Set(func() { guardOthers(t, b, "a"); b.Interval = time.Second })
+					require.NoError(t, run(t, a, b))
+					if next == "rotate" {
+						checkRotated(t, a, b, count, count, before)
+					} else {
+						checkGatewayCounts(t, a, b, count, count)
+					}
 				})
 			}
 			if total < 10 {
@@ -200,9 +184,7 @@ func TestTwoRotations(t *testing.T) {
 				t.Errorf("one of two: %v", err)
 			}
 		}
-		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, RotateKeys, rotateOptions(a, b))
 		checkRotated(t, a, b, 2, 2, before)
 	})
 }
@@ -210,14 +192,11 @@ func TestTwoRotations(t *testing.T) {
 // TestRotationRefused: a rotation fails without a peering, and if the remote cluster is not the named peer.
 func TestRotationRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{}); err == nil {
 			t.Error("rotated without a peering")
 		}
-		if _, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, Connect, connectOptions(a, b))
 		o := rotateOptions(a, b)
 		o.Peer = "c"
 		_, err := RotateKeys(t.Context(), o, &fakecluster.Recorder{})
@@ -243,7 +222,7 @@ func TestRotationPlan(t *testing.T) {
 				t.Errorf("plan without %q:\n%s", want, got)
 			}
 		}
-		if strings.Contains(got, "gateway2-b") || !strings.Contains(strings.Join(r.Lines(), "\n"), `cluster "a": a second gateway`) {
+		if strings.Contains(got, "gateway2-b") || !strings.Contains(r.Output(), `cluster "a": a second gateway`) {
 			t.Errorf("temporary gateway in the plan, or not among the notes:\n%s\n%s", got, r.Lines())
 		}
 		if now := allKeys(t, a, b); !slices.Equal(now, before) {
@@ -266,32 +245,30 @@ func TestRotationOnLostNode(t *testing.T) {
 		},
 		"meanwhile": func(_ *testing.T, w *fakecluster.Cluster) { neverEnds(w, fakecluster.FirstGateway("b")) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b, before := rotated(t, 1, 1)
-				lose(t, a)
-				a.Set(func() { a.Interval = slowly })
-				b.Set(func() { b.Interval = slowly })
-				start := time.Now()
-				_, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{})
-				if err == nil || !strings.Contains(err.Error(), "does not end") || hint.Of(err) == "" {
-					t.Errorf("error %v, hint %q", err, hint.Of(err))
-				}
-				if took := time.Since(start); took > 2*time.Minute {
-					t.Errorf("it took %s", took)
-				}
-				if now := publicKey(t, a, "b", 1); name == "before" && now != before[0] {
-					t.Error("the key is another one")
-				}
-				// A pod that does not terminate may be under foreign control: the peer accepts only the key in the
-				// Secret.
-				if accepted := b.Peering(t).Gateways[0].Tunnels[0].PublicKey; accepted != publicKey(t, a, "b", 1) {
-					t.Error("the peer accepts another key than the new one")
-				}
-				if second := (records.GatewayID{Peering: "b", Number: 2}); !a.HasTunnel(second) {
-					t.Error("the second gateway carries nothing")
-				}
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			a, b, before := rotated(t, 1, 1)
+			lose(t, a)
+			a.Set(func() { a.Interval = slowly })
+			b.Set(func() { b.Interval = slowly })
+			start := time.Now()
+			_, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{})
+			if err == nil || !strings.Contains(err.Error(), "does not end") || hint.Of(err) == "" {
+				t.Errorf("error %v, hint %q", err, hint.Of(err))
+			}
+			if took := time.Since(start); took > 2*time.Minute {
+				t.Errorf("it took %s", took)
+			}
+			if now := publicKey(t, a, "b", 1); name == "before" && now != before[0] {
+				t.Error("the key is another one")
+			}
+			// A pod that does not terminate may be under foreign control: the peer accepts only the key in the
+			// Secret.
+			if accepted := b.Peering(t).Gateways[0].Tunnels[0].PublicKey; accepted != publicKey(t, a, "b", 1) {
+				t.Error("the peer accepts another key than the new one")
+			}
+			if second := (records.GatewayID{Peering: "b", Number: 2}); !a.HasTunnel(second) {
+				t.Error("the second gateway carries nothing")
+			}
 		})
 	}
 }
@@ -302,11 +279,7 @@ func TestTemporaryGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, _ := rotated(t, 1, 1)
 		r := newRotation(rotateOptions(a, b), &fakecluster.Recorder{})
-		for _, do := range []func(context.Context) (string, error){r.reach, r.prepare} {
-			if _, err := do(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
+		require.NoError(t, steps(t, r.reach, r.prepare))
 		o := connectOptions(a, b)
 		_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
 		if _, differs := errors.AsType[*plan.DifferenceError](err); !differs || !strings.Contains(err.Error(), "temporary") {
@@ -316,9 +289,7 @@ func TestTemporaryGateway(t *testing.T) {
 			t.Errorf("%d gateways", n)
 		}
 		o.Update = true
-		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, Connect, o)
 		checkGatewayCounts(t, a, b, 1, 1)
 	})
 }
@@ -328,15 +299,10 @@ func TestRotationWithoutRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, _ := rotated(t, 1, 1)
 		r := newRotation(rotateOptions(a, b), &fakecluster.Recorder{})
-		for _, do := range []func(context.Context) (string, error){r.reach, r.prepare} {
-			if _, err := do(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
+		require.NoError(t, steps(t, r.reach, r.prepare))
 		removeObject(t, a, "configmaps", "peering-b")
-		if _, err := r.replaceAll(t.Context()); err == nil || !strings.Contains(err.Error(), "has no peering") {
-			t.Errorf("error %v", err)
-		}
+		_, err := r.replaceAll(t.Context())
+		assert.ErrorContains(t, "replaceAll", err, "has no peering")
 	})
 }
 
@@ -359,9 +325,7 @@ func TestRotationWithoutDeletion(t *testing.T) {
 		if accepted := b.Peering(t).Gateways[0].Tunnels[0].PublicKey; accepted != before[0] {
 			t.Error("the peer does not accept the key of the gateway that runs")
 		}
-		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, RotateKeys, rotateOptions(a, b))
 		checkRotated(t, a, b, 1, 1, before)
 	})
 }

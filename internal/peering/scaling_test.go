@@ -1,7 +1,6 @@
 package peering
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -12,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -24,6 +22,8 @@ import (
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
@@ -116,9 +116,7 @@ func checkCluster(t *testing.T, w *fakecluster.Cluster, p records.Peering, gatew
 	}
 	slices.Sort(want)
 	slices.Sort(have)
-	if diff := cmp.Diff(want, have); diff != "" {
-		t.Errorf("objects of cluster %s:\n%s", w.Context, diff)
-	}
+	assert.Equal(t, "objects of cluster "+w.Context, want, have)
 	registry, err := inventory.Reservations(t.Context(), w.Cluster)
 	require.NoError(t, err)
 	var named, held []string
@@ -130,33 +128,25 @@ func checkCluster(t *testing.T, w *fakecluster.Cluster, p records.Peering, gatew
 	}
 	slices.Sort(named)
 	slices.Sort(held)
-	if diff := cmp.Diff(named, held); diff != "" {
-		t.Errorf("addresses of gateways of cluster %s, by the record and as reserved:\n%s", w.Context, diff)
-	}
+	assert.Equal(t, "reserved addresses of gateways of cluster "+w.Context, named, held)
 }
 
 // TestSeveralGateways: each gateway of one cluster has a tunnel to each of the other.
 func TestSeveralGateways(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		o := gatewayOptions(a, b, 2, 3)
 		o.Update, o.GatewayMode = false, records.ActiveStandby
-		got, err := Connect(t.Context(), o, &fakecluster.Recorder{})
-		require.NoError(t, err)
+		got := fakecluster.Must(t, Connect, o)
 		if len(got.Local.OtherGateways) != 1 || len(got.Remote.OtherGateways) != 2 || len(got.Remote.OtherGateways[1].Proof.Nodes) != 2 {
 			t.Errorf("result %+v", got)
 		}
 		checkGateways(t, a, b, 2, 3)
 		before := fakecluster.Contents(t, a.Cluster)
 		for _, o := range []ConnectOptions{o, unchangedOptions(a, b)} { // without the flags nothing changes
-			if again, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil || again.Changed {
-				t.Errorf("again: %v, %v", again.Objects, err)
-			}
+			changesNothing(t, o)
 		}
-		if diff := cmp.Diff(before, fakecluster.Contents(t, a.Cluster)); diff != "" {
-			t.Error(diff)
-		}
+		assert.Equal(t, "objects after a second connect", before, fakecluster.Contents(t, a.Cluster))
 		for _, w := range []*fakecluster.Cluster{a, b} {
 			if mode := w.Peering(t).GatewayMode; mode != records.ActiveStandby {
 				t.Errorf("mode %q", mode)
@@ -173,14 +163,8 @@ func TestSeveralGateways(t *testing.T) {
 				t.Errorf("%d tunnels in %+v", tunnels, all[0])
 			}
 		}
-		if _, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
-		for _, w := range []*fakecluster.Cluster{a, b} {
-			if left := w.Traces(t); len(left) > 0 {
-				t.Errorf("cluster %s: left of %v", w.Context, left)
-			}
-		}
+		fakecluster.Must(t, removal.Disconnect, removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute})
+		fakecluster.ExpectNoTraces(t, a, b)
 	})
 }
 
@@ -247,29 +231,13 @@ func TestInterruptedScaling(t *testing.T) {
 	for _, s := range []step{{1, 2}, {2, 1}} {
 		total := 0
 		for n := 0; n <= total; n += 1 + total/8 { // 0 only counts writes
-			t.Run(fmt.Sprintf("%d to %d, write%02d", s.from, s.to, n), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					a, b := fakecluster.Pair()
-					fakecluster.Run(t, a, b)
-					if _, err := Connect(t.Context(), gatewayOptions(a, b, s.from, s.from), &fakecluster.Recorder{}); err != nil {
-						t.Fatal(err)
-					}
-					ctx, cancel := context.WithCancel(t.Context())
-					defer cancel()
-					var count func() int
-					a.Set(func() { b.Set(func() { count = fakecluster.KillAt(n, cancel, a, b) }) })
-					o := gatewayOptions(a, b, s.to, s.to)
-					// Runs differ in their number of writes.
-					if _, err := Connect(ctx, o, &fakecluster.Recorder{}); (err == nil) != (n == 0 || count() < n) {
-						t.Fatalf("in spite of the interruption: %v", err)
-					}
-					total = max(total, count())
-					fakecluster.NoKill(a, b)
-					if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-						t.Fatal(err)
-					}
-					checkGateways(t, a, b, s.to, s.to)
-				})
+			bubble.Run(t, fmt.Sprintf("%d to %d, write%02d", s.from, s.to, n), func(t *testing.T) {
+				a, b := fakecluster.RunPair(t)
+				fakecluster.Must(t, Connect, gatewayOptions(a, b, s.from, s.from))
+				o := gatewayOptions(a, b, s.to, s.to)
+				total = max(total, killedAt(t, n, a, b, doing(Connect, o)))
+				fakecluster.Must(t, Connect, o)
+				checkGateways(t, a, b, s.to, s.to)
 			})
 		}
 		if total < 10 {
@@ -281,17 +249,14 @@ func TestInterruptedScaling(t *testing.T) {
 // TestPortsOfTunnels: first ports from which tunnels would exceed the maximum are rejected before anything is changed.
 func TestPortsOfTunnels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		o := gatewayOptions(a, b, 2, 2)
 		o.ClientPort = new(uint16(65530))
 		_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
 		if _, refused := errors.AsType[*progress.InputError](err); !refused || !strings.Contains(err.Error(), "--gw-client-port: port 65539") {
 			t.Errorf("error %v", err)
 		}
-		if left := a.Left(t); len(left) > 0 {
-			t.Errorf("left %v", left)
-		}
+		fakecluster.ExpectNothingLeft(t, a)
 	})
 }
 
@@ -299,12 +264,9 @@ func TestPortsOfTunnels(t *testing.T) {
 // packets again.
 func TestReplacedInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		o := gatewayOptions(a, b, 3, 2)
-		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, Connect, o)
 		var mu sync.Mutex
 		var order []string
 		for _, w := range []*fakecluster.Cluster{a, b} {
@@ -324,9 +286,7 @@ func TestReplacedInTurn(t *testing.T) {
 			})
 		}
 		o.Image = "liqonet:2"
-		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, Connect, o)
 		mu.Lock()
 		defer mu.Unlock()
 		before, replaced := "", 0 // the status of the gateway that was replaced last
@@ -353,35 +313,30 @@ const slowly = 3 * time.Second
 // never do.
 func TestStayingGatewaysCarry(t *testing.T) {
 	for _, after := range []time.Duration{0, 5 * time.Second, time.Hour} {
-		t.Run(after.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := fakecluster.Pair()
-				fakecluster.Run(t, a, b)
-				if _, err := Connect(t.Context(), gatewayOptions(a, b, 2, 2), &fakecluster.Recorder{}); err != nil {
-					t.Fatal(err)
-				}
-				a.Set(func() { a.NotReportingGateway, a.Interval = fakecluster.FirstGateway("b"), slowly })
-				b.Set(func() { b.Interval = slowly })
-				time.Sleep(health.Life(health.ReportEvery)) //nolint:forbidigo // synctest's clock
-				begin := time.Now()
-				defer time.AfterFunc(after, func() { a.Set(func() { a.NotReportingGateway = records.GatewayID{} }) }).Stop()
-				var ended []time.Duration
-				for _, w := range []*fakecluster.Cluster{a, b} {
-					w.Fake.PrependReactor("delete", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
-						ended = append(ended, time.Since(begin))
-						return false, nil, nil
-					})
-				}
-				_, err := Connect(t.Context(), gatewayOptions(a, b, 1, 1), &fakecluster.Recorder{})
-				switch {
-				case after < time.Hour && err != nil:
-					t.Fatal(err)
-				case after < time.Hour && (len(ended) != 2 || ended[0] < after):
-					t.Errorf("gateways end after %v, though the first one carries packets from %s on", ended, after)
-				case after == time.Hour && (err == nil || !strings.Contains(err.Error(), "no packets cross by the gateways that would stay") || len(ended) > 0):
-					t.Errorf("gateways end after %v, error %v", ended, err)
-				}
-			})
+		bubble.Run(t, after.String(), func(t *testing.T) {
+			a, b := fakecluster.RunPair(t)
+			fakecluster.Must(t, Connect, gatewayOptions(a, b, 2, 2))
+			a.Set(func() { a.NotReportingGateway, a.Interval = fakecluster.FirstGateway("b"), slowly })
+			b.Set(func() { b.Interval = slowly })
+			time.Sleep(health.Life(health.ReportEvery)) //nolint:forbidigo // synctest's clock
+			begin := time.Now()
+			defer time.AfterFunc(after, func() { a.Set(func() { a.NotReportingGateway = records.GatewayID{} }) }).Stop()
+			var ended []time.Duration
+			for _, w := range []*fakecluster.Cluster{a, b} {
+				w.Fake.PrependReactor("delete", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+					ended = append(ended, time.Since(begin))
+					return false, nil, nil
+				})
+			}
+			_, err := Connect(t.Context(), gatewayOptions(a, b, 1, 1), &fakecluster.Recorder{})
+			switch {
+			case after < time.Hour && err != nil:
+				t.Fatal(err)
+			case after < time.Hour && (len(ended) != 2 || ended[0] < after):
+				t.Errorf("gateways end after %v, though the first one carries packets from %s on", ended, after)
+			case after == time.Hour && (err == nil || !strings.Contains(err.Error(), "no packets cross by the gateways that would stay") || len(ended) > 0):
+				t.Errorf("gateways end after %v, error %v", ended, err)
+			}
 		})
 	}
 }

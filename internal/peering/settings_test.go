@@ -13,8 +13,8 @@ import (
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
-	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // fullOptions returns options with all settings of a peering.
@@ -46,30 +46,21 @@ func TestSettingsStay(t *testing.T) {
 		},
 		"the other way around": func(o *ConnectOptions) { o.LocalServes, o.GatewayMode = new(true), records.ActiveStandby },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := fakecluster.Pair()
-				fakecluster.Run(t, a, b)
-				o := connectOptions(a, b)
-				set(&o)
-				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-					t.Fatal(err)
-				}
-				before := publicKey(t, a, "b", 1)
-				open := o
-				open.Options, open.Update = Options{}, true
-				checkUnchanged(t, open)
-				if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{}); err != nil {
-					t.Fatal(err)
-				}
-				if publicKey(t, a, "b", 1) == before {
-					t.Error("the key is the old one")
-				}
-				checkUnchanged(t, open)
-				if again, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil || again.Changed {
-					t.Errorf("connect with the same options: %v, %v", again.Objects, err)
-				}
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			a, b := fakecluster.RunPair(t)
+			o := connectOptions(a, b)
+			set(&o)
+			fakecluster.Must(t, Connect, o)
+			before := publicKey(t, a, "b", 1)
+			open := o
+			open.Options, open.Update = Options{}, true
+			checkUnchanged(t, open)
+			fakecluster.Must(t, RotateKeys, rotateOptions(a, b))
+			if publicKey(t, a, "b", 1) == before {
+				t.Error("the key is the old one")
+			}
+			checkUnchanged(t, open)
+			changesNothing(t, o)
 		})
 	}
 }
@@ -77,8 +68,7 @@ func TestSettingsStay(t *testing.T) {
 // checkUnchanged checks that a connect has nothing to change.
 func checkUnchanged(t *testing.T, o ConnectOptions) {
 	t.Helper()
-	plan, err := PlanConnect(t.Context(), o, &fakecluster.Recorder{})
-	require.NoError(t, err)
+	plan := fakecluster.Must(t, PlanConnect, o)
 	for _, c := range plan.Clusters {
 		if len(c.Differences()) > 0 {
 			t.Errorf("plan:\n%s", c)
@@ -110,24 +100,17 @@ func TestSettingsChange(t *testing.T) {
 			},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := fakecluster.Pair()
-				fakecluster.Run(t, a, b)
-				o := fullOptions(a, b)
-				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-					t.Fatal(err)
-				}
-				o.Options, o.Update = Options{}, true
-				c.set(&o.Options)
-				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-					t.Fatal(err)
-				}
-				s, err := kube.Find[*corev1.Service](t.Context(), b.Cluster, records.ServiceName("a"))
-				if p := a.Peering(t); err != nil || !c.check(t, s, p) {
-					t.Errorf("Service %+v, annotations %v, record %+v, %v", s.Spec, s.Annotations, p, err)
-				}
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			a, b := fakecluster.RunPair(t)
+			o := fullOptions(a, b)
+			fakecluster.Must(t, Connect, o)
+			o.Options, o.Update = Options{}, true
+			c.set(&o.Options)
+			fakecluster.Must(t, Connect, o)
+			s, err := kube.Find[*corev1.Service](t.Context(), b.Cluster, records.ServiceName("a"))
+			if p := a.Peering(t); err != nil || !c.check(t, s, p) {
+				t.Errorf("Service %+v, annotations %v, record %+v, %v", s.Spec, s.Annotations, p, err)
+			}
 		})
 	}
 }
@@ -136,17 +119,12 @@ func TestSettingsChange(t *testing.T) {
 // liqoctl does not guess the server.
 func TestAnotherServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		o := fullOptions(a, b)
-		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, Connect, o)
 		o.Options, o.Update = Options{LocalServes: new(true)}, true
 		o.Service.Type = corev1.ServiceTypeNodePort
-		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, Connect, o)
 		want := records.Fixed{MTU: 1200}
 		if p := b.Peering(t); p.Role != records.Client || p.Fixed != want || strings.HasPrefix(tunnelOf(p).Endpoints[0], "203.0.113.7") {
 			t.Errorf("record %+v", p)
@@ -159,9 +137,7 @@ func TestAnotherServer(t *testing.T) {
 			t.Errorf("error %v, hint %q", err, hint.Of(err))
 		}
 		o.LocalServes = new(true)
-		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Error(err)
-		}
+		fakecluster.Must(t, Connect, o)
 	})
 }
 

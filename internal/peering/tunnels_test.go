@@ -2,8 +2,8 @@ package peering
 
 import (
 	"testing"
-	"testing/synctest"
 
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
@@ -27,28 +27,24 @@ func TestGatewaysOfNewPeerings(t *testing.T) {
 			want: [2]int{1, 1},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := fakecluster.Pair()
-				if c.nodes != nil {
-					a = fakecluster.New("a", c.nodes...)
-					fakecluster.RunGateways(a, b)
+		bubble.Run(t, name, func(t *testing.T) {
+			a, b := fakecluster.Pair()
+			if c.nodes != nil {
+				a = fakecluster.New("a", c.nodes...)
+				fakecluster.RunGateways(a, b)
+			}
+			fakecluster.Run(t, a, b)
+			o := unchangedOptions(a, b)
+			if c.set != nil {
+				c.set(&o)
+			}
+			fakecluster.Must(t, Connect, o)
+			for side, w := range []*fakecluster.Cluster{a, b} {
+				g := w.Peering(t).Gateways
+				if got := [2]int{len(g), len(g[0].Tunnels)}; got != [2]int{c.want[side], c.want[1-side]} {
+					t.Errorf("cluster %s: %d gateways with %d tunnels each, want %d", w.Context, got[0], got[1], c.want)
 				}
-				fakecluster.Run(t, a, b)
-				o := unchangedOptions(a, b)
-				if c.set != nil {
-					c.set(&o)
-				}
-				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-					t.Fatal(err)
-				}
-				for side, w := range []*fakecluster.Cluster{a, b} {
-					g := w.Peering(t).Gateways
-					if got := [2]int{len(g), len(g[0].Tunnels)}; got != [2]int{c.want[side], c.want[1-side]} {
-						t.Errorf("cluster %s: %d gateways with %d tunnels each, want %d", w.Context, got[0], got[1], c.want)
-					}
-				}
-			})
+			}
 		})
 	}
 }

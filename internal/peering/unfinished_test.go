@@ -8,20 +8,24 @@ import (
 	"testing/synctest"
 	"time"
 
-	"liqonet.io/liqonet/internal/testbed/fakecluster"
-
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
+	"liqonet.io/liqonet/internal/testbed/bubble"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // interruptedAt interrupts a connect when it is about to write an object of cluster a, and returns its output.
-func interruptedAt(t *testing.T, a, b *fakecluster.Cluster, kind, name string) []string {
+func interruptedAt(t *testing.T, a, b *fakecluster.Cluster, resource, name string) []string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	o, r := connectOptions(a, b), &fakecluster.Recorder{}
 	o.Remote.Cluster = b.Unlocked()
-	o.Local.Cluster = a.Intercept(kind, name, cancel)
+	o.Local.Cluster = a.Intercept(resource, name, func() error {
+		cancel()
+		return ctx.Err()
+	})
 	if _, err := Connect(ctx, o, r); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
@@ -53,30 +57,19 @@ func TestUnfinishedIsCompleted(t *testing.T) {
 		},
 		"disconnect": func(t *testing.T, a, b *fakecluster.Cluster) {
 			fakecluster.Must(t, removal.Disconnect, removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute})
-			for _, w := range []*fakecluster.Cluster{a, b} {
-				if left := w.Traces(t); len(left) > 0 {
-					t.Errorf("left in %s: %v", w.Context, left)
-				}
-			}
+			fakecluster.ExpectNoTraces(t, a, b)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := fakecluster.Pair()
-				fakecluster.Run(t, a, b)
-				killed := newConnector(connectOptions(a, b), progress.Quiet{})
-				for _, do := range []func(context.Context) (string, error){killed.reach, killed.discover, killed.install, killed.awaitNodes, killed.prepare} {
-					if _, err := do(t.Context()); err != nil {
-						t.Fatal(err)
-					}
+		bubble.Run(t, name, func(t *testing.T) {
+			a, b := fakecluster.RunPair(t)
+			killed := newConnector(connectOptions(a, b), progress.Quiet{})
+			require.NoError(t, steps(t, killed.reach, killed.discover, killed.install, killed.awaitNodes, killed.prepare))
+			checkKept(t, a, b, func() {
+				if output := interruptedAt(t, a, b, "configmaps", "peering-b"); !strings.Contains(strings.Join(output, "\n"), `peering "b" stays`) {
+					t.Errorf("output %q", output)
 				}
-				checkKept(t, a, b, func() {
-					if output := interruptedAt(t, a, b, "ConfigMap", "peering-b"); !strings.Contains(strings.Join(output, "\n"), `peering "b" stays`) {
-						t.Errorf("output %q", output)
-					}
-				})
-				next(t, a, b)
 			})
+			next(t, a, b)
 		})
 	}
 }
@@ -85,18 +78,13 @@ func TestUnfinishedIsCompleted(t *testing.T) {
 // changes in the other one.
 func TestRollbackByCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := fakecluster.Pair()
-		fakecluster.Run(t, a, b)
+		a, b := fakecluster.RunPair(t)
 		killed := newConnector(connectOptions(a, b), progress.Quiet{})
-		for _, do := range []func(context.Context) (string, error){killed.reach, killed.discover, killed.install, killed.awaitNodes, killed.prepare} {
-			if _, err := do(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
+		require.NoError(t, steps(t, killed.reach, killed.discover, killed.install, killed.awaitNodes, killed.prepare))
 		fakecluster.Must(t, removal.Disconnect, removal.DisconnectOptions{Local: b.Cluster, Peer: "a", OneSide: true, Timeout: time.Minute})
 		installed := fakecluster.Contents(t, b.Cluster)
 		before := fakecluster.Contents(t, a.Cluster)
-		interruptedAt(t, a, b, "ConfigMap", "peering-b")
+		interruptedAt(t, a, b, "configmaps", "peering-b")
 		if now := fakecluster.Contents(t, b.Cluster); len(now) != len(installed) {
 			t.Errorf("cluster b has %d objects, had %d", len(now), len(installed))
 		}

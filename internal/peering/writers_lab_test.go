@@ -18,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
@@ -45,12 +46,11 @@ func TestLabWriters(t *testing.T) {
 	client := fakecluster.Client(t, config)
 	ctx := t.Context()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: labNamespace}}
-	if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
+	require.NoError(t, err)
 	kept := &kube.Cluster{Context: "a", Namespace: labNamespace, Kube: client}
 	var own choose.Own
-	err := inventory.UpdateReservations(ctx, kept, func(r *ipam.Registry) (err error) {
+	err = inventory.UpdateReservations(ctx, kept, func(r *ipam.Registry) (err error) {
 		own = choose.Own{Ranges: choose.Ranges{Pods: []netip.Prefix{prefix("10.244.0.0/16")}, Services: []netip.Prefix{prefix("10.96.0.0/16")}, Nodes: []netip.Prefix{prefix("172.31.1.0/24")}}}
 		own.External, own.Internal, err = choose.ReserveOwn(r, own)
 		return err
@@ -68,9 +68,7 @@ func TestLabWriters(t *testing.T) {
 	var all sync.WaitGroup
 	for _, m := range members {
 		all.Go(func() {
-			if err := m.reserve(ctx); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, m.reserve(ctx))
 		})
 	}
 	all.Wait()

@@ -12,19 +12,17 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/inspect/diagnose"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -107,17 +105,9 @@ func cilium(t *testing.T, w *fakecluster.Cluster, config map[string]string) {
 
 // deny takes rights from the user, who has no others than those of level view.
 func deny(w *fakecluster.Cluster, denied ...kube.Permission) {
-	w.Fake.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		answer, ok := action.(clienttesting.CreateActionImpl).Object.DeepCopyObject().(*authorizationv1.SelfSubjectAccessReview)
-		if !ok {
-			return false, nil, nil
-		}
-		asked := answer.Spec.ResourceAttributes
-		answer.Status.Allowed = asked.Verb != "*" && !slices.Contains(denied, kube.Permission{
-			Verb: asked.Verb, Group: asked.Group, Resource: asked.Resource, Namespace: asked.Namespace, Name: asked.Name,
-		})
-		return true, answer, nil
-	})
+	w.Fake.PrependReactor("create", "selfsubjectaccessreviews", fakecluster.Review(func(p kube.Permission) bool {
+		return p.Verb != "*" && !slices.Contains(denied, p)
+	}))
 }
 
 // elsewhere are checks whose fault is in a test of package diagnose, in TestDiagnoseUnreached, or in lab/e2e.
@@ -325,32 +315,28 @@ func TestDiagnose(t *testing.T) {
 		require.NoError(t, err)
 		return r
 	}
-	t.Run("healthy", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			a, b := stopped(t)
-			if got := diagnosed(t, a, b); len(causes(got)) > 0 || !got.Passed || got.Count(diagnose.Skipped) > 6 {
-				t.Errorf("%+v", got)
-			}
-		})
+	bubble.Run(t, "healthy", func(t *testing.T) {
+		a, b := stopped(t)
+		if got := diagnosed(t, a, b); len(causes(got)) > 0 || !got.Passed || got.Count(diagnose.Skipped) > 6 {
+			t.Errorf("%+v", got)
+		}
 	})
-	t.Run("faults", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			healthyA, healthyB := stopped(t)
-			for name, fault := range diagnosedFaults {
-				a, b := copies(t, healthyA, healthyB)
-				fault.inject(t, a, b)
-				got := diagnosed(t, a, b)
-				t.Logf("%s:", name)
-				for _, f := range got.Checks {
-					if f.State != diagnose.Passed {
-						t.Logf("%s %s %s: %s; fix: %s; follows %s", f.State, f.ID, f.Subject(), f.Observed, f.Fix, f.Follows)
-					}
-				}
-				if causes := causes(got); strings.Join(causes, " ") != fault.want {
-					t.Errorf("%s: causes %q, want %q", name, causes, fault.want)
+	bubble.Run(t, "faults", func(t *testing.T) {
+		healthyA, healthyB := stopped(t)
+		for name, fault := range diagnosedFaults {
+			a, b := copies(t, healthyA, healthyB)
+			fault.inject(t, a, b)
+			got := diagnosed(t, a, b)
+			t.Logf("%s:", name)
+			for _, f := range got.Checks {
+				if f.State != diagnose.Passed {
+					t.Logf("%s %s %s: %s; fix: %s; follows %s", f.State, f.ID, f.Subject(), f.Observed, f.Fix, f.Follows)
 				}
 			}
-		})
+			if causes := causes(got); strings.Join(causes, " ") != fault.want {
+				t.Errorf("%s: causes %q, want %q", name, causes, fault.want)
+			}
+		}
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -150,30 +151,25 @@ func alterations() map[string]alteration {
 func TestStatusTellsOfAlterations(t *testing.T) {
 	t.Parallel()
 	for name, a := range alterations() {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				server, client := fakecluster.Pair()
-				fakecluster.Run(t, server, client)
-				o := connected.Options(server, client)
-				o.LocalServes = new(true)
-				if _, err := peering.Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-					t.Fatal(err)
-				}
-				side := status.Options{Cluster: server.Cluster}
-				before, err := status.Read(t.Context(), side)
-				if err != nil || len(before) != 1 || before[0].State != health.Healthy || len(before[0].Altered) > 0 {
-					t.Fatalf("before: %+v, %v", before, err)
-				}
-				fakecluster.Pause(server, client)
-				require.NoError(t, a.do(t.Context(), server.Fake))
-				all, err := status.Read(t.Context(), side)
-				if err != nil || len(all) != 1 || all[0].Peer != "b" {
-					t.Fatalf("status %+v, %v", all, err)
-				}
-				if s := all[0]; s.State == health.Healthy || !strings.Contains(s.Reason, a.object) || len(s.Altered) == 0 || !strings.HasPrefix(s.Altered[0], a.object) {
-					t.Errorf("%s: %s; altered %q; want %q in both", s.State, s.Reason, s.Altered, a.object)
-				}
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			server, client := fakecluster.RunPair(t)
+			o := connected.Options(server, client)
+			o.LocalServes = new(true)
+			fakecluster.Must(t, peering.Connect, o)
+			side := status.Options{Cluster: server.Cluster}
+			before, err := status.Read(t.Context(), side)
+			if err != nil || len(before) != 1 || before[0].State != health.Healthy || len(before[0].Altered) > 0 {
+				t.Fatalf("before: %+v, %v", before, err)
+			}
+			fakecluster.Pause(server, client)
+			require.NoError(t, a.do(t.Context(), server.Fake))
+			all, err := status.Read(t.Context(), side)
+			if err != nil || len(all) != 1 || all[0].Peer != "b" {
+				t.Fatalf("status %+v, %v", all, err)
+			}
+			if s := all[0]; s.State == health.Healthy || !strings.Contains(s.Reason, a.object) || len(s.Altered) == 0 || !strings.HasPrefix(s.Altered[0], a.object) {
+				t.Errorf("%s: %s; altered %q; want %q in both", s.State, s.Reason, s.Altered, a.object)
+			}
 		})
 	}
 }
@@ -184,17 +180,14 @@ func TestStatusOfDamagedPeering(t *testing.T) {
 		a, b := connected.New(t)
 		c := fakecluster.Third()
 		fakecluster.Run(t, c)
-		if _, err := peering.Connect(t.Context(), connected.Options(a, c), &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, peering.Connect, connected.Options(a, c))
 		fakecluster.Pause(a, b, c)
 		require.NoError(t, alterations()["record damaged"].do(t.Context(), a.Fake))
 		all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
 		if err != nil || len(all) != 2 || all[0].Peer != "b" || all[0].State == health.Healthy || all[1].Peer != "c" || all[1].State != health.Healthy {
 			t.Errorf("%+v, %v", all, err)
 		}
-		var none *inventory.NoPeeringError
-		if _, err = status.Read(t.Context(), status.Options{Cluster: a.Cluster, Peer: "d"}); !errors.As(err, &none) {
+		if _, err = status.Read(t.Context(), status.Options{Cluster: a.Cluster, Peer: "d"}); !errors.As(err, new(*inventory.NoPeeringError)) {
 			t.Error(err)
 		}
 	})

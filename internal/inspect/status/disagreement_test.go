@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
@@ -18,6 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
@@ -42,9 +41,7 @@ func TestStatusOfBothSides(t *testing.T) {
 		a, b := connected.New(t)
 		c := fakecluster.Third()
 		fakecluster.Run(t, c)
-		if _, err := peering.Connect(t.Context(), connected.Options(a, c), &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, peering.Connect, connected.Options(a, c))
 		local, remote := statusOfBoth(t, bothSides(a, b))
 		if local.Cluster != "a" || local.Peer != "b" || remote.Cluster != "b" || remote.Peer != "a" {
 			t.Errorf("sides %+v, %+v", local, remote)
@@ -58,19 +55,13 @@ func TestStatusOfBothSides(t *testing.T) {
 
 		b.ChangePeering(t, "a", func(p *records.Peering) { p.MTU = 1300 })
 		local, remote = statusOfBoth(t, bothSides(a, b))
-		if diff := cmp.Diff([]status.Disagreement{{About: "MTU", Local: "1420", Remote: "1300"}}, status.Disagreements(local, remote)); diff != "" {
-			t.Error(diff)
-		}
+		assert.Equal(t, "disagreements", []status.Disagreement{{About: "MTU", Local: "1420", Remote: "1300"}}, status.Disagreements(local, remote))
 		local, remote = statusOfBoth(t, bothSides(b, a))
-		if diff := cmp.Diff([]status.Disagreement{{About: "MTU", Local: "1300", Remote: "1420"}}, status.Disagreements(local, remote)); diff != "" {
-			t.Error(diff)
-		}
+		assert.Equal(t, "disagreements", []status.Disagreement{{About: "MTU", Local: "1300", Remote: "1420"}}, status.Disagreements(local, remote))
 
 		o := connected.Options(a, b)
 		o.Update = true
-		if _, err := peering.Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, peering.Connect, o)
 		if got := status.Disagreements(statusOfBoth(t, bothSides(a, b))); len(got) > 0 {
 			t.Errorf("after connect --update: %+v", got)
 		}
@@ -79,8 +70,7 @@ func TestStatusOfBothSides(t *testing.T) {
 		if _, err := status.Read(t.Context(), bothSides(b, c)); !errors.As(err, &none) || none.Name != "c" {
 			t.Errorf("b and c: %v", err)
 		}
-		var input *progress.InputError
-		if _, err := status.Read(t.Context(), bothSides(a, a)); !errors.As(err, &input) {
+		if _, err := status.Read(t.Context(), bothSides(a, a)); !errors.As(err, new(*progress.InputError)) {
 			t.Errorf("a and a: %v", err)
 		}
 		other := bothSides(a, b)
@@ -95,16 +85,12 @@ func TestStatusOfBothSides(t *testing.T) {
 func TestStatusOfOneSideLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected.New(t)
-		if _, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: b.Cluster, Peer: "a", OneSide: true}, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, removal.Disconnect, removal.DisconnectOptions{Local: b.Cluster, Peer: "a", OneSide: true})
 		local, remote := statusOfBoth(t, bothSides(a, b))
 		if local.State != health.Healthy || remote.State != health.Down || !strings.Contains(remote.Reason, `in cluster "a" only`) {
 			t.Errorf("%s: %s, %s: %s", local.State, local.Reason, remote.State, remote.Reason)
 		}
-		if diff := cmp.Diff([]status.Disagreement{{About: "state", Local: "healthy", Remote: "down"}}, status.Disagreements(local, remote)); diff != "" {
-			t.Error(diff)
-		}
+		assert.Equal(t, "disagreements", []status.Disagreement{{About: "state", Local: "healthy", Remote: "down"}}, status.Disagreements(local, remote))
 		local, _ = statusOfBoth(t, bothSides(b, a))
 		if local.State != health.Down || local.Cluster != "b" || local.Peer != "a" {
 			t.Errorf("from b: %+v", local)
@@ -120,9 +106,7 @@ func TestWatchFollowsBothSides(t *testing.T) {
 		defer cancel()
 		var changed time.Time
 		rewrite := sync.OnceFunc(func() {
-			for _, w := range []*fakecluster.Cluster{a, b} {
-				w.Set(func() { w.Paused = true })
-			}
+			fakecluster.Pause(a, b)
 			time.AfterFunc(status.WatchEvery/2, func() {
 				changed = time.Now()
 				b.ChangePeering(t, "a", func(p *records.Peering) { p.MTU = 1300 })

@@ -4,10 +4,9 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 )
 
 func TestDisagreements(t *testing.T) {
@@ -48,8 +47,6 @@ func TestDisagreements(t *testing.T) {
 	} {
 		a, b := sides()
 		c.change(&a, &b)
-		if diff := cmp.Diff(c.want, Disagreements(a, b)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		assert.Equal(t, name, c.want, Disagreements(a, b))
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"net/http"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"k8s.io/client-go/rest"
 
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -33,19 +33,17 @@ func TestSilentServer(t *testing.T) {
 			return Watch(ctx, Options{Cluster: c}, func([]Peering) error { return nil }, func(error) {})
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c, err := kube.Open(&rest.Config{Host: "https://192.0.2.1", Transport: silentTransport{}}, kube.Options{Context: "a"})
-				require.NoError(t, err)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				begin := time.Now()
-				err = look(ctx, c)
-				unreached, ok := errors.AsType[*kube.ReachError](err)
-				if !ok || unreached.Context != "a" || unreached.Hint() == "" || time.Since(begin) >= time.Minute {
-					t.Errorf("after %s: %v", time.Since(begin), err)
-				}
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			c, err := kube.Open(&rest.Config{Host: "https://192.0.2.1", Transport: silentTransport{}}, kube.Options{Context: "a"})
+			require.NoError(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			begin := time.Now()
+			err = look(ctx, c)
+			unreached, ok := errors.AsType[*kube.ReachError](err)
+			if !ok || unreached.Context != "a" || unreached.Hint() == "" || time.Since(begin) >= time.Minute {
+				t.Errorf("after %s: %v", time.Since(begin), err)
+			}
 		})
 	}
 }

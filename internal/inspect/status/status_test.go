@@ -17,6 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -48,9 +49,7 @@ func TestStatus(t *testing.T) {
 				Gateway: 1, State: health.Healthy, Endpoint: want.Endpoint, HandshakeAge: &handshake, RTT: &echo, PathMTU: 1500,
 			}},
 		}}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
-		}
+		assert.Equal(t, "status", want, got)
 		_, err = status.Read(t.Context(), status.Options{Cluster: b.Cluster, Peer: "x"})
 		var none *inventory.NoPeeringError
 		if !errors.As(err, &none) || none.Hint() != "it has: a" {
@@ -70,9 +69,7 @@ func TestStatusOfFirewalls(t *testing.T) {
 			if err != nil || len(all) != 1 || all[0].State != health.Healthy {
 				t.Fatal(all, err)
 			}
-			if diff := cmp.Diff(want, all[0].Warnings); diff != "" {
-				t.Error(diff)
-			}
+			assert.Equal(t, "warnings", want, all[0].Warnings)
 		}
 		expect()
 		a.ChangeNodeReport(t, func(n *records.Node) { n.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}} })
@@ -108,9 +105,8 @@ func TestStatusOfNodesWithoutPod(t *testing.T) {
 		a, _ := connected.New(t)
 		windows := fakecluster.Node{Name: "a4", PodCIDR: "10.244.4.0/24", Address: "172.31.1.14"}.Object()
 		windows.Labels = map[string]string{corev1.LabelOSStable: "windows"}
-		if _, err := a.Fake.CoreV1().Nodes().Create(t.Context(), windows, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := a.Fake.CoreV1().Nodes().Create(t.Context(), windows, metav1.CreateOptions{})
+		require.NoError(t, err)
 		expect := func(state health.State, total int, reason string) {
 			t.Helper()
 			all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
@@ -135,9 +131,8 @@ func install(t *testing.T, w *fakecluster.Cluster) {
 	}}
 	set.Spec.Template.Spec.HostNetwork = true
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Image: "any"}}
-	if _, err := w.Fake.AppsV1().DaemonSets(w.Namespace).Create(t.Context(), set, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := w.Fake.AppsV1().DaemonSets(w.Namespace).Create(t.Context(), set, metav1.CreateOptions{})
+	require.NoError(t, err)
 }
 
 func TestWatchSeesReportsStop(t *testing.T) {
@@ -177,8 +172,6 @@ func TestStatusOfLostReservations(t *testing.T) {
 			t.Fatal(all, err)
 		}
 		want := []string{"ConfigMap ipam does not reserve " + seen.String() + `, peering "b" pods: liqoctl network init --update`}
-		if diff := cmp.Diff(want, all[0].Altered); diff != "" {
-			t.Errorf("altered (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, "altered", want, all[0].Altered)
 	})
 }

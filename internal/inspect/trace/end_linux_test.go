@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
@@ -101,7 +102,6 @@ func TestEnds(t *testing.T) {
 // TestNoPacketOfAnEndedPod checks that no packet is sent with the address of an ended pod, which another pod may have.
 func TestNoPacketOfAnEndedPod(t *testing.T) {
 	r := Result{From: End{Node: "a-1", Unreachable: "pod shop/job has ended: Failed"}, To: End{Seen: addr("10.71.2.5")}, Flow: Flow{TCP, 80}}
-	if _, err := (Options{}).live(t.Context(), nil, nil, r); err == nil || !strings.Contains(err.Error(), "has ended") {
-		t.Errorf("error %v", err)
-	}
+	_, err := (Options{}).live(t.Context(), nil, nil, r)
+	assert.ErrorContains(t, "error", err, "has ended")
 }

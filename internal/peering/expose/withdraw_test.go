@@ -20,6 +20,7 @@ import (
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -62,9 +63,7 @@ func TestExposeAndWithdraw(t *testing.T) {
 			t.Errorf("withdraw again: %+v, %v", got, err)
 		}
 		a.ExpectExposed(t, "10.70.128.2 for 172.31.1.200")
-		if _, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster}, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, removal.Disconnect, removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster})
 		a.ExpectExposed(t)
 	})
 }
@@ -82,20 +81,15 @@ func TestExposeWaits(t *testing.T) {
 			t.Errorf("expose with a deaf gateway: %v (%s)", err, hint.Of(err))
 		}
 		a.Set(func() { a.IgnoresRecords = false })
-		if _, err := expose.Expose(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Error(err)
-		}
+		fakecluster.Must(t, expose.Expose, o)
 		a.Set(func() { a.IgnoresRecords = true })
-		if _, err := expose.Withdraw(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), "forget 198.51.100.7") {
-			t.Errorf("withdraw with a deaf gateway: %v", err)
-		}
+		_, err = expose.Withdraw(t.Context(), o, &fakecluster.Recorder{})
+		assert.ErrorContains(t, "withdraw with a deaf gateway", err, "forget 198.51.100.7")
 		if held := a.ExposedHosts(t, "b"); len(held) != 1 {
 			t.Errorf("held while the gateway may still serve it: %q", held)
 		}
 		a.Set(func() { a.IgnoresRecords = false })
-		if _, err := expose.Withdraw(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Error(err)
-		}
+		fakecluster.Must(t, expose.Withdraw, o)
 		a.ExpectExposed(t)
 	})
 }
@@ -113,16 +107,12 @@ func TestExposedHostsAreNoPeers(t *testing.T) {
 			require.NoError(t, err)
 			return got.Range
 		}
-		if _, err := expose.Expose(t.Context(), connected.Exposing(a, "192.0.2.7"), &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, expose.Expose, connected.Exposing(a, "192.0.2.7"))
 		if got := given(); got.Overlaps(wide) {
 			t.Errorf("pods of another peer get %s", got)
 		}
 		a.ExpectExposed(t, "10.70.128.1 for 192.0.2.7")
-		if _, err := expose.Withdraw(t.Context(), connected.Exposing(a, "192.0.2.7"), &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, expose.Withdraw, connected.Exposing(a, "192.0.2.7"))
 		if got := given(); got != wide {
 			t.Errorf("after the withdrawal pods of another peer get %s, want %s", got, wide)
 		}
@@ -159,9 +149,8 @@ func TestExposeRefuses(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}},
 			Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"172.31.1.10"}}},
 		}
-		if _, err := a.Fake.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Create(t.Context(), slice, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := a.Fake.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Create(t.Context(), slice, metav1.CreateOptions{})
+		require.NoError(t, err)
 		for host, want := range map[string]string{
 			"2001:db8::1":       "not an IPv4 address",
 			"::ffff:198.51.1.1": "not an IPv4 address",
@@ -184,10 +173,9 @@ func TestExposeRefuses(t *testing.T) {
 				t.Errorf("%s: %v, want %q and a hint", host, err, want)
 			}
 		}
-		var none *inventory.NoPeeringError
 		o := connected.Exposing(a, "198.51.100.7")
 		o.Peer = "c"
-		if _, err := expose.Expose(t.Context(), o, &fakecluster.Recorder{}); !errors.As(err, &none) {
+		if _, err := expose.Expose(t.Context(), o, &fakecluster.Recorder{}); !errors.As(err, new(*inventory.NoPeeringError)) {
 			t.Errorf("an unknown peer: %v", err)
 		}
 		a.ExpectExposed(t)

@@ -23,6 +23,8 @@ import (
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -33,8 +35,7 @@ func TestDisconnectRemovesBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected.New(t)
 		o := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
-		got, err := removal.Disconnect(t.Context(), o, &fakecluster.Recorder{})
-		require.NoError(t, err)
+		got := fakecluster.Must(t, removal.Disconnect, o)
 		if !got.Changed || !slices.Equal(got.Local.Peerings, []string{"b"}) || !slices.Equal(got.Remote.Peerings, []string{"a"}) {
 			t.Errorf("result %+v", got)
 		}
@@ -67,9 +68,7 @@ func TestDisconnectWaitsForGuards(t *testing.T) {
 		a, b := connected.New(t)
 		a.Set(func() { a.RemovalDelay = 3 * time.Second })
 		o := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
-		if _, err := removal.Disconnect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, removal.Disconnect, o)
 		for _, n := range a.StoredReports(t) {
 			if len(n.Guarded) > 0 || len(n.Peerings) > 0 {
 				t.Errorf("node %s has %v, and guards %v", n.Name, n.Peerings, n.Guarded)
@@ -99,9 +98,7 @@ func TestRangesAreReleasedAfterRoutesAreRemoved(t *testing.T) {
 		})
 		start := time.Now()
 		o := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
-		if _, err := removal.Disconnect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, removal.Disconnect, o)
 		if took := time.Since(start); released != 1 || took < 2*time.Second {
 			t.Errorf("%d writes of the registry, after %s", released, took)
 		}
@@ -114,14 +111,12 @@ func TestDisconnectDoesNotWaitForNodesThatAreNotReady(t *testing.T) {
 		// The node's report did not change.
 		a.Set(func() { a.Nodes = a.Nodes[:1] })
 		away := fakecluster.Node{Name: "a2", PodCIDR: "10.244.2.0/24", Address: "172.31.1.12", NotReady: true}.Object()
-		if _, err := a.Fake.CoreV1().Nodes().Update(t.Context(), away, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := a.Fake.CoreV1().Nodes().Update(t.Context(), away, metav1.UpdateOptions{})
+		require.NoError(t, err)
 		r := &fakecluster.Recorder{}
 		o := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: 10 * time.Second}
-		if _, err := removal.Disconnect(t.Context(), o, r); err != nil {
-			t.Fatal(err)
-		}
+		_, err = removal.Disconnect(t.Context(), o, r)
+		require.NoError(t, err)
 		if !slices.ContainsFunc(r.Lines(), func(s string) bool { return strings.Contains(s, "warn") && strings.Contains(s, "a2") }) {
 			t.Errorf("no warning of node a2: %v", r.Lines())
 		}
@@ -139,12 +134,8 @@ func TestDisconnectListsUnconfirmedNodes(t *testing.T) {
 		}
 		// The peering is removed from the other cluster all the same, and another run can complete the removal.
 		a.Set(func() { a.IgnoresRecords = false })
-		if _, err := removal.Disconnect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
-		if left := append(a.Traces(t), b.Traces(t)...); len(left) > 0 {
-			t.Errorf("left %v", left)
-		}
+		fakecluster.Must(t, removal.Disconnect, o)
+		fakecluster.ExpectNoTraces(t, a, b)
 	})
 }
 
@@ -156,9 +147,7 @@ func TestDisconnectOneSide(t *testing.T) {
 		if err != nil || got.Remote != nil {
 			t.Errorf("%+v, %v", got, err)
 		}
-		if left := a.Traces(t); len(left) > 0 {
-			t.Errorf("left %v", left)
-		}
+		fakecluster.ExpectNoTraces(t, a)
 		if left := b.Traces(t); !slices.Equal(left, []string{"a"}) {
 			t.Errorf("the other side has %v", left)
 		}
@@ -180,16 +169,14 @@ func TestDisconnectRefuses(t *testing.T) {
 		}
 		for _, tt := range tests {
 			tt.o.Local = a.Cluster
-			if _, err := removal.Disconnect(t.Context(), tt.o, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("%s: error %v", tt.name, err)
-			}
+			_, err := removal.Disconnect(t.Context(), tt.o, &fakecluster.Recorder{})
+			assert.ErrorContains(t, tt.name, err, tt.want)
 		}
 		if left := b.Traces(t); len(left) != 1 {
 			t.Errorf("b has %v", left)
 		}
-		var input *progress.InputError
 		_, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Peer: "X_Y", OneSide: true}, &fakecluster.Recorder{})
-		if !errors.As(err, &input) {
+		if !errors.As(err, new(*progress.InputError)) {
 			t.Errorf("a name that nothing can have: error %v", err)
 		}
 	})
@@ -197,8 +184,7 @@ func TestDisconnectRefuses(t *testing.T) {
 
 func TestInitAndReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := fakecluster.Pair()
-		fakecluster.Run(t, a)
+		a, _ := fakecluster.RunPair(t)
 		o := peering.InitOptions{Side: peering.Side{Cluster: a.Cluster, Name: "milan", Reserved: []netip.Prefix{netip.MustParsePrefix("10.5.1.0/24")}}, Installation: peering.Installation{Image: "liqonet:1"}}
 		got, err := peering.Init(t.Context(), o, &fakecluster.Recorder{})
 		if err != nil || !got.Changed || got.Cluster.Name != "milan" || got.Cluster.Overlay != records.Geneve || got.Cluster.Nodes != 2 {
@@ -217,17 +203,14 @@ func TestInitAndReset(t *testing.T) {
 			t.Errorf("other name: %v", err)
 		}
 		o.Side.Name, o.Side.Reserved = "", []netip.Prefix{netip.MustParsePrefix("10.6.0.0/16")}
-		var differs *plan.DifferenceError
-		if _, err = peering.Init(t.Context(), o, &fakecluster.Recorder{}); !errors.As(err, &differs) {
+		if _, err = peering.Init(t.Context(), o, &fakecluster.Recorder{}); !errors.As(err, new(*plan.DifferenceError)) {
 			t.Errorf("other reservation: %v", err)
 		}
 		reset, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: o.Side.Cluster, Image: "liqonet:1", Timeout: time.Minute}, &fakecluster.Recorder{})
 		if err != nil || !reset.Changed {
 			t.Fatalf("reset: %+v, %v", reset, err)
 		}
-		if left := a.Left(t); len(left) > 0 {
-			t.Errorf("left %v", left)
-		}
+		fakecluster.ExpectNothingLeft(t, a)
 		if reset, err = removal.Reset(t.Context(), removal.ResetOptions{Cluster: o.Side.Cluster, Image: "liqonet:1", Timeout: time.Minute}, &fakecluster.Recorder{}); err != nil || reset.Changed {
 			t.Errorf("reset again: %+v, %v", reset, err)
 		}
@@ -250,12 +233,8 @@ func TestResetWaitsForEmptyKernels(t *testing.T) {
 			t.Fatalf("reset with a peering: %v", err)
 		}
 		o.Force = true
-		if _, err := removal.Reset(t.Context(), o, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
-		if left := a.Left(t); len(left) > 0 {
-			t.Errorf("left %v", left)
-		}
+		fakecluster.Must(t, removal.Reset, o)
+		fakecluster.ExpectNothingLeft(t, a)
 	})
 }
 
@@ -265,9 +244,8 @@ func TestDamagedReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected.New(t)
 		damage := []byte(`{"data": {"record": "version: 1\nreservations: [x]\n"}}`)
-		if _, err := a.Fake.CoreV1().ConfigMaps(a.Namespace).Patch(t.Context(), records.IPAMName, types.MergePatchType, damage, metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := a.Fake.CoreV1().ConfigMaps(a.Namespace).Patch(t.Context(), records.IPAMName, types.MergePatchType, damage, metav1.PatchOptions{})
+		require.NoError(t, err)
 		reset := removal.ResetOptions{Cluster: a.Cluster, Image: "liqonet:1", Timeout: time.Minute}
 		_, connects := peering.Connect(t.Context(), connected.Options(a, b), &fakecluster.Recorder{})
 		_, disconnects := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}, &fakecluster.Recorder{})
@@ -280,12 +258,9 @@ func TestDamagedReservations(t *testing.T) {
 		}
 		reset.Force = true
 		r := &fakecluster.Recorder{}
-		if _, err := removal.Reset(t.Context(), reset, r); err != nil {
-			t.Fatal(err)
-		}
-		if left := a.Left(t); len(left) > 0 {
-			t.Errorf("left %v", left)
-		}
+		_, err = removal.Reset(t.Context(), reset, r)
+		require.NoError(t, err)
+		fakecluster.ExpectNothingLeft(t, a)
 		if output := strings.Join(r.Lines(), "\n"); !strings.Contains(output, "read ConfigMap liqonet/ipam") {
 			t.Errorf("no warning: %s", output)
 		}
@@ -302,9 +277,8 @@ func TestResetOfNodesWithoutHelper(t *testing.T) {
 			t.Errorf("disconnect: %v", err)
 		}
 		r := &fakecluster.Recorder{}
-		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: o.Local, Image: "liqonet:1", Force: true, Timeout: time.Minute}, r); err != nil {
-			t.Fatal(err)
-		}
+		_, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: o.Local, Image: "liqonet:1", Force: true, Timeout: time.Minute}, r)
+		require.NoError(t, err)
 		if !slices.ContainsFunc(r.Lines(), func(s string) bool { return strings.Contains(s, "without a helper to remove it") }) {
 			t.Errorf("no warning: %v", r.Lines())
 		}
@@ -315,39 +289,32 @@ func TestInterruptedRemovalCanBeRunAgain(t *testing.T) {
 	t.Parallel()
 	for n := 1; ; n++ {
 		over := false
-		t.Run(fmt.Sprintf("delete%02d", n), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := connected.New(t)
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				deletions := 0
-				a.Fake.PrependReactor("delete", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
-					if action.GetResource().Resource == "pods" {
-						return false, nil, nil
-					}
-					if deletions++; deletions >= n && ctx.Err() == nil && !over {
-						cancel()
-						return true, nil, context.Canceled
-					}
+		bubble.Run(t, fmt.Sprintf("delete%02d", n), func(t *testing.T) {
+			a, b := connected.New(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			deletions := 0
+			a.Fake.PrependReactor("delete", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				if action.GetResource().Resource == "pods" {
 					return false, nil, nil
-				})
-				sides := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
-				reset := removal.ResetOptions{Cluster: sides.Local, Image: "liqonet:1", Timeout: time.Minute}
-				_, err := removal.Disconnect(ctx, sides, &fakecluster.Recorder{})
-				if err == nil {
-					_, err = removal.Reset(ctx, reset, &fakecluster.Recorder{})
 				}
-				over = err == nil
-				if _, err := removal.Disconnect(t.Context(), sides, &fakecluster.Recorder{}); err != nil {
-					t.Fatal(err)
+				if deletions++; deletions >= n && ctx.Err() == nil && !over {
+					cancel()
+					return true, nil, context.Canceled
 				}
-				if _, err := removal.Reset(t.Context(), reset, &fakecluster.Recorder{}); err != nil {
-					t.Fatal(err)
-				}
-				if left := append(a.Left(t), b.Traces(t)...); len(left) > 0 {
-					t.Errorf("left %v", left)
-				}
+				return false, nil, nil
 			})
+			sides := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
+			reset := removal.ResetOptions{Cluster: sides.Local, Image: "liqonet:1", Timeout: time.Minute}
+			_, err := removal.Disconnect(ctx, sides, &fakecluster.Recorder{})
+			if err == nil {
+				_, err = removal.Reset(ctx, reset, &fakecluster.Recorder{})
+			}
+			over = err == nil
+			fakecluster.Must(t, removal.Disconnect, sides)
+			fakecluster.Must(t, removal.Reset, reset)
+			fakecluster.ExpectNothingLeft(t, a)
+			fakecluster.ExpectNoTraces(t, b)
 		})
 		if over || t.Failed() {
 			if n < 15 {
@@ -363,9 +330,7 @@ func TestInterruptedRemovalCanBeRunAgain(t *testing.T) {
 func TestDisconnectFindsRemainsByContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected.New(t)
-		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: b.Cluster, Image: "liqonet:1", Force: true, Timeout: time.Minute}, &fakecluster.Recorder{}); err != nil {
-			t.Fatal(err)
-		}
+		fakecluster.Must(t, removal.Reset, removal.ResetOptions{Cluster: b.Cluster, Image: "liqonet:1", Force: true, Timeout: time.Minute})
 		require.NoError(t, a.Fake.CoreV1().ConfigMaps(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}))
 		for name, o := range map[string]removal.DisconnectOptions{
 			"a": {Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute},
@@ -375,8 +340,6 @@ func TestDisconnectFindsRemainsByContext(t *testing.T) {
 				t.Errorf("from %s: %v", name, err)
 			}
 		}
-		if left := a.Traces(t); len(left) > 0 {
-			t.Errorf("left %v", left)
-		}
+		fakecluster.ExpectNoTraces(t, a)
 	})
 }

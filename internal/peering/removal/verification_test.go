@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,8 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -31,30 +32,23 @@ func verifyOptions(w *fakecluster.Cluster) removal.ResetOptions {
 // expectRemains runs a reset and compares the remains in its result.
 func expectRemains(t *testing.T, o removal.ResetOptions, want removal.Remains) {
 	t.Helper()
-	got, err := removal.Reset(t.Context(), o, &fakecluster.Recorder{})
-	require.NoError(t, err)
-	if diff := cmp.Diff(&want, got.Remains, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("result (-want +got):\n%s", diff)
-	}
+	got := fakecluster.Must(t, removal.Reset, o)
+	assert.Equal(t, "result", &want, got.Remains, cmpopts.EquateEmpty())
 }
 
 func TestVerifyReportsNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := fakecluster.Pair()
-		fakecluster.Run(t, a)
+		a, _ := fakecluster.RunPair(t)
 		a.Set(func() { a.KernelRemains = map[string]string{"a2": "rule 7600\nlink lqn-overlay\n"} })
 		expectRemains(t, verifyOptions(a), removal.Remains{Nodes: []removal.NodeRemains{{Name: "a1"}, {Name: "a2", Left: []string{"rule 7600", "link lqn-overlay"}}}})
-		if left := a.Left(t); len(left) > 0 {
-			t.Errorf("the look left %v", left)
-		}
+		fakecluster.ExpectNothingLeft(t, a)
 	})
 }
 
 func TestVerifyReportsObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected.New(t)
-		got, err := removal.Reset(t.Context(), verifyOptions(a), &fakecluster.Recorder{})
-		require.NoError(t, err)
+		got := fakecluster.Must(t, removal.Reset, verifyOptions(a))
 		for _, object := range []string{"ConfigMap liqonet/fabric", "Secret liqonet/peering-b", "ClusterRole liqonet:liqonet:node", "Namespace liqonet"} {
 			if !slices.Contains(got.Remains.Objects, object) {
 				t.Errorf("%s is not among %q", object, got.Remains.Objects)
@@ -77,24 +71,18 @@ func TestResetVerifiesNodes(t *testing.T) {
 	}{
 		"installed": {true, false, left}, "installed, by force": {true, true, none}, "not installed": {false, false, none},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, _ := fakecluster.Pair()
-				fakecluster.Run(t, a)
-				o := verifyOptions(a)
-				o.VerifyOnly, o.Force = false, c.force
-				if c.installed {
-					if _, err := connected.Init(t, a, nil); err != nil {
-						t.Fatal(err)
-					}
-					o.Image = "" // the installation's image is used
-				}
-				a.Set(func() { a.KernelRemains = map[string]string{"a2": "rule 7600\n"} })
-				expectRemains(t, o, c.want)
-				if left := a.Left(t); len(left) > 0 {
-					t.Errorf("left %v", left)
-				}
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			a, _ := fakecluster.RunPair(t)
+			o := verifyOptions(a)
+			o.VerifyOnly, o.Force = false, c.force
+			if c.installed {
+				_, err := connected.Init(t, a, nil)
+				require.NoError(t, err)
+				o.Image = "" // the installation's image is used
+			}
+			a.Set(func() { a.KernelRemains = map[string]string{"a2": "rule 7600\n"} })
+			expectRemains(t, o, c.want)
+			fakecluster.ExpectNothingLeft(t, a)
 		})
 	}
 }
@@ -115,9 +103,7 @@ func TestResetRemovesWhatItCannotVerify(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "not verified") || !strings.Contains(err.Error(), "ImagePullBackOff") {
 			t.Errorf("error %v", err)
 		}
-		if left := a.Left(t); len(left) > 0 {
-			t.Errorf("left %v", left)
-		}
+		fakecluster.ExpectNothingLeft(t, a)
 		o.Image, o.NoImage = "", errors.New("no image")
 		if _, err = removal.Reset(t.Context(), o, &fakecluster.Recorder{}); !errors.Is(err, o.NoImage) {
 			t.Errorf("without an image: error %v", err)
@@ -142,30 +128,23 @@ func TestVerifyDoesNotWaitForNodesThatAreNotReady(t *testing.T) {
 // TestFailedVerificationLeavesNothing: the objects of a verification are deleted even if it fails.
 func TestFailedVerificationLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := fakecluster.Pair()
-		fakecluster.Run(t, a)
+		a, _ := fakecluster.RunPair(t)
 		a.Set(func() { a.PodFailure = "ImagePullBackOff" })
 		_, err := removal.Reset(t.Context(), verifyOptions(a), &fakecluster.Recorder{})
-		if err == nil || !strings.Contains(err.Error(), "ImagePullBackOff") {
-			t.Errorf("error %v", err)
-		}
-		if left := a.Left(t); len(left) > 0 {
-			t.Errorf("left %v", left)
-		}
+		assert.ErrorContains(t, "reset", err, "ImagePullBackOff")
+		fakecluster.ExpectNothingLeft(t, a)
 	})
 }
 
 func TestKilledVerificationCanBeRunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := fakecluster.Pair()
-		fakecluster.Run(t, a)
+		a, _ := fakecluster.RunPair(t)
 		base, err := templates.Base(templates.BaseValues{Namespace: a.Namespace, Image: "liqonet:1"})
 		require.NoError(t, err)
 		set, err := templates.Verify(templates.VerifyValues{Namespace: a.Namespace, Image: "liqonet:1"})
 		require.NoError(t, err)
-		if _, err := a.Apply(t.Context(), base[0], set); err != nil {
-			t.Fatal(err)
-		}
+		_, err = a.Apply(t.Context(), base[0], set)
+		require.NoError(t, err)
 		expectRemains(t, verifyOptions(a), removal.Remains{Objects: []string{"Namespace liqonet"}, Nodes: []removal.NodeRemains{{Name: "a1"}, {Name: "a2"}}})
 	})
 }
@@ -173,16 +152,13 @@ func TestKilledVerificationCanBeRunAgain(t *testing.T) {
 // TestVerifyKeepsNamespace: an existing namespace is kept.
 func TestVerifyKeepsNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := fakecluster.Pair()
-		fakecluster.Run(t, a)
+		a, _ := fakecluster.RunPair(t)
 		own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}
-		if _, err := a.Fake.CoreV1().Namespaces().Create(t.Context(), own, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := a.Fake.CoreV1().Namespaces().Create(t.Context(), own, metav1.CreateOptions{})
+		require.NoError(t, err)
 		expectRemains(t, verifyOptions(a), removal.Remains{Nodes: []removal.NodeRemains{{Name: "a1"}, {Name: "a2"}}})
-		if _, err := a.Fake.CoreV1().Namespaces().Get(t.Context(), a.Namespace, metav1.GetOptions{}); err != nil {
-			t.Error(err)
-		}
+		_, err = a.Fake.CoreV1().Namespaces().Get(t.Context(), a.Namespace, metav1.GetOptions{})
+		assert.NoError(t, err)
 		sets, err := a.Fake.AppsV1().DaemonSets(a.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: records.LabelComponent})
 		if err != nil || len(sets.Items) > 0 {
 			t.Errorf("left %v, %v", sets.Items, err)

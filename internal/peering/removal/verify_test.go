@@ -3,8 +3,9 @@ package removal
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/testbed/assert"
 )
 
 // TestReportsOfPodsThatSucceeded: only a pod that has succeeded has a report; the empty message of a failed one does
@@ -18,7 +19,5 @@ func TestReportsOfPodsThatSucceeded(t *testing.T) {
 		return p
 	}
 	got := reported([]*corev1.Pod{pod("b", 0), pod("c", 1), {Spec: corev1.PodSpec{NodeName: "d"}}, pod("a", 0)})
-	if diff := cmp.Diff([]NodeRemains{{Name: "a"}, {Name: "b"}}, got); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, "reports", []NodeRemains{{Name: "a"}, {Name: "b"}}, got)
 }

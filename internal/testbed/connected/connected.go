@@ -29,11 +29,8 @@ func Options(a, b *fakecluster.Cluster) peering.ConnectOptions {
 // New returns clusters "a" and "b", which are connected and run until the test ends.
 func New(t *testing.T) (a, b *fakecluster.Cluster) {
 	t.Helper()
-	a, b = fakecluster.Pair()
-	fakecluster.Run(t, a, b)
-	if _, err := peering.Connect(t.Context(), Options(a, b), &fakecluster.Recorder{}); err != nil {
-		t.Fatal(err)
-	}
+	a, b = fakecluster.RunPair(t)
+	fakecluster.Must(t, peering.Connect, Options(a, b))
 	return a, b
 }
 
@@ -62,7 +59,6 @@ func Second(t *testing.T, c *fakecluster.Cluster, since time.Time) {
 	for _, o := range base {
 		o.SetCreationTimestamp(metav1.NewTime(since))
 	}
-	if _, err := c.Apply(t.Context(), base...); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.Apply(t.Context(), base...)
+	require.NoError(t, err)
 }

@@ -44,7 +44,9 @@ func NewAPIServer(config Config) (*kube.Cluster, *fake.Clientset) {
 		api.Resources = append(api.Resources, &metav1.APIResourceList{GroupVersion: version})
 	}
 	api.PrependReactor("*", "*", (&writes{store: api.Tracker()}).react)
-	api.PrependReactor("create", "selfsubjectaccessreviews", review(config.Denied))
+	api.PrependReactor("create", "selfsubjectaccessreviews", Review(func(p kube.Permission) bool {
+		return !slices.Contains(config.Denied, p)
+	}))
 	name := config.Context
 	if name == "" {
 		name = "test"
@@ -68,8 +70,8 @@ func customKinds() map[schema.GroupVersionResource]string {
 	}
 }
 
-// review answers what the user may do.
-func review(denied []kube.Permission) clienttesting.ReactionFunc {
+// Review returns a reactor for requests to create access reviews, which answers what the user may do.
+func Review(allowed func(kube.Permission) bool) clienttesting.ReactionFunc {
 	return func(action clienttesting.Action) (bool, runtime.Object, error) {
 		create, ok := action.(clienttesting.CreateActionImpl)
 		if !ok {
@@ -80,7 +82,7 @@ func review(denied []kube.Permission) clienttesting.ReactionFunc {
 			return false, nil, nil
 		}
 		asked := answer.Spec.ResourceAttributes
-		answer.Status.Allowed = !slices.Contains(denied, kube.Permission{
+		answer.Status.Allowed = allowed(kube.Permission{
 			Verb: asked.Verb, Group: asked.Group, Resource: asked.Resource, Subresource: asked.Subresource,
 			Namespace: asked.Namespace, Name: asked.Name,
 		})

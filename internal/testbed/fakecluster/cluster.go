@@ -93,6 +93,13 @@ func Pair() (a, b *Cluster) {
 	return a, b
 }
 
+// RunPair returns the clusters of Pair, which run until the test ends.
+func RunPair(t *testing.T) (a, b *Cluster) {
+	a, b = Pair()
+	Run(t, a, b)
+	return a, b
+}
+
 // Third returns cluster "c", with a node and the pod CIDR of those of Pair.
 func Third() *Cluster {
 	return New("c", Node{Name: "c1", PodCIDR: "10.244.1.0/24", Address: "172.31.3.11"})
@@ -326,4 +333,14 @@ func (c *Cluster) Left(t *testing.T) []string {
 		names = append(names, "ClusterRole "+o.Name)
 	}
 	return names
+}
+
+// ExpectNothingLeft fails for clusters in which Left finds objects.
+func ExpectNothingLeft(t *testing.T, clusters ...*Cluster) {
+	t.Helper()
+	for _, c := range clusters {
+		if left := c.Left(t); len(left) > 0 {
+			t.Errorf("left in cluster %s: %v", c.Context, left)
+		}
+	}
 }

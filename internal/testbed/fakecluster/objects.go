@@ -17,6 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 )
@@ -37,9 +38,8 @@ func (c *Cluster) Add(t *testing.T, o runtime.Object) {
 // AddNode creates a node without a helper.
 func (c *Cluster) AddNode(t *testing.T, n Node) {
 	t.Helper()
-	if _, err := c.Kube.CoreV1().Nodes().Create(t.Context(), n.Object(), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Kube.CoreV1().Nodes().Create(t.Context(), n.Object(), metav1.CreateOptions{})
+	require.NoError(t, err)
 }
 
 // Join creates a node whose helper reports.
@@ -53,17 +53,14 @@ func (c *Cluster) Join(t *testing.T, n Node) {
 func (c *Cluster) Leave(t *testing.T, name string) {
 	t.Helper()
 	c.Set(func() { c.Nodes = slices.DeleteFunc(c.Nodes, func(n string) bool { return n == name }) })
-	if err := c.Kube.CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, c.Kube.CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}))
 }
 
 // UpdateNode replaces a node.
 func (c *Cluster) UpdateNode(t *testing.T, n Node) {
 	t.Helper()
-	if _, err := c.Kube.CoreV1().Nodes().Update(t.Context(), n.Object(), metav1.UpdateOptions{}); err != nil {
-		t.Error(err)
-	}
+	_, err := c.Kube.CoreV1().Nodes().Update(t.Context(), n.Object(), metav1.UpdateOptions{})
+	assert.NoError(t, err)
 }
 
 // AddAPIServer adds an address of the API server.
@@ -123,9 +120,7 @@ func changeRecord[D records.Document](t *testing.T, c *Cluster, name string, cha
 		change(live)
 		return *live, nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, err)
 }
 
 // ChangeNodeReport changes the report of the first node.
@@ -159,6 +154,16 @@ func (c *Cluster) Traces(t *testing.T) []string {
 		names = append(names, one.Name)
 	}
 	return names
+}
+
+// ExpectNoTraces fails for clusters in which a peering has objects or reservations.
+func ExpectNoTraces(t *testing.T, clusters ...*Cluster) {
+	t.Helper()
+	for _, c := range clusters {
+		if left := c.Traces(t); len(left) > 0 {
+			t.Errorf("left in cluster %s: of peerings %v", c.Context, left)
+		}
+	}
 }
 
 // ExposedHosts returns the reservations for exposed hosts of a peering, as "ADDRESS for HOST".

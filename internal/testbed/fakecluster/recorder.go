@@ -3,11 +3,13 @@ package fakecluster
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"liqonet.io/liqonet/internal/progress"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // Recorder keeps the lines that an operation reports.
@@ -34,6 +36,9 @@ func (r *Recorder) Note(text string) { r.add("note %s", text) }
 // Warn records "warn TEXT (HINT)".
 func (r *Recorder) Warn(text, hint string) { r.add("warn %s (%s)", text, hint) }
 
+// Output returns all lines so far as a text.
+func (r *Recorder) Output() string { return strings.Join(r.Lines(), "\n") }
+
 // Lines returns all lines so far.
 func (r *Recorder) Lines() []string {
 	r.mu.Lock()
@@ -41,10 +46,10 @@ func (r *Recorder) Lines() []string {
 	return append([]string(nil), r.lines...)
 }
 
-// Must runs a command, and fails the test if the command fails.
-func Must[O, R any](t *testing.T, command func(context.Context, O, progress.Reporter) (R, error), o O) {
+// Must runs a command and returns its result. The test ends if the command fails.
+func Must[O, R any](t *testing.T, command func(context.Context, O, progress.Reporter) (R, error), o O) R {
 	t.Helper()
-	if _, err := command(t.Context(), o, &Recorder{}); err != nil {
-		t.Errorf("run a command: %v", err)
-	}
+	result, err := command(t.Context(), o, &Recorder{})
+	require.NoError(t, err)
+	return result
 }
