@@ -92,7 +92,7 @@ func (h Helper) Run(ctx context.Context, wrap func(kubernetes.Interface) kuberne
 	}
 	env := helper.Env{
 		Client: wrap(client), Namespace: records.DefaultNamespace, HealthAddress: process.HealthAddress,
-		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Log: slog.New(slog.NewJSONHandler(os.Stderr, nil)), // as the product's, without its limits
 	}
 	if h.Node != nil {
 		h.Node.Env = env

@@ -208,11 +208,7 @@ var overlayPorts = [2]uint16{6091, 6191}
 
 // connect writes the records as the CLI does, and starts the helpers: those of nodes, then the gateway's.
 func (c *testCluster) connect(k kinds, peer *testCluster) {
-	c.write(records.FabricName, records.Fabric{
-		Version: records.SchemaVersion, ClusterID: "id-" + c.name, Name: c.name, PodCIDRs: []netip.Prefix{podCIDR},
-		ExternalCIDR: externalCIDR, InternalCIDR: internalCIDR,
-		Overlay: records.Overlay{Kind: k.overlay, Port: overlayPorts[c.number-1]}, MTU: linkMTU,
-	})
+	c.writeFabric(k)
 	c.write(records.PeeringName("peer"), c.peering(k, peer))
 	for _, g := range c.gateways {
 		c.writeObjects(g)
@@ -222,6 +218,15 @@ func (c *testCluster) connect(k kinds, peer *testCluster) {
 	for _, g := range c.gateways {
 		c.start(g)
 	}
+}
+
+func (c *testCluster) writeFabric(k kinds) {
+	c.t.Helper()
+	c.write(records.FabricName, records.Fabric{
+		Version: records.SchemaVersion, ClusterID: "id-" + c.name, Name: c.name, PodCIDRs: []netip.Prefix{podCIDR},
+		ExternalCIDR: externalCIDR, InternalCIDR: internalCIDR,
+		Overlay: records.Overlay{Kind: k.overlay, Port: overlayPorts[c.number-1]}, MTU: linkMTU,
+	})
 }
 
 // startNodes starts a helper on each node.

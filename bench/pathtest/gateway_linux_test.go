@@ -27,6 +27,7 @@ type testGateway struct {
 	number  int    // from 1
 	place   int    // number of the pod among those with the same key, from 0
 	node    int    // index of the node on which it runs
+	host    byte   // number of its address in the node's pod range; 0: by its number
 	key     wgtypes.Key
 	keys    string // folder of the keys
 	epoch   string // folder of the pod's epoch
@@ -38,7 +39,7 @@ func (g *testGateway) id() records.GatewayID {
 }
 func (g *testGateway) pod() string { return fmt.Sprintf("%s-%d", g.id().Name(), g.place) }
 func (g *testGateway) address() netip.Addr {
-	return inPods(g.node, gatewayNumber+byte(g.number-1)/nodesPerCluster)
+	return inPods(g.node, cmp.Or(g.host, gatewayNumber+byte(g.number-1)/nodesPerCluster))
 }
 
 // addGateway creates the pod of another gateway: the first on the first node, the second on the second.
@@ -168,7 +169,7 @@ func (c *testCluster) balanceBy(g *testGateway, nodes ...netns.Namespace) {
 
 // start starts the helper of a gateway.
 func (c *testCluster) start(g *testGateway) {
-	g.helper = process.Start(c.t, g.Namespace, fmt.Sprintf("gateway %d of %s", g.number, c.name), job{Helper: path.Helper{
+	g.helper = process.Start(c.t, g.Namespace, fmt.Sprintf("%s of %s", g.pod(), c.name), job{Helper: path.Helper{
 		Socket: cmp.Or(c.sockets[g.node], c.socket),
 		Gateway: &helper.Gateway{
 			ID: g.id(), Pod: g.pod(), PodIP: g.address(), Node: c.nodeName(g.node), Keys: g.keys, Epoch: g.epoch,

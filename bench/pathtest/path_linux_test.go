@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,12 +39,46 @@ func TestTwoClusters(t *testing.T) {
 			servePods(t, a, b)
 			expectAll(a, b)
 			expectAll(b, a)
+			for _, c := range []*testCluster{a, b} {
+				c.expectCalm()
+			}
 			surviveHelpers(k, a, b)
 			for _, c := range []*testCluster{a, b} {
 				c.disconnect()
 			}
 		})
 	}
+}
+
+// expectCalm checks that no helper reports a loss, a failure, or a drift, although nothing else changed the kernel, and
+// that the logs are correct.
+func (c *testCluster) expectCalm() {
+	c.t.Helper()
+	wait.Succeeds(c.t, joining, func() error { // on a busy machine echoes are late
+		s, err := c.status()
+		if err == nil && s.Loss != 0 {
+			err = fmt.Errorf("cluster %s: a share of %f of the echoes is lost", c.name, s.Loss)
+		}
+		return err
+	})
+	s, err := c.status()
+	require.NoError(c.t, err)
+	nodes, err := c.reports()
+	require.NoError(c.t, err)
+	if s.Drift.Times != 0 || len(s.Failed) != 0 {
+		c.t.Errorf("cluster %s: status %+v: want no drift, no failure", c.name, s)
+	}
+	for name, n := range nodes {
+		if n.Drift.Times != 0 {
+			c.t.Errorf("node %s: %+v: want no drift", name, n)
+		}
+	}
+	for _, ns := range append(slices.Clone(c.nodes[:]), c.gateways[0].Namespace) {
+		if n := counter(c.t, ns, driftMetric); n != 0 {
+			c.t.Errorf("cluster %s: %v objects count as drift although nobody touched them", c.name, n)
+		}
+	}
+	checkLogs(c.t, c)
 }
 
 // combinations returns the kinds that the kernel under test supports; the first alone for a short test, as in a slow

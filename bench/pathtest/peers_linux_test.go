@@ -4,19 +4,13 @@ import (
 	"flag"
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/bench/load"
-	"liqonet.io/liqonet/bench/path"
-	"liqonet.io/liqonet/internal/helper"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -37,11 +31,7 @@ func TestManyPeers(t *testing.T) {
 	k := combinations()[0]
 	a, b, _ := twoClusters(t)
 	a.startNodes()
-	a.write(records.FabricName, records.Fabric{
-		Version: records.SchemaVersion, ClusterID: "id-" + a.name, Name: a.name, PodCIDRs: []netip.Prefix{podCIDR},
-		ExternalCIDR: externalCIDR, InternalCIDR: internalCIDR,
-		Overlay: records.Overlay{Kind: k.overlay, Port: overlayPorts[a.number-1]}, MTU: linkMTU,
-	})
+	a.writeFabric(k)
 	awaitReady(t, a.nodes[0])
 	before, errBefore := process.Time(a.nodeHelpers[0].PID)
 	begin := time.Now()
@@ -137,32 +127,16 @@ func (c *testCluster) peerWithMany(k kinds, peer *testCluster, i int, runs bool)
 	p.Gateways[0].OverlayID, p.Gateways[0].Address = uint32(100+i), netip.AddrFrom4([4]byte{10, 80, 129, byte(1 + i)})
 	p.Gateways[0].Tunnels[0].Address = netip.PrefixFrom(netip.AddrFrom4([4]byte{169, 254, byte(20 + i), 1}), 30)
 	p.Gateways[0].Tunnels[0].PeerAddress = netip.AddrFrom4([4]byte{169, 254, byte(20 + i), 2})
-	g := &testGateway{number: 1, keys: c.t.TempDir()}
-	id := records.GatewayID{Peering: p.Name, Number: 1}
-	address := inPods(0, byte(20+i))
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: records.DefaultNamespace, Name: id.Name() + "-0", Labels: id.Identity(records.ComponentGateway).Labels()},
-		Spec:       corev1.PodSpec{NodeName: c.nodeName(0)},
-		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: address.String()}}},
-	}
-	if _, err := c.api.CoreV1().Pods(pod.Namespace).Create(c.t.Context(), pod, metav1.CreateOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	g := &testGateway{peering: p.Name, number: 1, host: byte(20 + i), key: c.gateways[0].key, keys: c.gateways[0].keys}
+	c.addGatewayPod(g)
 	c.write(records.PeeringName(p.Name), p)
-	c.write(id.StatusName(), nil)
-	if !runs {
-		c.write(id.Name(), records.Gateway{Version: records.SchemaVersion, Pod: pod.Name, Node: c.nodeName(0), PodIP: address})
+	if runs {
+		c.writeObjects(g)
+		c.start(g)
 		return g
 	}
-	c.write(id.Name(), nil)
-	g.Namespace = c.addPod(0, byte(20+i))
-	for name, key := range map[string]wgtypes.Key{records.PrivateKeyKey: c.gateways[0].key, records.PresharedKeyKey: presharedKey} {
-		require.NoError(c.t, os.WriteFile(filepath.Join(g.keys, name), []byte(key.String()), 0o600))
-	}
-	g.helper = process.Start(c.t, g.Namespace, "gateway of "+p.Name, job{Helper: path.Helper{
-		Socket: c.socket, Gateway: &helper.Gateway{ID: id, Pod: pod.Name, PodIP: address, Node: c.nodeName(0), Keys: g.keys},
-	}})
-	g.peering = p.Name
+	c.write(g.id().StatusName(), nil)
+	c.write(g.id().Name(), records.Gateway{Version: records.SchemaVersion, Pod: g.pod(), Node: c.nodeName(g.node), PodIP: g.address()})
 	return g
 }
 

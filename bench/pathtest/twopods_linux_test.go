@@ -98,7 +98,7 @@ func (c *testCluster) awaitPod(g *testGateway, since time.Time) {
 func (c *testCluster) awaitSteppedDown(g *testGateway) {
 	c.t.Helper()
 	wait.Succeeds(c.t, joining, func() error {
-		if g.helper.Logged("stepsDown=true") == 0 {
+		if g.helper.Logged(`"stepsDown":true`) == 0 {
 			return errors.New("the first pod has not stepped down")
 		}
 		return nil

@@ -1,9 +1,13 @@
 package pathtest
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/wait"
@@ -58,4 +62,59 @@ func TestNodeWithoutAPIServer(t *testing.T) {
 // kernelOf returns the complete liqonet state of a node's kernel.
 func kernelOf(ns netns.Namespace) string {
 	return pathIn(ns) + ns.Run("sh", "-c", "ip -br addr show; nft -s list table ip "+netops.Table+"; nft -s list ruleset ip6")
+}
+
+// TestUnreachableGateway checks that a node without a route to one peering's gateway serves the others, and reports the
+// error.
+func TestUnreachableGateway(t *testing.T) {
+	t.Parallel()
+	k := combinations()[0]
+	a, b, _ := twoClusters(t)
+	connectBoth(k, a, b)
+	lost := a.peerWithMany(k, b, 0, false)
+	a.nodes[1].IP("route add unreachable " + lost.address().String())
+	a.nodeHelpers[1].Kill()
+	a.resetNode(1)
+	a.startNode(1)
+	wait.Succeeds(t, joining, func() error {
+		reports, err := a.reports()
+		got := reports[a.nodeName(1)]
+		_, reached := got.OverlaySources[lost.id()]
+		if err == nil && (!slices.Equal(got.Peerings, []string{lost.peering, "peer"}) || !got.OverlaySources[a.gateways[0].id()].IsValid() || reached) {
+			err = fmt.Errorf("report %+v: want both peerings, and the path to the gateway of one", got)
+		}
+		return err
+	})
+	if _, err := process.Ask(a.nodes[1].Handle, "/readyz"); !errors.Is(err, process.ErrUnavailable) {
+		t.Errorf("the helper has no route to a gateway: ready %v", err)
+	}
+}
+
+// TestReadinessOfAGateway checks that a gateway is not ready before it serves its peering, and that its status, not its
+// readiness, shows a record that is damaged later.
+func TestReadinessOfAGateway(t *testing.T) {
+	t.Parallel()
+	k := combinations()[0]
+	a, b, _ := twoClusters(t)
+	g := a.gateways[0]
+	a.writeFabric(k)
+	a.writeObjects(g)
+	a.startGateway()
+	ready := func() error { _, err := process.Ask(g.Handle, "/readyz"); return err }
+	wait.Until(t, "an answer", joining, func() bool { err := ready(); return err == nil || errors.Is(err, process.ErrUnavailable) })
+	wait.Until(t, "a pass without the peering's record", joining, func() bool { return counter(t, g.Namespace, "liqonet_records_refused") == 1 })
+	if err := ready(); !errors.Is(err, process.ErrUnavailable) {
+		t.Errorf("before there is a record of its peering: %v", err)
+	}
+	a.write(records.PeeringName("peer"), a.peering(k, b))
+	wait.Succeeds(t, joining, ready)
+	a.damage(records.PeeringName("peer"))
+	wait.Until(t, "the fault in the status", joining, func() bool {
+		s, err := a.status()
+		const earlier = "not written yet" // of the first passes
+		return err == nil && len(s.Failed) == 1 && !strings.Contains(s.Failed[0], earlier)
+	})
+	if err := ready(); err != nil {
+		t.Errorf("one damaged record, and the gateway is not ready: %v", err)
+	}
 }

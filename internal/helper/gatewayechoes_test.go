@@ -27,7 +27,7 @@ func testView() gatewayView {
 // testEchoes returns the echoes of a gateway with a view, without sockets.
 func testEchoes(v gatewayView) (*gatewayEchoes, *metrics) {
 	m := newMetrics()
-	g := newGatewayEchoes(slog.New(slog.DiscardHandler), m, gatewayAddress, "n9", nil)
+	g := newGatewayEchoes(slog.New(slog.DiscardHandler), m, testGateway().PodIP, "n9", nil)
 	g.update(v)
 	return g, m
 }

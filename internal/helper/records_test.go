@@ -5,6 +5,7 @@ package helper
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,9 @@ import (
 // Records of a cluster "a" that is the client of a peer "b" with the same pod CIDR.
 
 const testNamespace = "liqonet"
+
+// patience is how long a test waits where how long is not the point.
+const patience = 2 * time.Minute
 
 func testFabric() records.Fabric {
 	return records.Fabric{

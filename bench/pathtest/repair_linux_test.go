@@ -1,9 +1,7 @@
-//go:build linux
-
-package helper
+package pathtest
 
 import (
-	"fmt"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +12,8 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 )
@@ -39,7 +39,7 @@ var onNodes = []alteration{
 	{"address deleted", "ip addr flush label lo:lqn"},
 	{"far end changed", "ip link set lqn-gw7 type $(ip -d -o link show lqn-gw7 | grep -oE 'vxlan|geneve' | head -1) id 7 remote 192.0.2.77"},
 	{"ARP on", "ip link set lqn-gw7 arp on"},
-	{"link of another network", "ip link add lqn-gw9 type vxlan id 9 remote 192.0.2.77 dstport 6091"},
+	{"link of another network", "ip link add lqn-gw9 type vxlan id 9 remote 192.0.2.77 dstport 6191"},
 	{"address added", "ip addr add 10.9.0.1/32 dev lqn-gw7"},
 	{"address without its label", "a=$(ip -o addr show label lo:lqn | awk '{print $4}'); ip addr del $a dev lo; ip addr add $a dev lo"},
 	{"neighbour deleted", "ip neigh del 10.80.128.1 dev lqn-gw7"},
@@ -99,38 +99,40 @@ const networkd = "ip rule flush protocol 76; ip nexthop flush protocol 76; ip ro
 // packets cross, and foreign objects stay.
 func TestRepair(t *testing.T) {
 	t.Parallel()
-	server, client := twoClusters(t)
-	foreign := foreigners(t, client)
+	a, b, node, gateway := watchedClusters(t)
+	foreign := foreigners(b.nodes[0])
 	for _, place := range []struct {
 		name        string
 		alterations []alteration
-		helper      *helperProcess
+		helper      watched
 		told        func(records.Status) int64
 	}{
-		{"node", onNodes, client.nodeHelper, func(s records.Status) int64 { return s.Nodes[0].Drift.Times }},
-		{"gateway", onGateways, client.gatewayHelper, func(s records.Status) int64 { return s.Drift.Times }},
+		{"node", onNodes, node, func(s records.Status) int64 { return s.Nodes[0].Drift.Times }},
+		{"gateway", onGateways, gateway, func(s records.Status) int64 { return s.Drift.Times }},
 	} {
 		t.Run(place.name, func(t *testing.T) {
 			times := int64(0)
 			for _, a := range place.alterations {
 				t.Run(a.name, func(t *testing.T) {
-					repaired(t, place.helper, func(p *helperProcess) { p.netns.For(t).Run("sh", "-ec", a.script) })
+					repaired(t, place.helper, func() { place.helper.ns.For(t).Run("sh", "-ec", a.script) })
 					times++
 				})
 			}
-			wait.Until(t, "status that tells", patience, func() bool {
-				s, _ := client.status()
-				return place.told(s) >= times
+			wait.Until(t, "status that tells", joining, func() bool {
+				s, err := b.status()
+				return err == nil && len(s.Nodes) > 0 && place.told(s) >= times
 			})
 		})
 	}
-	if kernelWireGuard(client) {
+	if combinations()[0].wireGuard == records.Kernel { // only then can its peer be changed externally
 		t.Run("gateway/peer deleted", func(t *testing.T) {
-			repaired(t, client.gatewayHelper, func(*helperProcess) { deletePeer(t, client) })
+			repaired(t, gateway, func() { deletePeer(t, gateway.ns) })
 		})
 	}
-	crosses(t, server, client)
-	if got := foreigners(t, client); got != foreign {
+	servePods(t, a, b)
+	expectAll(a, b)
+	expectAll(b, a)
+	if got := foreigners(b.nodes[0]); got != foreign {
 		t.Errorf("foreign objects changed from\n%s\nto\n%s", foreign, got)
 	}
 }
@@ -138,14 +140,14 @@ func TestRepair(t *testing.T) {
 // repaired calls a function that alters objects while the helper is stopped. It fails unless they are restored and
 // counted, in time in some attempt, and with few passes in some attempt. In a guest, where every system call takes
 // longer, the time is not tested.
-func repaired(t *testing.T, p *helperProcess, change func(*helperProcess)) {
+func repaired(t *testing.T, w watched, change func()) {
 	t.Helper()
 	// A pass that restores, a second one if the tunnel is recreated, and one that these changes trigger; twice that if
 	// notifications arrive one by one.
 	const most = 6
 	inTime, few := testing.Short(), false
 	for range repairs {
-		took, passes := repair(t, p, change)
+		took, passes := repair(t, w, change)
 		t.Logf("after %s; %v passes", took.Round(time.Millisecond), passes)
 		inTime, few = inTime || took <= repairTime, few || passes <= most
 		if inTime && few {
@@ -156,62 +158,47 @@ func repaired(t *testing.T, p *helperProcess, change func(*helperProcess)) {
 }
 
 // repair does this once, and returns its duration and the number of passes.
-func repair(t *testing.T, p *helperProcess, change func(*helperProcess)) (took time.Duration, passes float64) {
+func repair(t *testing.T, w watched, change func()) (took time.Duration, passes float64) {
 	t.Helper()
-	p.rest(t)
-	want, drift, before := p.state(t), p.counter(driftMetric), p.counter(passesMetric)
-	p.Signal(unix.SIGSTOP)
+	w.rest(t)
+	want, drift, before := w.state(t), w.counter(t, driftMetric), w.counter(t, passesMetric)
+	w.Signal(unix.SIGSTOP)
 	func() {
-		defer p.Signal(unix.SIGCONT) // even if the change fails
-		change(p)
+		defer w.Signal(unix.SIGCONT) // even if the change fails
+		change()
 	}()
 	defer func() {
 		if t.Failed() {
-			t.Logf("state (-want +got):\n%s", cmp.Diff(want, p.state(t)))
+			t.Logf("state (-want +got):\n%s", cmp.Diff(want, w.state(t)))
 		}
 	}()
 	// Missing objects are visible in the state, changes of objects outside of the state only in the counter.
-	took = wait.Until(t, "repair", patience, func() bool { return p.state(t) == want })
-	took += wait.Until(t, "counted repair", patience, func() bool { return p.counter(driftMetric) > drift })
-	p.rest(t)
-	return took, p.counter(passesMetric) - before
+	took = wait.Until(t, "repair", joining, func() bool { return w.state(t) == want })
+	took += wait.Until(t, "counted repair", joining, func() bool { return w.counter(t, driftMetric) > drift })
+	w.rest(t)
+	return took, w.counter(t, passesMetric) - before
 }
 
-// foreigners creates foreign objects in a node's namespace, if there are none yet, and returns them.
-func foreigners(t *testing.T, c *testCluster) string {
-	t.Helper()
-	if strings.Contains(c.node.IP("rule show"), "4242") {
-		return c.node.Run("sh", "-ec", "ip rule show; ip route show table 4242; ip nexthop show id 42; ip neigh show 172.31.0.77 dev eth0;"+
+// foreigners creates foreign objects on a node, if there are none yet, and returns them.
+func foreigners(n netns.Namespace) string {
+	if strings.Contains(n.IP("rule show"), "4242") {
+		return n.Run("sh", "-ec", "ip rule show; ip route show table 4242; ip nexthop show id 42; ip neigh show 172.31.0.77 dev eth0;"+
 			"ip -4 addr show dev foreign; nft list table ip foreign")
 	}
-	c.node.Run("sh", "-ec", "ip link add foreign type bridge; ip addr add 203.0.113.1/32 dev foreign; ip link set foreign up;"+
+	n.Run("sh", "-ec", "ip link add foreign type bridge; ip addr add 203.0.113.1/32 dev foreign; ip link set foreign up;"+
 		"ip nexthop add id 42 dev eth0; ip route add 198.51.100.0/24 nhid 42 table 4242; ip route add blackhole 203.0.113.0/24 table 4242;"+
 		"ip rule add priority 4242 lookup 4242; ip neigh add 172.31.0.77 lladdr 02:00:00:00:00:77 dev eth0 nud permanent;"+
 		"nft 'add table ip foreign; add set ip foreign peers { type ipv4_addr; elements = { 10.0.0.1 }; }; add chain ip foreign guard;"+
 		"add rule ip foreign guard ip saddr @peers counter accept'")
-	return foreigners(t, c)
-}
-
-// kernelWireGuard reports whether a gateway's tunnel is in the kernel: only then can its peer be changed externally.
-func kernelWireGuard(c *testCluster) bool {
-	s, _ := c.status()
-	return s.Implementation == records.Kernel
+	return foreigners(n)
 }
 
 // deletePeer removes the tunnel's peer.
-func deletePeer(t *testing.T, c *testCluster) {
+func deletePeer(t *testing.T, gateway netns.Namespace) {
 	t.Helper()
-	if err := c.gateway.Do(func() error {
+	gateway.For(t).Inside(func() error {
 		wg, err := wgctrl.New()
-		if err != nil {
-			return err
-		}
-		defer wg.Close()
-		if err := wg.ConfigureDevice(netops.Tunnel, wgtypes.Config{ReplacePeers: true}); err != nil {
-			return fmt.Errorf("delete peer: %w", err)
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+		require.NoError(t, err)
+		return errors.Join(wg.ConfigureDevice(netops.Tunnel, wgtypes.Config{ReplacePeers: true}), wg.Close())
+	})
 }

@@ -1,6 +1,4 @@
-//go:build linux
-
-package helper
+package pathtest
 
 import (
 	"context"
@@ -31,29 +29,33 @@ const (
 // TestFlood sends valid echoes and other messages to a node's helper, and then to a gateway's, as fast as one sender
 // can: the kernel drops most, each ignored one is counted, and the helper has little work.
 func TestFlood(t *testing.T) {
-	server, client := twoClusters(t)
+	a, b, node, gateway := watchedClusters(t)
+	servePods(t, a, b)
 	messages := floodOf(t)
 	t.Run("node", func(t *testing.T) {
-		node := client.nodeReport()
-		target := netip.AddrPortFrom(node.Internal, netops.EchoPort)
-		flood(t, client.gateway, target, 1, [][]byte{make([]byte, 60000)})
+		reports, err := b.reports()
+		require.NoError(t, err)
+		target := netip.AddrPortFrom(reports[b.nodeName(0)].Internal, netops.EchoPort)
+		sendFor(t, gateway.ns, target, 1, [][]byte{make([]byte, 60000)})
 		cheap(t, func() (share, base float64) {
-			return flooded(t, client.nodeHelper, dropsOf("echo-"+testPeering().Name), client.gateway, target, messages), 0
+			return flooded(t, node, dropsOf("echo-peer"), gateway.ns, target, messages), 0
 		})
-		if n := client.nodeHelper.counter(ignoredEchoes); n == 0 {
+		if n := node.counter(t, ignoredEchoes); n == 0 {
 			t.Error("no message is counted as ignored")
 		}
-		crosses(t, server, client)
+		expectAll(a, b)
+		expectAll(b, a)
 	})
 	t.Run("gateway", func(t *testing.T) {
-		end := testPeering().Gateways[0].Tunnels[0].Address.Addr() // the client's
+		end := b.peering(combinations()[0], a).Gateways[0].Tunnels[0].Address.Addr()
 		// With a tunnel in userspace the helper decrypts all packets, whatever they contain: that is the tunnel's
 		// share.
 		cheap(t, func() (share, base float64) {
-			base = flooded(t, client.gatewayHelper, dropsOf("input"), server.gateway, netip.AddrPortFrom(end, discard), messages)
-			return flooded(t, client.gatewayHelper, dropsOf("echo"), server.gateway, netip.AddrPortFrom(end, netops.EchoPort), messages), base
+			base = flooded(t, gateway, dropsOf("input"), a.gateways[0].Namespace, netip.AddrPortFrom(end, discard), messages)
+			return flooded(t, gateway, dropsOf("echo"), a.gateways[0].Namespace, netip.AddrPortFrom(end, netops.EchoPort), messages), base
 		})
-		crosses(t, server, client)
+		expectAll(a, b)
+		expectAll(b, a)
 	})
 }
 
@@ -91,14 +93,14 @@ func cheap(t *testing.T, measure func() (share, base float64)) {
 }
 
 // flooded floods a helper and returns its share of a core. The kernel must drop some of the packets.
-func flooded(t *testing.T, helper *helperProcess, chain string, from netns.Namespace, target netip.AddrPort, messages [][]byte) float64 {
+func flooded(t *testing.T, helper watched, chain string, from netns.Namespace, target netip.AddrPort, messages [][]byte) float64 {
 	t.Helper()
-	before, dropped, begin := helper.used(), helper.counter(chain), time.Now()
-	sent := flood(t, from, target, floodTime, messages)
+	before, dropped, begin := helper.used(t), helper.counter(t, chain), time.Now()
+	sent := sendFor(t, from, target, floodTime, messages)
 	took := time.Since(begin)
 	rate := float64(sent) / took.Seconds()
-	share := float64(helper.used()-before) / float64(took) * min(1, rate/floodRate)
-	n := helper.counter(chain) - dropped
+	share := float64(helper.used(t)-before) / float64(took) * min(1, rate/floodRate)
+	n := helper.counter(t, chain) - dropped
 	t.Logf("to port %d: %.0f messages a second, %.0f of %d dropped: %.1f %% of a core", target.Port(), rate, n, sent, 100*share)
 	if n == 0 {
 		t.Errorf("of %d messages none was dropped in the kernel", sent)
@@ -106,8 +108,8 @@ func flooded(t *testing.T, helper *helperProcess, chain string, from netns.Names
 	return share
 }
 
-// flood sends messages in turn from a namespace and returns their number.
-func flood(t *testing.T, from netns.Namespace, to netip.AddrPort, during time.Duration, messages [][]byte) (sent int) {
+// sendFor sends messages in turn from a namespace and returns their number.
+func sendFor(t *testing.T, from netns.Namespace, to netip.AddrPort, during time.Duration, messages [][]byte) (sent int) {
 	t.Helper()
 	if err := from.Do(func() error {
 		c, err := (&net.Dialer{}).DialContext(context.Background(), "udp4", to.String())

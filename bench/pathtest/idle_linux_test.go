@@ -1,6 +1,4 @@
-//go:build linux
-
-package helper
+package pathtest
 
 import (
 	"fmt"
@@ -15,6 +13,9 @@ import (
 // more than the limit if it reads the foreign routes and chains of crowd.
 const idleShare = 0.003
 
+// fullPasses is the interval of a helper's full passes.
+const fullPasses = 30 * time.Second
+
 // idleWindows is the number of measurements: other work on the machine's cores, such as tests of other packages, makes
 // instructions slower, never faster, and delays echoes, for which a gateway renews its tunnel.
 const idleWindows = 6
@@ -23,27 +24,27 @@ const idleWindows = 6
 // whose every system call takes longer, it only logs the result.
 func TestIdle(t *testing.T) {
 	t.Parallel()
-	measured := resync + resync/6 // a full pass
+	measured := fullPasses + fullPasses/6 // a full pass
 	if testing.Short() {
-		measured = resync / 3
+		measured = fullPasses / 3
 	}
-	_, client := twoClusters(t)
+	_, b, node, gateway := watchedClusters(t)
 	ofEach := 100
 	if testing.Short() {
 		ofEach = 10
 	}
-	crowd(client.node, ofEach)
-	client.nodeHelper.rest(t)
-	most := float64(measured/resync) + 2
+	crowd(b.nodes[0], ofEach)
+	node.rest(t)
+	most := float64(measured/fullPasses) + 2
 	for range idleWindows {
-		passes := client.nodeHelper.counter(passesMetric) // outside of the measurement: the request has a cost, too
-		before := [2]time.Duration{client.nodeHelper.used(), client.gatewayHelper.used()}
+		passes := node.counter(t, passesMetric) // outside of the measurement: the request has a cost, too
+		before := [2]time.Duration{node.used(t), gateway.used(t)}
 		<-time.After(measured)
-		share := func(i int, p *helperProcess) float64 { return float64(p.used()-before[i]) / float64(measured) }
-		node, gateway := share(0, client.nodeHelper), share(1, client.gatewayHelper)
-		passes = client.nodeHelper.counter(passesMetric) - passes
-		t.Logf("of a core: node %.3f %%, gateway %.3f %%; %v passes", 100*node, 100*gateway, passes)
-		if passes <= most && (node <= idleShare || testing.Short()) {
+		share := func(i int, w watched) float64 { return float64(w.used(t)-before[i]) / float64(measured) }
+		ofNode, ofGateway := share(0, node), share(1, gateway)
+		passes = node.counter(t, passesMetric) - passes
+		t.Logf("of a core: node %.3f %%, gateway %.3f %%; %v passes", 100*ofNode, 100*ofGateway, passes)
+		if passes <= most && (ofNode <= idleShare || testing.Short()) {
 			return
 		}
 	}
