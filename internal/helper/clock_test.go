@@ -50,7 +50,7 @@ func TestLastEchoInTheFuture(t *testing.T) {
 		l := &gatewayLoop{Gateway: Gateway{Env: Env{Namespace: testNamespace}, ID: firstGateway("b")}, status: cache.NewStore(cache.MetaNamespaceKeyFunc)}
 		s := testStatus()
 		s.LastEcho = time.Now().Add(-ago).UTC().Truncate(time.Millisecond)
-		require.NoError(t, l.status.Add(configMap(t, l.ID.StatusName(), records.ComponentStatus, "b", s)))
+		require.NoError(t, l.status.Add(configMap(t, l.ID.StatusName(), s)))
 		var both sync.WaitGroup
 		for range 2 { // the loop and watchTunnel, concurrently
 			both.Go(func() {

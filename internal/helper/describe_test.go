@@ -9,23 +9,15 @@ import (
 	"strings"
 	"testing"
 
-	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
-	"liqonet.io/liqonet/netops/kernel"
 )
 
 // TestKernelStateIsLogged checks that the log has the whole kernel state in the desired state, once a day and not at
 // every pass.
 func TestKernelStateIsLogged(t *testing.T) {
-	fabric := testFabric()
-	fabric.Overlay.Kind = records.VXLAN
-	v := nodeView{fabric: &fabric, peerings: []records.Peering{testPeering()}, gateways: map[records.GatewayID]records.Gateway{firstGateway("b"): testGateway()}}
-	ns := netns.New(t)
-	var k *kernel.Kernel
-	require.NoError(t, ns.Do(func() (err error) { k, err = kernel.Open(); return err }))
-	defer func() { _ = k.Close() }()
+	v := testNodeView()
+	_, k := openKernel(t)
 	var log bytes.Buffer
 	level := &slog.LevelVar{}
 	r := newReconciler(k, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level})), newMetrics())

@@ -17,20 +17,25 @@ import (
 	"liqonet.io/liqonet/netops/kernel"
 )
 
+// openKernel returns a namespace and its kernel.
+func openKernel(t *testing.T) (netns.Namespace, *kernel.Kernel) {
+	t.Helper()
+	ns := netns.New(t)
+	k, err := kernel.OpenAt(ns.FD())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = k.Close() })
+	return ns, k
+}
+
 // TestDrift checks that differences from the state of the last pass are drift, and changes by a new record are not.
 func TestDrift(t *testing.T) {
-	fabric := testFabric()
-	fabric.Overlay.Kind = records.VXLAN
-	v := nodeView{fabric: &fabric, peerings: []records.Peering{testPeering()}, gateways: map[records.GatewayID]records.Gateway{firstGateway("b"): testGateway()}}
+	v := testNodeView()
 	state := func() netops.State { return v.state(netip.MustParseAddr("10.80.0.7")) }
 	one := state()
 	v.peerings, v.gateways[firstGateway("c")] = append(v.peerings, secondPeering()), secondGateway()
 	two := state()
 
-	ns := netns.New(t)
-	var k *kernel.Kernel
-	require.NoError(t, ns.Do(func() (err error) { k, err = kernel.Open(); return err }))
-	defer func() { _ = k.Close() }()
+	ns, k := openKernel(t)
 	m := newMetrics()
 	r := newReconciler(k, slog.New(slog.DiscardHandler), m)
 	for _, step := range []struct {

@@ -14,13 +14,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
-	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops/echo"
 	"liqonet.io/liqonet/netops/tunnel"
@@ -31,13 +29,7 @@ func locationOf(t *testing.T, pod string, e epoch) *corev1.ConfigMap {
 	t.Helper()
 	g := testGateway()
 	g.Pod, g.Epoch = pod, uint32(e)
-	text, err := records.Encode(g)
-	require.NoError(t, err)
-	id := firstGateway("b")
-	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: id.Name(), Namespace: testNamespace, Labels: id.Identity(records.ComponentGateway).Labels()},
-		Data:       map[string]string{records.DataKey: text},
-	}
+	return gatewayMap(t, "b", g)
 }
 
 // epochLoop returns the loop of a pod "one", whose API server has a ConfigMap.

@@ -166,10 +166,8 @@ func TestGatewayIsRemoved(t *testing.T) {
 	pod := gatewayPod("b", g)
 	pod.Labels[records.LabelGateway] = "2"
 	gateways := w.objects.gateways
-	w.put(configMap(t, records.PeeringName("b"), records.ComponentPeering, "b", two))
-	record := configMap(t, id.Name(), records.ComponentGateway, "b", g)
-	record.Labels[records.LabelGateway] = "2"
-	w.put(record)
+	w.put(peeringMap(t, two))
+	w.put(configMap(t, id.Name(), g))
 	w.objects.gateways = append(slices.Clone(gateways), pod)
 	if v := w.view(); v.gateways[id].PodIP != g.PodIP {
 		t.Fatalf("the second gateway is at %s, faults %v", v.gateways[id].PodIP, w.faults)
@@ -178,7 +176,7 @@ func TestGatewayIsRemoved(t *testing.T) {
 	if v := w.view(); v.aging != gatewayGrace {
 		t.Fatalf("its pod is gone: until %s", v.aging)
 	}
-	w.put(configMap(t, records.PeeringName("b"), records.ComponentPeering, "b", one))
+	w.put(peeringMap(t, one))
 	if v := w.view(); v.aging != 0 {
 		t.Errorf("the peering has it no more: until %s", v.aging)
 	}
@@ -246,7 +244,7 @@ func TestGatewayRecordIsBounded(t *testing.T) {
 		{append(b.Gateways[0].Tunnels, second), "10.12.3.4:1 10.11.3.4:1 10.11.3.5:1", "[10.11.3.4:1]"},
 	} {
 		b.Gateways[0].Tunnels = test.tunnels
-		w.put(configMap(t, records.PeeringName("b"), records.ComponentPeering, "b", b))
+		w.put(peeringMap(t, b))
 		g.OtherEndpoints = nil
 		for text := range strings.FieldsSeq(test.others) {
 			g.OtherEndpoints = append(g.OtherEndpoints, netip.MustParseAddrPort(text))

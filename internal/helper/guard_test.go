@@ -18,10 +18,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
-	"liqonet.io/liqonet/netops/kernel"
 )
 
 // guardLoop returns a node's helper before its first pass. listing answers its lists of ConfigMaps; nil: the fake API
@@ -127,15 +125,11 @@ func TestFirstPass(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ns := netns.New(t)
+			ns, kernel := openKernel(t)
 			ns.IP("link add v0 type veth peer name v1")
 			ns.IP("addr add " + test.address + " dev v0")
 			l := guardLoop(t, nil, test.objects...)
-			var err error
-			if l.kernel, err = kernel.OpenAt(ns.FD()); err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = l.kernel.Close() }()
+			l.kernel = kernel
 			// From an earlier process.
 			internal := netops.State{Addresses: []netops.Address{{Link: "lo", Prefix: netip.MustParsePrefix("10.80.0.7/32")}}}
 			require.NoError(t, l.kernel.Apply(netops.Diff(netops.State{}, internal)))

@@ -11,10 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
@@ -85,39 +83,5 @@ func TestLabHealing(t *testing.T) {
 			})
 		}
 	})
-	t.Run("gateway's objects", func(t *testing.T) { healGateway(t, client, namespace) })
-}
-
-func healGateway(t *testing.T, client kubernetes.Interface, namespace string) {
-	maps := client.CoreV1().ConfigMaps(namespace)
-	for _, cm := range gatewaysObjects(t, namespace) {
-		if _, err := maps.Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	gatewayWriters(t, client, namespace)
-	good := func(name string) (bool, string) {
-		cm, err := maps.Get(t.Context(), name, metav1.GetOptions{})
-		require.NoError(t, err)
-		if name == (firstGateway("b").Name()) {
-			_, err = recordOf[records.Gateway](cm)
-		} else {
-			_, err = recordOf[records.Status](cm)
-		}
-		return err == nil, cm.ResourceVersion
-	}
-	for _, name := range []string{firstGateway("b").Name(), firstGateway("b").StatusName()} {
-		for _, patch := range []string{
-			`{"data":null}`, `{"data":{"record":"x"}}`, `{"metadata":{"labels":null}}`, `{"metadata":{"labels":{"liqonet.io/component":"fabric"}}}`,
-			`{"metadata":{"labels":{"liqonet.io/peering":"c"}}}`,
-		} {
-			wait.Until(t, name+" before", patience, func() bool { ok, _ := good(name); return ok })
-			_, before := good(name)
-			if _, err := maps.Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			took := wait.Until(t, name+" after "+patch, healingLimit, func() bool { ok, now := good(name); return ok && now != before })
-			t.Logf("%s after %s: %s", name, patch, took.Round(time.Millisecond))
-		}
-	}
+	t.Run("gateway's objects", func(t *testing.T) { healGateway(t, client, namespace, healingLimit) })
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 
@@ -129,7 +130,7 @@ func gatewayWriters(t *testing.T, client kubernetes.Interface, namespace string)
 
 // gatewaysObjects returns the empty objects that connect creates for a gateway.
 func gatewaysObjects(t *testing.T, namespace string) []*corev1.ConfigMap {
-	location, status := gatewayMap(t, "b", testGateway()), configMap(t, firstGateway("b").StatusName(), records.ComponentStatus, "b", testStatus())
+	location, status := gatewayMap(t, "b", testGateway()), configMap(t, firstGateway("b").StatusName(), testStatus())
 	for _, cm := range []*corev1.ConfigMap{location, status} {
 		cm.Namespace, cm.Data = namespace, nil
 	}
@@ -139,10 +140,18 @@ func gatewaysObjects(t *testing.T, namespace string) []*corev1.ConfigMap {
 // TestAlteredGatewayObjects checks that external changes of a gateway's objects or their labels are undone soon.
 func TestAlteredGatewayObjects(t *testing.T) {
 	t.Parallel()
-	objects := gatewaysObjects(t, testNamespace)
-	client := fake.NewClientset(objects[0], objects[1])
-	gatewayWriters(t, client, testNamespace)
-	maps := client.CoreV1().ConfigMaps(testNamespace)
+	healGateway(t, fake.NewClientset(), testNamespace, patience)
+}
+
+// healGateway creates the objects of a gateway and alters them in every way: its helper undoes that within a time.
+func healGateway(t *testing.T, client kubernetes.Interface, namespace string, within time.Duration) {
+	t.Helper()
+	maps := client.CoreV1().ConfigMaps(namespace)
+	for _, cm := range gatewaysObjects(t, namespace) {
+		_, err := maps.Create(t.Context(), cm, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	gatewayWriters(t, client, namespace)
 	good := func(name string) bool {
 		cm, err := maps.Get(t.Context(), name, metav1.GetOptions{})
 		require.NoError(t, err)
@@ -154,20 +163,15 @@ func TestAlteredGatewayObjects(t *testing.T) {
 		return err == nil
 	}
 	for _, name := range []string{firstGateway("b").Name(), firstGateway("b").StatusName()} {
-		wait.Until(t, "the first "+name, patience, func() bool { return good(name) })
-		for what, change := range map[string]func(*corev1.ConfigMap){
-			"text": func(cm *corev1.ConfigMap) { cm.Data[records.DataKey] = "x" }, "no data": func(cm *corev1.ConfigMap) { cm.Data = nil },
-			"component": func(cm *corev1.ConfigMap) { cm.Labels[records.LabelComponent] = records.ComponentFabric },
-			"labels":    func(cm *corev1.ConfigMap) { cm.Labels = nil },
+		for _, patch := range []string{
+			`{"data":null}`, `{"data":{"record":"x"}}`, `{"metadata":{"labels":null}}`, `{"metadata":{"labels":{"liqonet.io/component":"fabric"}}}`,
+			`{"metadata":{"labels":{"liqonet.io/peering":"c"}}}`,
 		} {
-			cm, err := maps.Get(t.Context(), name, metav1.GetOptions{})
+			wait.Until(t, name+" before", patience, func() bool { return good(name) })
+			_, err := maps.Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 			require.NoError(t, err)
-			change(cm)
-			if _, err := maps.Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			took := wait.Until(t, what+" of "+name, patience, func() bool { return good(name) })
-			t.Logf("%s of %s is back after %s", what, name, took.Round(time.Millisecond))
+			took := wait.Until(t, name+" after "+patch, within, func() bool { return good(name) })
+			t.Logf("%s after %s: %s", name, patch, took.Round(time.Millisecond))
 		}
 	}
 }

@@ -75,11 +75,9 @@ func TestRanges(t *testing.T) {
 
 func TestNodeState(t *testing.T) {
 	internal := netip.MustParseAddr("10.80.0.7")
-	fabric := testFabric()
-	full := nodeView{
-		node: "n1", fabric: &fabric, peerings: []records.Peering{testPeering()}, gateways: map[records.GatewayID]records.Gateway{firstGateway("b"): testGateway()},
-		pods: localPods{cidrs: prefixes("10.244.1.0/24"), stray: addrs("10.244.9.3")},
-	}
+	full := testNodeView()
+	full.node, full.pods = "n1", localPods{cidrs: prefixes("10.244.1.0/24"), stray: addrs("10.244.9.3")}
+	fabric := *full.fabric
 	config := netops.NodeConfig{
 		Overlay: netops.OverlayConfig{Kind: netops.KindVXLAN, Port: 6091, MTU: 1450}, Internal: internal,
 		InternalCIDR: fabric.InternalCIDR, Pods: prefixes("10.244.1.0/24", "10.244.9.3/32"),

@@ -74,19 +74,10 @@ func TestPodOfTwoNodes(t *testing.T) {
 	for _, test := range []struct{ dead, alive string }{{"a", "z"}, {"z", "a"}} {
 		s := cache.NewStore(cache.MetaNamespaceKeyFunc)
 		for name, version := range map[string]string{test.dead: "998", test.alive: "1002"} {
-			text, err := records.Encode(records.Node{
-				Version: records.SchemaVersion, Name: name, Internal: names[name], MTU: 1500, Kernel: records.Capabilities{Release: "r"},
-				Pods: addrs(pod), OverlaySources: map[records.GatewayID]netip.Addr{firstGateway("b"): names[name]},
-			})
-			require.NoError(t, err)
-			if err := s.Add(&coordinationv1.Lease{
-				ObjectMeta: metav1.ObjectMeta{
-					Name: records.AddressLeaseName(names[name]), ResourceVersion: version, Annotations: map[string]string{records.AnnotationNode: text},
-				},
-				Spec: coordinationv1.LeaseSpec{HolderIdentity: &name},
-			}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.Add(leaseOf(t, records.Node{
+				Name: name, Internal: names[name], Pods: addrs(pod),
+				OverlaySources: map[records.GatewayID]netip.Addr{firstGateway("b"): names[name]},
+			}, version)))
 		}
 		nodes, refused := new(nodeReports).read(s)
 		if len(refused) > 0 {
@@ -163,15 +154,10 @@ func TestReportsAreKept(t *testing.T) {
 func BenchmarkNodeReports(b *testing.B) {
 	s, r := cache.NewStore(cache.MetaNamespaceKeyFunc), new(nodeReports)
 	write := func(i, pod int) {
-		internal := netip.AddrFrom4([4]byte{10, 80, byte(i / 250), byte(i % 250)})
-		n := records.Node{Version: records.SchemaVersion, Name: fmt.Sprintf("node-%d", i), Internal: internal, MTU: 1500, Kernel: records.Capabilities{Release: "r"}}
-		n.Pods = []netip.Addr{netip.AddrFrom4([4]byte{10, 244, byte(pod >> 8), byte(pod)})}
-		text, err := records.Encode(n)
-		require.NoError(b, err)
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-			Name: records.AddressLeaseName(internal), ResourceVersion: fmt.Sprint(pod), Annotations: map[string]string{records.AnnotationNode: text},
-		}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &n.Name}}
-		require.NoError(b, s.Add(lease))
+		require.NoError(b, s.Add(leaseOf(b, records.Node{
+			Name: fmt.Sprintf("node-%d", i), Internal: netip.AddrFrom4([4]byte{10, 80, byte(i / 250), byte(i % 250)}),
+			Pods: []netip.Addr{netip.AddrFrom4([4]byte{10, 244, byte(pod >> 8), byte(pod)})},
+		}, fmt.Sprint(pod))))
 	}
 	for i := range 5000 {
 		write(i, i)

@@ -200,16 +200,8 @@ func TestEnterBy(t *testing.T) {
 func TestPeerEndpointsRecalled(t *testing.T) {
 	g := testGateway()
 	g.PeerEndpoints = addrs("192.0.2.1", "10.244.1.5", "127.0.0.1")
-	text, err := records.Encode(g)
-	require.NoError(t, err)
-	id := firstGateway("b")
-	l := &gatewayLoop{Gateway: Gateway{Env: Env{Namespace: testNamespace}, ID: id}, location: cache.NewStore(cache.MetaNamespaceKeyFunc)}
-	if err := l.location.Add(&corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: id.Name(), Namespace: testNamespace, Labels: id.Identity(records.ComponentGateway).Labels()},
-		Data:       map[string]string{records.DataKey: text},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	l := &gatewayLoop{Gateway: Gateway{Env: Env{Namespace: testNamespace}, ID: firstGateway("b")}, location: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+	require.NoError(t, l.location.Add(gatewayMap(t, "b", g)))
 	l.echoes, _ = testEchoes(testView())
 	l.recallEndpoints()
 	l.echoes.update(testView())

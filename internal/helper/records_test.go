@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -79,30 +80,41 @@ func addrs(texts ...string) []netip.Addr {
 }
 
 // configMap returns a record as written by the CLI or a gateway.
-func configMap(t *testing.T, name, component, peering string, r records.Document) *corev1.ConfigMap {
+func configMap(t *testing.T, name string, r records.Document) *corev1.ConfigMap {
 	t.Helper()
 	text, err := records.Encode(r)
 	require.NoError(t, err)
-	cm := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: testNamespace, Labels: map[string]string{records.LabelComponent: component}},
+	id, _ := records.IdentityOf(name)
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: testNamespace, Labels: id.Labels()},
 		Data:       map[string]string{records.DataKey: text},
 	}
-	if peering != "" {
-		cm.Labels[records.LabelPeering] = peering
-	}
-	return cm
 }
 
 func fabricMap(t *testing.T, f records.Fabric) *corev1.ConfigMap {
-	return configMap(t, records.FabricName, records.ComponentFabric, "", f)
+	return configMap(t, records.FabricName, f)
 }
 
 func peeringMap(t *testing.T, p records.Peering) *corev1.ConfigMap {
-	return configMap(t, records.PeeringName(p.Name), records.ComponentPeering, p.Name, p)
+	return configMap(t, records.PeeringName(p.Name), p)
 }
 
 func gatewayMap(t *testing.T, peering string, g records.Gateway) *corev1.ConfigMap {
-	return configMap(t, firstGateway(peering).Name(), records.ComponentGateway, peering, g)
+	return configMap(t, firstGateway(peering).Name(), g)
+}
+
+// leaseOf returns the Lease of a node as written by its helper, with a version of the object.
+func leaseOf(t testing.TB, n records.Node, version string) *coordinationv1.Lease {
+	t.Helper()
+	n.Version, n.MTU, n.Kernel = records.SchemaVersion, 1500, records.Capabilities{Release: "r"}
+	text, err := records.Encode(n)
+	require.NoError(t, err)
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: records.AddressLeaseName(n.Internal), ResourceVersion: version, Annotations: map[string]string{records.AnnotationNode: text},
+		},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &n.Name},
+	}
 }
 
 // firstGateway returns the ID of the first gateway of a peering.

@@ -13,8 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/internal/testbed/netns"
-	"liqonet.io/liqonet/internal/testbed/require"
-	"liqonet.io/liqonet/netops/kernel"
 )
 
 // TestBrokenWatch: a helper that the kernel tells nothing any more ends with an error, so that the kubelet starts
@@ -25,10 +23,7 @@ func TestBrokenWatch(t *testing.T) {
 		number int
 	}{{"routes", unix.NETLINK_ROUTE}, {"firewall", unix.NETLINK_NETFILTER}} {
 		t.Run(family.name, func(t *testing.T) {
-			ns := netns.New(t)
-			kernel, err := kernel.OpenAt(ns.FD())
-			require.NoError(t, err)
-			t.Cleanup(func() { _ = kernel.Close() })
+			ns, kernel := openKernel(t)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			turned := make(chan struct{}, 1)
@@ -66,16 +61,14 @@ func tell(t *testing.T, ns netns.Namespace, family int) {
 		if _, err := fmt.Sscanf(line, "%s %d %d %x", &socket, &protocol, &port, &groups); err != nil || protocol != family || groups == 0 {
 			continue
 		}
-		if err := ns.Do(func() error {
+		ns.For(t).Inside(func() error {
 			fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, family)
 			if err != nil {
 				return err
 			}
 			defer func() { _ = unix.Close(fd) }()
 			return unix.Sendto(fd, message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Pid: port})
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 		told++
 	}
 	if told == 0 {

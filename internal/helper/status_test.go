@@ -60,7 +60,7 @@ func TestMarkUnknown(t *testing.T) {
 	t.Parallel()
 	text, err := records.Encode(testStatus())
 	require.NoError(t, err)
-	object := configMap(t, firstGateway("b").StatusName(), records.ComponentStatus, "b", testStatus())
+	object := configMap(t, firstGateway("b").StatusName(), testStatus())
 	object.Data[records.StateKey] = string(health.Healthy)
 	l := &gatewayLoop{
 		Gateway: Gateway{ID: firstGateway("b"), Env: Env{Client: fake.NewClientset(object), Namespace: testNamespace, Log: slog.New(slog.DiscardHandler)}},

@@ -14,14 +14,6 @@ import (
 	"liqonet.io/liqonet/netops/kernel"
 )
 
-func addresses(texts ...string) []netip.Addr {
-	all := make([]netip.Addr, len(texts))
-	for i, text := range texts {
-		all[i] = netip.MustParseAddr(text)
-	}
-	return all
-}
-
 func TestSurroundingsOf(t *testing.T) {
 	view := nodeView{
 		fabric: &records.Fabric{
@@ -31,7 +23,7 @@ func TestSurroundingsOf(t *testing.T) {
 	}
 	found := kernel.Surroundings{
 		Routes:    prefixes("10.9.0.0/24", "10.244.3.0/24", "10.0.0.0/8", "10.80.5.0/24", "10.71.0.0/16", "169.254.0.0/16", "203.0.113.0/24"),
-		Addresses: addresses("172.31.1.11", "127.0.0.1", "10.80.0.7", "10.96.0.10"),
+		Addresses: addrs("172.31.1.11", "127.0.0.1", "10.80.0.7", "10.96.0.10"),
 	}
 	internal := netip.MustParseAddr("10.80.0.7")
 	for name, c := range map[string]struct {

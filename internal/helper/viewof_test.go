@@ -118,6 +118,14 @@ func (w *fakeCluster) wantFaults(what string, parts ...string) {
 	}
 }
 
+// testNodeView returns the view of a node with one peering.
+func testNodeView() nodeView {
+	f := testFabric()
+	return nodeView{
+		fabric: &f, peerings: []records.Peering{testPeering()}, gateways: map[records.GatewayID]records.Gateway{firstGateway("b"): testGateway()},
+	}
+}
+
 // names returns the names of the peerings that a view serves.
 func (v nodeView) names() []string {
 	var names []string
