@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -61,18 +62,16 @@ func startCapture(t *testing.T, ns netns.Namespace, clusters ...*testCluster) *c
 	}
 	for _, cluster := range clusters {
 		for _, n := range cluster.nodes {
-			if err := n.Do(func() error {
+			n.Inside(func() error {
 				card, err := net.InterfaceByName("eth0")
 				if err == nil {
 					c.cards[[6]byte(card.HardwareAddr)] = cluster
 				}
 				return err
-			}); err != nil {
-				t.Fatal(err)
-			}
+			})
 		}
 	}
-	if err := ns.Do(func() (err error) {
+	ns.Inside(func() (err error) {
 		const all = 0x0300 // ETH_P_ALL in network byte order
 		if c.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, all); err != nil {
 			return err
@@ -81,9 +80,7 @@ func startCapture(t *testing.T, ns netns.Namespace, clusters ...*testCluster) *c
 		return errors.Join(
 			unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, captureBuffer),
 			unix.SetsockoptTimeval(c.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait))
-	}); err != nil {
-		t.Fatalf("capture: %v", err)
-	}
+	})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -182,7 +179,7 @@ func (c *capture) record(mark string, s sighting) {
 func (c *capture) captured(mark string) []sighting {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return append([]sighting(nil), c.clear[mark]...)
+	return slices.Clone(c.clear[mark])
 }
 
 // complete fails the test if the kernel dropped packets of the capture.

@@ -57,8 +57,7 @@ func (c *testCluster) awaitAnswered(since time.Time) {
 			for i, tunnel := range s.AllTunnels() {
 				if !tunnel.LastEcho.After(since) {
 					silent = fmt.Errorf("gateway %d of %s: no echo by tunnel %d since the change: %+v, failed: %v", g.number, c.name, i+1, tunnel, s.Failed)
-					// The gateway rewrites a damaged status immediately.
-					c.edit(g.id().StatusName(), func(string) string { return "gone" })
+					c.renewStatus(g)
 					return silent
 				}
 			}

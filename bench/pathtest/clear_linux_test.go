@@ -94,14 +94,10 @@ func newConversation(t *testing.T, k kinds) *conversation {
 	return c
 }
 
-func (c *conversation) run() {
+// connect connects the clusters, and waits until each pod receives packets of the peering.
+func (c *conversation) connect() {
 	// Without a peering, nothing encrypts the packets. The capture must contain them, as it would contain others later.
-	wait.Succeeds(c.t, joining, func() error {
-		if len(c.capture.captured(markBefore)) == 0 {
-			return fmt.Errorf("the capture sees nothing")
-		}
-		return nil
-	})
+	c.awaitCaptured(markBefore)
 	c.a.reserve(c.b)
 	c.a.connect(c.kinds, c.b)
 	c.b.connect(c.kinds, c.a)
@@ -110,6 +106,23 @@ func (c *conversation) run() {
 		c.setMark(cluster, markSecret)
 	}
 	c.awaitReceived("connect")
+}
+
+func (c *conversation) awaitCaptured(mark string) {
+	c.t.Helper()
+	wait.Until(c.t, "a captured packet of "+mark, joining, func() bool { return len(c.capture.captured(mark)) > 0 })
+}
+
+// expectEncrypted ends the test if a packet of the peering was captured.
+func (c *conversation) expectEncrypted(after string) {
+	c.t.Helper()
+	if sightings := c.capture.captured(markSecret); len(sightings) > 0 {
+		c.t.Fatalf("%s: %d packets in the clear, the first %s", after, len(sightings), sightings[0])
+	}
+}
+
+func (c *conversation) run() {
+	c.connect()
 	c.awaitKept()
 	for _, f := range nodeFaults {
 		c.inject("node, "+f.name, c.a.nodes[1], f, func() { c.a.nodeHelpers[1].Kill() }, func() { c.a.startNode(1) })
@@ -119,9 +132,7 @@ func (c *conversation) run() {
 	}
 	c.rebootNode(1)
 	c.disconnect()
-	if sightings := c.capture.captured(markSecret); len(sightings) > 0 {
-		c.t.Errorf("%d packets in the clear, the first %s", len(sightings), sightings[0])
-	}
+	c.expectEncrypted("disconnect")
 	c.capture.complete()
 }
 
@@ -226,9 +237,7 @@ func (c *conversation) inject(name string, in netns.Namespace, f fault, kill, be
 			}
 			return nil
 		})
-		if sightings := c.capture.captured(markSecret); len(sightings) > 0 {
-			c.t.Fatalf("%s: %d packets in the clear, the first %s", name, len(sightings), sightings[0])
-		}
+		c.expectEncrypted(name)
 	}
 }
 
@@ -244,6 +253,14 @@ func awaitFirewall(t *testing.T, ns netns.Namespace) {
 	t.Helper()
 	wait.Succeeds(t, joining, func() error {
 		return ns.Command(t.Context(), "nft", "list", "table", "ip", "liqonet").Run()
+	})
+}
+
+// awaitLifted waits until a node's boot guard is removed.
+func awaitLifted(t *testing.T, n netns.Namespace) {
+	t.Helper()
+	wait.Until(t, "the boot guard is lifted", joining, func() bool {
+		return !strings.Contains(n.Run("nft", "list", "tables", "ip"), kernel.BootTable)
 	})
 }
 
@@ -279,16 +296,9 @@ func (c *conversation) rebootNode(i int) {
 	c.awaitRounds()
 	c.a.startNode(i)
 	awaitFirewall(c.t, n)
-	wait.Succeeds(c.t, joining, func() error {
-		if tables := n.Run("nft", "list", "tables", "ip"); strings.Contains(tables, kernel.BootTable) {
-			return fmt.Errorf("the boot guard is not lifted: %s", tables)
-		}
-		return nil
-	})
+	awaitLifted(c.t, n)
 	c.awaitReceived("reboot of a node")
-	if sightings := c.capture.captured(markSecret); len(sightings) > 0 {
-		c.t.Fatalf("reboot of a node: %d packets in the clear, the first %s", len(sightings), sightings[0])
-	}
+	c.expectEncrypted("reboot of a node")
 }
 
 // disconnect ends the peering. A node with liqonet state sends nothing unencrypted.
@@ -302,12 +312,7 @@ func (c *conversation) disconnect() {
 			c.t.Errorf("a packet in the clear while there still is something of ours: %s", s)
 		}
 	}
-	wait.Succeeds(c.t, joining, func() error {
-		if len(c.capture.captured(markLeaving)) == 0 {
-			return fmt.Errorf("the capture sees nothing any more")
-		}
-		return nil
-	})
+	c.awaitCaptured(markLeaving)
 }
 
 // awaitApplied waits until every node has applied the peering.

@@ -198,9 +198,52 @@ func (c *testCluster) write(name string, record records.Document) {
 		require.NoError(c.t, err)
 		cm.Data = map[string]string{records.DataKey: text}
 	}
-	if _, err := c.api.CoreV1().ConfigMaps(cm.Namespace).Create(c.t.Context(), cm, metav1.CreateOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	c.create(cm)
+}
+
+// create creates an object.
+func (c *testCluster) create(o runtime.Object) {
+	c.t.Helper()
+	require.NoError(c.t, c.api.Tracker().Add(o))
+}
+
+// get returns an object with a record.
+func (c *testCluster) get(name string) *corev1.ConfigMap {
+	c.t.Helper()
+	cm, err := c.api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), name, metav1.GetOptions{})
+	require.NoError(c.t, err)
+	return cm
+}
+
+// put replaces an object with a record.
+func (c *testCluster) put(cm *corev1.ConfigMap) {
+	c.t.Helper()
+	_, err := c.api.CoreV1().ConfigMaps(cm.Namespace).Update(c.t.Context(), cm, metav1.UpdateOptions{})
+	require.NoError(c.t, err)
+}
+
+// edit changes the text of a record, and returns the object as it was.
+func (c *testCluster) edit(name string, change func(string) string) *corev1.ConfigMap {
+	c.t.Helper()
+	old := c.get(name)
+	changed := old.DeepCopy()
+	changed.Data[records.DataKey] = change(old.Data[records.DataKey])
+	c.put(changed)
+	return old
+}
+
+// damage makes a record unreadable, and returns the object as it was.
+func (c *testCluster) damage(name string) *corev1.ConfigMap {
+	c.t.Helper()
+	return c.edit(name, func(string) string { return "x" })
+}
+
+// rewrite replaces the record of the peering.
+func (c *testCluster) rewrite(p records.Peering) {
+	c.t.Helper()
+	text, err := records.Encode(p)
+	require.NoError(c.t, err)
+	c.edit(records.PeeringName(p.Name), func(string) string { return text })
 }
 
 // overlayPorts are those of the first and of the second cluster: each has its own.
@@ -249,12 +292,11 @@ func (c *testCluster) status() (records.Status, error) { return c.statusOf(c.gat
 
 // statusOf returns the report of a gateway.
 func (c *testCluster) statusOf(g *testGateway) (records.Status, error) {
-	cm, err := c.api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), g.id().StatusName(), metav1.GetOptions{})
-	if err != nil {
-		return records.Status{}, err
-	}
-	return records.Decode[records.Status](cm.Data[records.DataKey])
+	return records.Decode[records.Status](c.get(g.id().StatusName()).Data[records.DataKey])
 }
+
+// renewStatus has a gateway write its report, which it does immediately if the report is damaged.
+func (c *testCluster) renewStatus(g *testGateway) { c.damage(g.id().StatusName()) }
 
 // reports returns the reports of the nodes, by name.
 func (c *testCluster) reports() (map[string]records.Node, error) {
@@ -274,16 +316,4 @@ func (c *testCluster) reports() (map[string]records.Node, error) {
 		return nil, errors.New("some nodes have not reported")
 	}
 	return reports, nil
-}
-
-// edit changes the text of a record.
-func (c *testCluster) edit(name string, change func(string) string) {
-	c.t.Helper()
-	maps := c.api.CoreV1().ConfigMaps(records.DefaultNamespace)
-	cm, err := maps.Get(c.t.Context(), name, metav1.GetOptions{})
-	if err == nil {
-		cm.Data[records.DataKey] = change(cm.Data[records.DataKey])
-		_, err = maps.Update(c.t.Context(), cm, metav1.UpdateOptions{})
-	}
-	require.NoError(c.t, err)
 }

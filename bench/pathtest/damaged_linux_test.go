@@ -65,9 +65,7 @@ func TestDamagedRecords(t *testing.T) {
 	for i := range a.nodes {
 		a.awaitBlocked(i, b)
 	}
-	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	a.create(pod)
 	expectAll(a, b)
 }
 
@@ -84,27 +82,7 @@ func (c *testCluster) reserve(peer *testCluster) {
 		ObjectMeta: metav1.ObjectMeta{Name: records.IPAMName, Namespace: records.DefaultNamespace, Labels: id.Labels()},
 		Data:       map[string]string{records.DataKey: store.Encode(registry)},
 	}
-	if _, err := c.api.CoreV1().ConfigMaps(cm.Namespace).Create(c.t.Context(), cm, metav1.CreateOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
-// damage makes a record unreadable, and returns its previous content.
-func (c *testCluster) damage(name string) *corev1.ConfigMap {
-	c.t.Helper()
-	good, err := c.api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), name, metav1.GetOptions{})
-	require.NoError(c.t, err)
-	bad := good.DeepCopy()
-	bad.Data[records.DataKey] = "x"
-	c.put(bad)
-	return good
-}
-
-func (c *testCluster) put(cm *corev1.ConfigMap) {
-	c.t.Helper()
-	if _, err := c.api.CoreV1().ConfigMaps(cm.Namespace).Update(c.t.Context(), cm, metav1.UpdateOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	c.create(cm)
 }
 
 // resetNode removes all liqonet state from a node's kernel, as a restart does.

@@ -20,9 +20,7 @@ func (c *testCluster) recordPods() {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("pod-%d", i)}, Spec: corev1.PodSpec{NodeName: c.nodeName(i)},
 			Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}}},
 		}
-		if _, err := c.api.CoreV1().Pods(pod.Namespace).Create(c.t.Context(), pod, metav1.CreateOptions{}); err != nil {
-			c.t.Fatal(err)
-		}
+		c.create(pod)
 	}
 }
 

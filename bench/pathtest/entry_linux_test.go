@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
@@ -29,10 +27,7 @@ func TestEntry(t *testing.T) {
 	}
 	k := combinations()[0]
 	dropPackets(a.nodes[0], fmt.Sprintf("meta l4proto udp ct original ip daddr %s ct original proto-dst %d-%d", a.node(0), serverPort, serverPort+7), "drop")
-	a.connect(k, b)
-	b.connect(k, a)
-	a.awaitPairs()
-	b.awaitPairs()
+	connectBoth(k, a, b)
 	b.awaitEntries(at(1, 1), at(1, 2))
 	tried := time.Now() // at the latest
 
@@ -58,11 +53,7 @@ func TestEntry(t *testing.T) {
 func (c *testCluster) awaitEntries(first, second netip.AddrPort) {
 	c.t.Helper()
 	wait.Succeeds(c.t, joining, func() error {
-		cm, err := c.api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), c.gateways[0].id().Name(), metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		g, err := records.Decode[records.Gateway](cm.Data[records.DataKey])
+		g, err := records.Decode[records.Gateway](c.get(c.gateways[0].id().Name()).Data[records.DataKey])
 		if err == nil && (len(g.OtherEndpoints) != 1 || g.Endpoint != first || g.OtherEndpoints[0] != second) {
 			err = fmt.Errorf("the tunnels lead to %v and %v, want %v and %v", g.Endpoint, g.OtherEndpoints, first, second)
 		}

@@ -54,13 +54,7 @@ func startFlood(from, to *testCluster) *flood {
 		f.serve(t, to, node, number)
 		seen := to.remappedPod(node).As4()
 		seen[3] = number
-		var conn net.Conn
-		if err := from.pods[i/2%nodesPerCluster].Do(func() (err error) {
-			conn, err = net.Dial("udp4", netip.AddrPortFrom(netip.AddrFrom4(seen), floodPort).String())
-			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		conn := dialIn(from.pods[i/2%nodesPerCluster], "udp4", netip.AddrPortFrom(netip.AddrFrom4(seen), floodPort))
 		f.clients = append(f.clients, conn)
 		f.senders.Go(func() { f.send(ctx, i, conn) })
 		go f.receive(i, conn)
@@ -79,43 +73,25 @@ func (f *flood) serve(t *testing.T, c *testCluster, node int, number byte) {
 	t.Helper()
 	address := inPods(node, number)
 	ip(c.pods[node], fmt.Sprintf("addr replace %s/32 dev eth0", address))
-	var server net.PacketConn
-	if err := c.pods[node].Do(func() (err error) {
-		server, err = (&net.ListenConfig{}).ListenPacket(context.Background(), "udp4", netip.AddrPortFrom(address, floodPort).String())
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	f.servers = append(f.servers, server)
-	go func() {
-		for b := make([]byte, 100); ; {
-			n, from, err := server.ReadFrom(b)
-			if errors.Is(err, net.ErrClosed) {
-				return
-			}
-			if err == nil { // otherwise an ICMP error
-				_, _ = server.WriteTo(b[:n], from)
-			}
+	c.pods[node].For(t).Inside(func() error {
+		server, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp4", netip.AddrPortFrom(address, floodPort).String())
+		if err == nil {
+			f.servers = append(f.servers, server)
+			go answer(server, slices.Clone)
 		}
-	}()
+		return err
+	})
 }
 
 func (f *flood) send(ctx context.Context, flow int, conn net.Conn) {
-	tick := time.NewTicker(floodEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, floodEvery, func() {
 		f.mu.Lock()
 		own := &f.flows[flow]
 		number := uint64(len(own.answered))
 		own.answered = append(own.answered, false)
 		f.mu.Unlock()
 		_, _ = conn.Write(binary.BigEndian.AppendUint64(nil, number)) // a rejected packet is lost
-	}
+	})
 }
 
 func (f *flood) receive(flow int, conn net.Conn) {

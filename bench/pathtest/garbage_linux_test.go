@@ -4,7 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -40,10 +40,7 @@ func TestGarbage(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]
 	a, b, _ := twoClusters(t)
-	a.connect(k, b)
-	b.connect(k, a)
-	a.awaitProof(k)
-	b.awaitProof(k)
+	connectBoth(k, a, b)
 	traffic := startTraffic(t, a, b)
 	helpers := []struct {
 		name string
@@ -150,13 +147,7 @@ func holdConnections(t *testing.T, ns netns.Namespace, n int) {
 	t.Helper()
 	questions := []string{"", "GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ", "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"}
 	for i := range n {
-		var conn net.Conn
-		if err := ns.Do(func() (err error) {
-			conn, err = net.DialTimeout("tcp4", process.HealthAddress, joining)
-			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		conn := dialIn(ns, "tcp4", netip.MustParseAddrPort(process.HealthAddress))
 		t.Cleanup(func() { _ = conn.Close() })
 		_, _ = io.WriteString(conn, questions[i%len(questions)]) // the helper may have closed it
 	}

@@ -74,9 +74,7 @@ func (c *testCluster) addGatewayPod(g *testGateway) {
 		Spec:       corev1.PodSpec{NodeName: c.nodeName(g.node)},
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: g.address().String()}}},
 	}
-	if _, err := c.api.CoreV1().Pods(pod.Namespace).Create(c.t.Context(), pod, metav1.CreateOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	c.create(pod)
 }
 
 var presharedKey = wgtypes.Key{1, 2, 3}

@@ -7,10 +7,7 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 )
@@ -25,39 +22,8 @@ func severalGateways(t *testing.T, mode records.GatewayMode) (a, b *testCluster)
 		c.mode = mode
 		c.addGateway()
 	}
-	a.connect(k, b)
-	b.connect(k, a)
-	a.awaitPairs()
-	b.awaitPairs()
+	connectBoth(k, a, b)
 	return a, b
-}
-
-// awaitPairs waits until every node's packets of full size came back through every gateway, and every tunnel is
-// answered.
-func (c *testCluster) awaitPairs() {
-	c.t.Helper()
-	wait.Succeeds(c.t, joining, func() error {
-		for _, g := range c.gateways {
-			s, err := c.statusOf(g)
-			if err != nil {
-				return fmt.Errorf("status of gateway %d of %s: %w", g.number, c.name, err)
-			}
-			if len(s.Nodes) < nodesPerCluster {
-				return fmt.Errorf("gateway %d of %s knows %d nodes", g.number, c.name, len(s.Nodes))
-			}
-			for _, n := range s.Nodes {
-				if n.LastProof.IsZero() {
-					return fmt.Errorf("no proof by gateway %d of %s of node %s: %+v", g.number, c.name, n.Name, n)
-				}
-			}
-			for i, tunnel := range s.Tunnels {
-				if tunnel.LastEcho.IsZero() {
-					return fmt.Errorf("no echo by tunnel %d of gateway %d of %s: %+v", i+1, g.number, c.name, tunnel)
-				}
-			}
-		}
-		return nil
-	})
 }
 
 // losses are faults of a gateway, and their repairs.
@@ -183,8 +149,8 @@ func TestScaledGateways(t *testing.T) {
 	for _, c := range []*testCluster{a, b} {
 		c.start(c.gateways[1])
 	}
-	a.awaitPairs()
-	b.awaitPairs()
+	a.awaitProof(k)
+	b.awaitProof(k)
 	f.await(t)
 	for _, c := range []*testCluster{a, b} {
 		c.gateways[1].helper.Kill()
@@ -206,18 +172,4 @@ func TestScaledGateways(t *testing.T) {
 	}
 	lost, sent, silent := f.stop()
 	t.Logf("%d of %d packets lost, %.2f s at most without any", lost, sent, silent.Seconds())
-}
-
-// rewrite replaces the record of the peering.
-func (c *testCluster) rewrite(p records.Peering) {
-	c.t.Helper()
-	maps := c.api.CoreV1().ConfigMaps(records.DefaultNamespace)
-	cm, err := maps.Get(c.t.Context(), records.PeeringName(p.Name), metav1.GetOptions{})
-	require.NoError(c.t, err)
-	text, err := records.Encode(p)
-	require.NoError(c.t, err)
-	cm.Data = map[string]string{records.DataKey: text}
-	if _, err := maps.Update(c.t.Context(), cm, metav1.UpdateOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
 }

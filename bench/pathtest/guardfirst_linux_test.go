@@ -28,20 +28,7 @@ func TestGuardFirst(t *testing.T) {
 	t.Parallel()
 	c := newConversation(t, combinations()[0])
 	a, b := c.a, c.b
-	a.reserve(b)
-	wait.Succeeds(t, joining, func() error {
-		if len(c.capture.captured(markBefore)) == 0 {
-			return fmt.Errorf("the capture sees nothing")
-		}
-		return nil
-	})
-	a.connect(c.kinds, b)
-	b.connect(c.kinds, a)
-	for _, cluster := range []*testCluster{a, b} {
-		cluster.awaitApplied()
-		c.setMark(cluster, markSecret)
-	}
-	c.awaitReceived("connect")
+	c.connect()
 	forget := a.writeLarge(largeObjects)
 	for i, kind := range kindsOfOthers {
 		t.Log(kind)
@@ -59,15 +46,11 @@ func TestGuardFirst(t *testing.T) {
 			c.awaitRounds()
 			a.awaitBlocked(1, b)
 		}
-		if sightings := c.capture.captured(markSecret); len(sightings) > 0 {
-			t.Fatalf("%s: %d packets in the clear, the first %s", kind, len(sightings), sightings[0])
-		}
+		c.expectEncrypted(kind)
 	}
 	a.startNode(1)
 	c.awaitReceived("all faults")
-	if sightings := c.capture.captured(markSecret); len(sightings) > 0 {
-		t.Errorf("%d packets in the clear, the first %s", len(sightings), sightings[0])
-	}
+	c.expectEncrypted("all faults")
 	c.capture.complete()
 }
 
@@ -85,9 +68,7 @@ func (c *testCluster) writeLarge(n int) (remove func()) {
 			id.Component = records.ComponentPeering
 		}
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: records.DefaultNamespace, Labels: id.Labels()}, Data: map[string]string{records.DataKey: text}}
-		if _, err := maps.Create(c.t.Context(), cm, metav1.CreateOptions{}); err != nil {
-			c.t.Fatal(err)
-		}
+		c.create(cm)
 		names = append(names, name)
 	}
 	return func() {
@@ -107,11 +88,8 @@ func (c *testCluster) startSpoiled(i int, kind string, never bool) {
 // awaitFault waits until a node's helper has crashed by reading such an object.
 func (c *testCluster) awaitFault(i int) {
 	c.t.Helper()
-	wait.Succeeds(c.t, joining, func() error {
-		if c.nodeHelpers[i].Logged("unexpected fault address") == 0 {
-			return fmt.Errorf("the helper of %s has decoded nothing", c.nodeName(i))
-		}
-		return nil
+	wait.Until(c.t, "the helper of "+c.nodeName(i)+" decodes it", joining, func() bool {
+		return c.nodeHelpers[i].Logged("unexpected fault address") > 0
 	})
 	c.nodeHelpers[i].Kill()
 }
@@ -161,10 +139,7 @@ func TestLateLists(t *testing.T) {
 // reserveAlso adds a range of a peering without a record to the reservations.
 func (c *testCluster) reserveAlso(p netip.Prefix) {
 	c.t.Helper()
-	cm, err := c.api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), records.IPAMName, metav1.GetOptions{})
-	require.NoError(c.t, err)
-	cm.Data[records.DataKey] += fmt.Sprintf("- \"%s peering/new peer-pods\"\n", p)
-	c.put(cm)
+	c.edit(records.IPAMName, func(text string) string { return text + fmt.Sprintf("- \"%s peering/new peer-pods\"\n", p) })
 }
 
 // TestBootGuardStays boots a node with its boot guard while the reservations are unreadable or missing. The guard
@@ -183,11 +158,8 @@ func TestBootGuardStays(t *testing.T) {
 		"damaged":  func() *corev1.ConfigMap { return a.damage(records.IPAMName) },
 		"too long": func() *corev1.ConfigMap { return a.tooLong(records.IPAMName) },
 		"missing": func() *corev1.ConfigMap {
-			good, err := maps.Get(t.Context(), records.IPAMName, metav1.GetOptions{})
-			if err == nil {
-				err = maps.Delete(t.Context(), records.IPAMName, metav1.DeleteOptions{})
-			}
-			require.NoError(t, err)
+			good := a.get(records.IPAMName)
+			require.NoError(t, maps.Delete(t.Context(), records.IPAMName, metav1.DeleteOptions{}))
 			return good
 		},
 	} {
@@ -196,11 +168,8 @@ func TestBootGuardStays(t *testing.T) {
 		n.Feed(guard, "nft", "-f", "-")
 		good := spoil()
 		a.startNode(1)
-		wait.Succeeds(t, joining, func() error {
-			if a.nodeHelpers[1].Logged("the boot guard stays") == 0 {
-				return fmt.Errorf("%s: the helper does not report that the boot guard stays", what)
-			}
-			return nil
+		wait.Until(t, what+": the helper reports that the boot guard stays", joining, func() bool {
+			return a.nodeHelpers[1].Logged("the boot guard stays") > 0
 		})
 		expectAll(a, b)
 		if tables := n.Run("nft", "list", "tables", "ip"); !strings.Contains(tables, kernel.BootTable) {
@@ -208,28 +177,19 @@ func TestBootGuardStays(t *testing.T) {
 		}
 		if what == "missing" {
 			good.ResourceVersion = ""
-			if _, err := maps.Create(t.Context(), good, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			a.create(good)
 		} else {
 			a.put(good)
 		}
-		wait.Succeeds(t, joining, func() error {
-			if tables := n.Run("nft", "list", "tables", "ip"); strings.Contains(tables, kernel.BootTable) {
-				return fmt.Errorf("%s: the boot guard is not lifted: %s", what, tables)
-			}
-			return nil
-		})
+		awaitLifted(t, n)
 	}
 }
 
 // tooLong adds a comment to a record that makes it longer than helpers accept, and returns its previous content.
 func (c *testCluster) tooLong(name string) *corev1.ConfigMap {
 	c.t.Helper()
-	good := c.damage(name)
-	bad := good.DeepCopy()
 	id, _ := records.IdentityOf(name)
-	bad.Data[records.DataKey] += "# " + strings.Repeat("x", records.MaxSize(id.Component)) + "\n"
-	c.put(bad)
-	return good
+	return c.edit(name, func(text string) string {
+		return text + "# " + strings.Repeat("x", records.MaxSize(id.Component)) + "\n"
+	})
 }

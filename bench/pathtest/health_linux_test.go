@@ -58,32 +58,29 @@ func removeDrops(nodes ...netns.Namespace) {
 	}
 }
 
+// dropping returns a fault by which a node of cluster a drops packets.
+func dropping(node int, packets, verdict string, f pathFault) pathFault {
+	f.begin = func(a, _ *testCluster) { dropPackets(a.nodes[node], packets, verdict) }
+	f.recover = func(a, _ *testCluster) { removeDrops(a.nodes[node]) }
+	return f
+}
+
 var pathFaults = []pathFault{
-	{
+	dropping(0, tunnelPackets, "drop", pathFault{
 		name: "the path between the gateways is cut", a: health.Down, b: health.Down, reason: "the peer's gateway answered last",
-		begin:   func(a, _ *testCluster) { dropPackets(a.nodes[0], tunnelPackets, "drop") },
-		recover: func(a, _ *testCluster) { removeDrops(a.nodes[0]) },
-	},
-	{
+	}),
+	dropping(0, tunnelPackets, "numgen random mod 100 < 48 drop", pathFault{
 		name: "48 % loss between the gateways", a: health.Degraded, b: health.Degraded, reason: " % of the echoes between the gateways are lost",
-		begin:   func(a, _ *testCluster) { dropPackets(a.nodes[0], tunnelPackets, "numgen random mod 100 < 48 drop") },
-		recover: func(a, _ *testCluster) { removeDrops(a.nodes[0]) },
-	},
-	{
+	}),
+	dropping(0, tunnelPackets, "numgen random mod 100 < 2 drop", pathFault{
 		name: "2 % loss between the gateways", a: health.Degraded, reason: " % of the echoes between the gateways are lost", within: lossShownWithin,
-		begin:   func(a, _ *testCluster) { dropPackets(a.nodes[0], tunnelPackets, "numgen random mod 100 < 2 drop") },
-		recover: func(a, _ *testCluster) { removeDrops(a.nodes[0]) },
-	},
-	{
+	}),
+	dropping(0, tunnelPackets, "meta length > 1200 drop", pathFault{
 		name: "large packets are lost", a: health.Down, b: health.Down, reason: "no answer from nodes of the peer to node a-1, a-2",
-		begin:   func(a, _ *testCluster) { dropPackets(a.nodes[0], tunnelPackets, "meta length > 1200 drop") },
-		recover: func(a, _ *testCluster) { removeDrops(a.nodes[0]) },
-	},
-	{
+	}),
+	dropping(1, overlayPackets, "drop", pathFault{
 		name: "the overlay of a node is cut", a: health.Degraded, reason: "no echo between gateway and node a-2",
-		begin:   func(a, _ *testCluster) { dropPackets(a.nodes[1], overlayPackets, "drop") },
-		recover: func(a, _ *testCluster) { removeDrops(a.nodes[1]) },
-	},
+	}),
 	{
 		name: "the overlay of the peer's nodes is cut", a: health.Down, b: health.Down, reason: "no answer from nodes of the peer to node a-1, a-2",
 		begin: func(_, b *testCluster) {
@@ -177,8 +174,7 @@ func lateness() func() time.Duration {
 // not be wrong.
 func (f pathFault) try(t *testing.T, a, b *testCluster) (shown, over time.Duration) {
 	t.Helper()
-	a.awaitState(health.Healthy, "")
-	b.awaitState(health.Healthy, "")
+	awaitHealthy(a, b)
 	begin := time.Now()
 	f.begin(a, b)
 	left := time.Time{}
@@ -193,8 +189,7 @@ func (f pathFault) try(t *testing.T, a, b *testCluster) (shown, over time.Durati
 	}
 	begin = time.Now()
 	f.recover(a, b)
-	a.awaitState(health.Healthy, "")
-	b.awaitState(health.Healthy, "")
+	awaitHealthy(a, b)
 	return shown, time.Since(begin)
 }
 
@@ -227,6 +222,13 @@ func (c *testCluster) awaitState(want health.State, reason string) {
 		}
 		return nil
 	})
+}
+
+func awaitHealthy(clusters ...*testCluster) {
+	for _, c := range clusters {
+		c.t.Helper()
+		c.awaitState(health.Healthy, "")
+	}
 }
 
 // judge returns the state that `network status` shows for the reports.

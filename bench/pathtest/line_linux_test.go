@@ -30,15 +30,13 @@ type line struct {
 func newLine(t *testing.T, underlay netns.Namespace, to netip.AddrPort) *line {
 	t.Helper()
 	l := &line{}
-	if err := underlay.Do(func() (err error) {
+	underlay.Inside(func() (err error) {
 		if l.near, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(outside, linePort))); err != nil {
 			return err
 		}
 		l.far, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(to))
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	var both sync.WaitGroup
 	t.Cleanup(func() {
 		_, _ = l.near.Close(), l.far.Close()

@@ -1,7 +1,7 @@
 package pathtest
 
 import (
-	"net"
+	"context"
 	"net/netip"
 	"sync"
 	"testing"
@@ -58,8 +58,7 @@ func TestLossIsNotDeath(t *testing.T) {
 			var why string
 			for range weatherRounds {
 				late := lateness()
-				a.awaitState(health.Healthy, "")
-				b.awaitState(health.Healthy, "")
+				awaitHealthy(a, b)
 				before := [2]int{a.gateways[0].helper.Logged(renewedLog), b.gateways[0].helper.Logged(renewedLog)}
 				end := weather.begin()
 				timer := time.NewTimer(badWeather)
@@ -83,8 +82,7 @@ func TestLossIsNotDeath(t *testing.T) {
 	t.Run("the client's mapping is lost", func(t *testing.T) {
 		for range faultRounds {
 			late := lateness()
-			a.awaitState(health.Healthy, "")
-			b.awaitState(health.Healthy, "")
+			awaitHealthy(a, b)
 			renewed, begin := b.gateways[0].helper.Logged(renewedLog), time.Now()
 			l.loseMapping()
 			wait.Succeeds(t, joining, func() error {
@@ -107,26 +105,13 @@ func TestLossIsNotDeath(t *testing.T) {
 func download(t *testing.T, from, to *testCluster) (stop func()) {
 	t.Helper()
 	const size, pause = 1200, 10 * time.Millisecond
-	var conn *net.UDPConn
-	if err := from.pods[0].Do(func() (err error) {
-		conn, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to.remappedPod(0), servicePort)))
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
+	conn := dialIn(from.pods[0].For(t), "udp4", netip.AddrPortFrom(to.remappedPod(0), servicePort))
+	ctx, cancel := context.WithCancel(context.Background())
 	var sending sync.WaitGroup
 	sending.Go(func() {
-		tick := time.NewTicker(pause)
-		defer tick.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-				_, _ = conn.Write(make([]byte, size)) // no receiver: errors do not matter
-			}
-		}
+		every(ctx, pause, func() {
+			_, _ = conn.Write(make([]byte, size)) // no receiver: errors do not matter
+		})
 	})
-	return func() { close(done); sending.Wait(); _ = conn.Close() }
+	return func() { cancel(); sending.Wait(); _ = conn.Close() }
 }

@@ -1,9 +1,7 @@
 package pathtest
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"net/netip"
 	"testing"
 	"time"
@@ -111,21 +109,13 @@ func flooded(t *testing.T, helper watched, chain string, from netns.Namespace, t
 // sendFor sends messages in turn from a namespace and returns their number.
 func sendFor(t *testing.T, from netns.Namespace, to netip.AddrPort, during time.Duration, messages [][]byte) (sent int) {
 	t.Helper()
-	if err := from.Do(func() error {
-		c, err := (&net.Dialer{}).DialContext(context.Background(), "udp4", to.String())
-		if err != nil {
-			return err
+	c := dialIn(from.For(t), "udp4", to)
+	defer func() { _ = c.Close() }()
+	for end := time.Now().Add(during); sent == 0 || time.Now().Before(end); {
+		for _, m := range messages {
+			_, _ = c.Write(m) // a full buffer does not matter
+			sent++
 		}
-		defer func() { _ = c.Close() }()
-		for end := time.Now().Add(during); sent == 0 || time.Now().Before(end); {
-			for _, m := range messages {
-				_, _ = c.Write(m) // a full buffer does not matter
-				sent++
-			}
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
 	}
 	return sent
 }

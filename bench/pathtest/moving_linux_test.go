@@ -1,7 +1,6 @@
 package pathtest
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -95,30 +94,7 @@ func (c *testCluster) addMover(node int) {
 		"route add default via 169.254.1.1",
 	)
 	conn := listenIn(c.t, pod, moverPort)
-	go func() {
-		buf := make([]byte, 64)
-		for {
-			_, from, err := conn.ReadFrom(buf)
-			if err != nil {
-				return
-			}
-			_, _ = conn.WriteTo([]byte(c.nodeName(node)), from)
-		}
-	}()
-}
-
-// listenIn opens a UDP socket in a namespace until the test ends.
-func listenIn(t *testing.T, ns netns.Namespace, port int) net.PacketConn {
-	t.Helper()
-	var conn net.PacketConn
-	if err := ns.Do(func() (err error) {
-		conn, err = (&net.ListenConfig{}).ListenPacket(context.Background(), "udp4", fmt.Sprintf(":%d", port))
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
+	go answer(conn, func([]byte) []byte { return []byte(c.nodeName(node)) })
 }
 
 // placeMover creates the pod in the API: bound to a node, then with its address, like the kubelet.
@@ -131,9 +107,8 @@ func (c *testCluster) placeMover(node string) {
 	pod.Status = corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: moverAddress.String(), PodIPs: []corev1.PodIP{{IP: moverAddress.String()}},
 	}
-	if _, err := pods.UpdateStatus(c.t.Context(), pod, metav1.UpdateOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	_, err = pods.UpdateStatus(c.t.Context(), pod, metav1.UpdateOptions{})
+	require.NoError(c.t, err)
 }
 
 // removeMover deletes the pod and waits until the gateway has no route to it.
@@ -208,18 +183,9 @@ func startProbing(t *testing.T, from netns.Namespace) *probing {
 		}
 	}()
 	target := net.UDPAddrFromAddrPort(netip.AddrPortFrom(seenMover, moverPort))
-	tick := time.NewTicker(moverEvery)
-	t.Cleanup(tick.Stop)
-	go func() {
-		for {
-			select {
-			case <-t.Context().Done():
-				return
-			case <-tick.C:
-			}
-			_, _ = conn.WriteTo([]byte("where"), target) // unreachable most of the time
-		}
-	}()
+	go every(t.Context(), moverEvery, func() {
+		_, _ = conn.WriteTo([]byte("where"), target) // unreachable most of the time
+	})
 	return p
 }
 

@@ -2,7 +2,6 @@ package pathtest
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -125,39 +124,40 @@ func servePods(t *testing.T, clusters ...*testCluster) {
 	}
 }
 
-// awaitProof waits until every node has received packets of full size back from a node of the peer.
+// awaitProof waits until every node has received packets of full size back from a node of the peer, through every
+// gateway, and every tunnel is answered.
 func (c *testCluster) awaitProof(k kinds) {
 	c.t.Helper()
-	wait.Succeeds(c.t, joining, func() error {
-		s, err := c.status()
-		if err != nil {
-			return fmt.Errorf("status of cluster %s: %w", c.name, err)
-		}
-		if s.Implementation != k.wireGuard || s.Overlay != k.overlay {
-			return fmt.Errorf("cluster %s runs on %s and %s, want %s and %s", c.name, s.Implementation, s.Overlay, k.wireGuard, k.overlay)
-		}
-		if s.LastEcho.IsZero() || len(s.Nodes) < nodesPerCluster {
-			return fmt.Errorf("status of cluster %s: %+v", c.name, s)
-		}
-		for _, n := range s.Nodes {
-			if n.LastEcho.IsZero() || n.LastProof.IsZero() {
-				return fmt.Errorf("no proof yet of node %s: %+v", n.Name, n)
+	for _, g := range c.gateways {
+		wait.Succeeds(c.t, joining, func() error {
+			s, err := c.statusOf(g)
+			if err != nil {
+				return fmt.Errorf("status of gateway %d of %s: %w", g.number, c.name, err)
 			}
-		}
-		return nil
-	})
+			if s.Implementation != k.wireGuard || s.Overlay != k.overlay {
+				return fmt.Errorf("cluster %s runs on %s and %s, want %s and %s", c.name, s.Implementation, s.Overlay, k.wireGuard, k.overlay)
+			}
+			if len(s.Nodes) < nodesPerCluster {
+				return fmt.Errorf("gateway %d of %s knows %d nodes", g.number, c.name, len(s.Nodes))
+			}
+			for _, n := range s.Nodes {
+				if n.LastEcho.IsZero() || n.LastProof.IsZero() {
+					return fmt.Errorf("no proof by gateway %d of %s of node %s: %+v", g.number, c.name, n.Name, n)
+				}
+			}
+			for i, tunnel := range s.AllTunnels() {
+				if tunnel.LastEcho.IsZero() {
+					return fmt.Errorf("no echo by tunnel %d of gateway %d of %s: %+v", i+1, g.number, c.name, tunnel)
+				}
+			}
+			return nil
+		})
+	}
 }
 
 // serve answers connections to a pod with their source address.
 func serve(t *testing.T, pod netns.Namespace) {
-	var listener net.Listener
-	if err := pod.Do(func() (err error) {
-		listener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp4", fmt.Sprintf(":%d", servicePort))
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
+	listener := acceptIn(t, pod, servicePort)
 	go func() {
 		for {
 			conn, err := listener.Accept()

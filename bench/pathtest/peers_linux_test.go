@@ -52,7 +52,7 @@ func TestManyPeers(t *testing.T) {
 	})
 	t.Logf("node has paths to %d peers after %v", *peers, time.Since(begin).Round(time.Millisecond))
 	for _, g := range gateways[:*gatewaysOfOne] {
-		a.awaitEchoes(g)
+		a.awaitUnused(g, false, time.Time{})
 	}
 	t.Logf("%d gateways on one node are answered by both nodes after %v", *gatewaysOfOne, time.Since(begin).Round(time.Millisecond))
 	after, errAfter := process.Time(a.nodeHelpers[0].PID)
@@ -138,25 +138,4 @@ func (c *testCluster) peerWithMany(k kinds, peer *testCluster, i int, runs bool)
 	c.write(g.id().StatusName(), nil)
 	c.write(g.id().Name(), records.Gateway{Version: records.SchemaVersion, Pod: g.pod(), Node: c.nodeName(g.node), PodIP: g.address()})
 	return g
-}
-
-// awaitEchoes waits until all nodes answer a gateway.
-func (c *testCluster) awaitEchoes(g *testGateway) {
-	c.t.Helper()
-	wait.Succeeds(c.t, joining, func() error {
-		s, err := c.statusOf(g)
-		if err != nil {
-			return err
-		}
-		answered := 0
-		for _, n := range s.Nodes {
-			if !n.LastEcho.IsZero() {
-				answered++
-			}
-		}
-		if answered < nodesPerCluster {
-			return fmt.Errorf("gateway of %s: %d nodes answer", g.peering, answered)
-		}
-		return nil
-	})
 }

@@ -23,10 +23,7 @@ func TestEveryNodeReplaced(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]
 	a, b, underlay := twoClusters(t)
-	a.connect(k, b)
-	b.connect(k, a)
-	a.awaitProof(k)
-	b.awaitProof(k)
+	connectBoth(k, a, b)
 	for i, node := range []int{0, 1, 0, 1} {
 		b.awaitEndpoints(a.node(0), a.node(1))
 		begin := time.Now()
@@ -51,9 +48,7 @@ func TestEveryNodeReplaced(t *testing.T) {
 			t.Error("the server's gateway has ended")
 		}
 	}
-	cm, err := b.api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(t.Context(), records.PeeringName("peer"), metav1.GetOptions{})
-	require.NoError(t, err)
-	if text := cm.Data[records.DataKey]; strings.Contains(text, a.node(0).String()) || strings.Contains(text, a.node(1).String()) {
+	if text := b.get(records.PeeringName("peer")).Data[records.DataKey]; strings.Contains(text, a.node(0).String()) || strings.Contains(text, a.node(1).String()) {
 		t.Errorf("somebody has written the client's record anew: %s", text)
 	}
 }
@@ -66,7 +61,7 @@ func (c *testCluster) replaceNode(underlay netns.Namespace, i int) *testGateway 
 	c.nodes[i].IP("link set eth0 down")
 	c.nodeHelpers[i].Kill()
 	old.helper.Kill()
-	client, leases := c.api, c.api.CoordinationV1().Leases(records.DefaultNamespace)
+	leases := c.api.CoordinationV1().Leases(records.DefaultNamespace)
 	all, err := leases.List(c.t.Context(), metav1.ListOptions{})
 	require.NoError(c.t, err)
 	for _, l := range all.Items { // with their owner
@@ -75,13 +70,11 @@ func (c *testCluster) replaceNode(underlay netns.Namespace, i int) *testGateway 
 		}
 	}
 	require.NoError(c.t, err)
-	require.NoError(c.t, client.CoreV1().Nodes().Delete(c.t.Context(), name, metav1.DeleteOptions{}))
+	require.NoError(c.t, c.api.CoreV1().Nodes().Delete(c.t.Context(), name, metav1.DeleteOptions{}))
 	c.replaced[i]++
 	c.addNode(underlay, i)
 	c.nodes[1-i].IP(fmt.Sprintf("route replace %s via %s", c.podsOf(i), c.node(i)))
-	if _, err := client.CoreV1().Nodes().Create(c.t.Context(), c.nodeObject(i), metav1.CreateOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	c.create(c.nodeObject(i))
 	g := old
 	if old.node == i {
 		g = c.replaceGatewayPod(old)
@@ -97,11 +90,7 @@ func (c *testCluster) replaceNode(underlay netns.Namespace, i int) *testGateway 
 func (c *testCluster) awaitEndpoints(want ...netip.Addr) {
 	c.t.Helper()
 	wait.Succeeds(c.t, joining, func() error {
-		cm, err := c.api.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), c.gateways[0].id().Name(), metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		g, err := records.Decode[records.Gateway](cm.Data[records.DataKey])
+		g, err := records.Decode[records.Gateway](c.get(c.gateways[0].id().Name()).Data[records.DataKey])
 		for _, a := range want {
 			if !slices.Contains(g.PeerEndpoints, a) {
 				return fmt.Errorf("the client's gateway knows %v, want %v", g.PeerEndpoints, want)
@@ -125,8 +114,7 @@ func (c *testCluster) awaitAllProven(since time.Time) {
 		}
 		for i := range c.nodes {
 			if !proven[c.nodeName(i)] {
-				// The gateway rewrites a damaged status immediately.
-				c.edit(c.gateways[0].id().StatusName(), func(string) string { return "gone" })
+				c.renewStatus(c.gateways[0])
 				return fmt.Errorf("packets of node %s do not cross: %+v, %+v", c.nodeName(i), s.TunnelStatus, s.Nodes)
 			}
 		}

@@ -1,7 +1,6 @@
 package pathtest
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -33,25 +32,12 @@ func newOpenFlow(from, to *testCluster) *openFlow {
 	s := &openFlow{t: t}
 	from.nodes[1].Run("nft", fmt.Sprintf("table ip service { chain pre { type nat hook prerouting priority -100; "+
 		"ip daddr %s tcp dport %d dnat to %s; }; }", serviceAddress, standingPort, to.remappedPod(0)))
-	var listener net.Listener
-	if err := to.pods[0].Do(func() (err error) {
-		listener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp4", fmt.Sprintf(":%d", standingPort))
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	if err := from.pods[1].Do(func() (err error) {
-		s.client, err = net.DialTimeout("tcp4", netip.AddrPortFrom(serviceAddress, standingPort).String(), joining)
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	listener := acceptIn(t, to.pods[0], standingPort)
+	s.client = dialIn(from.pods[1], "tcp4", netip.AddrPortFrom(serviceAddress, standingPort))
 	t.Cleanup(func() { _ = s.client.Close() })
 	var err error
-	if s.server, err = listener.Accept(); err != nil {
-		t.Fatal(err)
-	}
+	s.server, err = listener.Accept()
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.server.Close() })
 	s.exchange()
 	return s

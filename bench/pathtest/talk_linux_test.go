@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"sync"
@@ -98,16 +98,8 @@ func (k *talker) talk(ctx context.Context) error {
 		}
 		kept = append(kept, c)
 	}
-	tick := time.NewTicker(talkEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		k.round(open, kept)
-	}
+	every(ctx, talkEvery, func() { k.round(open, kept) })
+	return nil
 }
 
 // round sends to each target over its permanent socket, and to one of them over a new one.
@@ -139,15 +131,7 @@ func startListeners(t *testing.T, clusters ...*testCluster) *listeners {
 	l := &listeners{received: map[string]map[string]int{}, kept: map[string]map[string]bool{}}
 	for _, c := range clusters {
 		for i, pod := range c.pods {
-			var conn net.PacketConn
-			if err := pod.Do(func() (err error) {
-				conn, err = (&net.ListenConfig{}).ListenPacket(context.Background(), "udp4", fmt.Sprintf(":%d", talkPort))
-				return err
-			}); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = conn.Close() })
-			go l.listen(conn, c.nodeName(i))
+			go l.listen(listenIn(t, pod, talkPort), c.nodeName(i))
 		}
 	}
 	return l
@@ -180,11 +164,7 @@ func (l *listeners) listen(conn net.PacketConn, pod string) {
 func (l *listeners) count(mark string) map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	counts := map[string]int{}
-	for pod, n := range l.received[mark] {
-		counts[pod] = n
-	}
-	return counts
+	return maps.Clone(l.received[mark])
 }
 
 // hasKept reports whether a pod has received packets of a talker, during the peering, over a socket from before it.

@@ -51,9 +51,7 @@ func (c *testCluster) tracer(pods map[string]netns.Namespace) *kube.Cluster {
 			key, value, _ := strings.Cut(label, "=")
 			pod.Labels[key] = value
 		}
-		if _, err := c.api.CoreV1().Pods(pod.Namespace).Create(c.t.Context(), pod, metav1.CreateOptions{}); err != nil {
-			c.t.Fatal(err)
-		}
+		c.create(pod)
 		pods[c.name+pod.Name] = n
 	}
 	for _, g := range c.gateways {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -65,7 +66,7 @@ func startTraffic(t *testing.T, a, b *testCluster) *traffic {
 		from, to := way[0], way[1]
 		for i := range to.pods {
 			conn := listenIn(t, to.pods[i], trafficPort)
-			ended.Go(func() { answer(conn) })
+			ended.Go(func() { answer(conn, slices.Clone) })
 		}
 		for i := range from.pods {
 			for j := range to.pods {
@@ -78,17 +79,6 @@ func startTraffic(t *testing.T, a, b *testCluster) *traffic {
 	return all
 }
 
-func answer(conn net.PacketConn) {
-	buf := make([]byte, 64)
-	for {
-		n, from, err := conn.ReadFrom(buf)
-		if err != nil {
-			return
-		}
-		_, _ = conn.WriteTo(buf[:n], from)
-	}
-}
-
 func (f *flow) send(t *testing.T, conn net.PacketConn, to netip.AddrPort) {
 	go func() {
 		for buf := make([]byte, 64); ; f.answered.Add(1) {
@@ -98,15 +88,8 @@ func (f *flow) send(t *testing.T, conn net.PacketConn, to netip.AddrPort) {
 			f.last.Store(max(f.last.Load(), int64(binary.BigEndian.Uint64(buf))))
 		}
 	}()
-	tick := time.NewTicker(trafficEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-t.Context().Done():
-			return
-		case <-tick.C:
-		}
+	every(t.Context(), trafficEvery, func() {
 		packet := binary.BigEndian.AppendUint64(nil, uint64(f.sent.Add(1)))
 		_, _ = conn.WriteTo(packet, net.UDPAddrFromAddrPort(to)) // a rejected packet is lost
-	}
+	})
 }

@@ -1,7 +1,6 @@
 package pathtest
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -65,10 +64,7 @@ func cutOff(a, b, from *testCluster) *testGateway {
 	k := combinations()[0]
 	socket, cut := from.serveAPI()
 	from.sockets[0] = socket
-	a.connect(k, b)
-	b.connect(k, a)
-	a.awaitProof(k)
-	b.awaitProof(k)
+	connectBoth(k, a, b)
 	cut()
 	return from.gateways[0]
 }
@@ -89,7 +85,7 @@ func (c *testCluster) awaitPod(g *testGateway, since time.Time) {
 				return nil
 			}
 		}
-		c.edit(g.id().StatusName(), func(string) string { return "gone" }) // damaged: rewritten immediately
+		c.renewStatus(g)
 		return fmt.Errorf("packets of node %s do not cross: %+v", c.nodeName(1), s.Nodes)
 	})
 }
@@ -97,12 +93,7 @@ func (c *testCluster) awaitPod(g *testGateway, since time.Time) {
 // awaitSteppedDown waits until a pod of a gateway has no tunnel any more.
 func (c *testCluster) awaitSteppedDown(g *testGateway) {
 	c.t.Helper()
-	wait.Succeeds(c.t, joining, func() error {
-		if g.helper.Logged(`"stepsDown":true`) == 0 {
-			return errors.New("the first pod has not stepped down")
-		}
-		return nil
-	})
+	wait.Until(c.t, "the first pod steps down", joining, func() bool { return g.helper.Logged(`"stepsDown":true`) > 0 })
 }
 
 // expectSuccessor waits until an earlier pod has stepped down, and counts packets of the other node, which the later
