@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -30,17 +29,7 @@ func TestMain(m *testing.M) {
 
 // shortPlan measures briefly, with the overlay and WireGuard that this kernel supports.
 func shortPlan() plan {
-	first := func(variable, otherwise string) string {
-		word, _, _ := strings.Cut(os.Getenv(variable), " ")
-		return cmp.Or(word, otherwise)
-	}
-	return plan{
-		kinds: path.Kinds{
-			Overlay:   records.OverlayKind(first("LIQONET_TEST_OVERLAYS", "vxlan")),
-			WireGuard: records.Implementation(first("LIQONET_TEST_WIREGUARD", "userspace")),
-		},
-		rounds: 1, sample: 200 * time.Millisecond,
-	}
+	return plan{kinds: path.TestedKinds()[0], rounds: 1, sample: 200 * time.Millisecond}
 }
 
 // TestEveryPath sends every kind of traffic over every path, with longer samples at each attempt: a busy machine may

@@ -6,10 +6,12 @@
 package path
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +27,19 @@ import (
 type Kinds struct {
 	Overlay   records.OverlayKind
 	WireGuard records.Implementation
+}
+
+// TestedKinds are those that the kernel under test supports, by variables of the environment.
+func TestedKinds() (all []Kinds) {
+	words := func(variable, otherwise string) []string {
+		return strings.Fields(cmp.Or(os.Getenv(variable), otherwise))
+	}
+	for _, overlay := range words("LIQONET_TEST_OVERLAYS", string(records.VXLAN)) {
+		for _, wireGuard := range words("LIQONET_TEST_WIREGUARD", string(records.Userspace)) {
+			all = append(all, Kinds{records.OverlayKind(overlay), records.Implementation(wireGuard)})
+		}
+	}
+	return all
 }
 
 // Bed holds what paths consist of: namespaces and processes, which end with it, or with this process.

@@ -98,7 +98,7 @@ func (b *Bed) help(c, peer *cluster, preshared wgtypes.Key) error {
 	for i := range len(c.others) + 1 {
 		g := c.gatewayOf(i)
 		keys := filepath.Join(dir, podOf(i))
-		if err := writeKeys(keys, g.key, preshared); err != nil {
+		if err := WriteKeys(keys, g.key, preshared); err != nil {
 			return err
 		}
 		p, err := b.start(g.pod, Job{Helper: &Helper{Socket: socket, Gateway: &helper.Gateway{
@@ -114,9 +114,9 @@ func (b *Bed) help(c, peer *cluster, preshared wgtypes.Key) error {
 	return nil
 }
 
-// writeKeys makes the folder of a gateway's keys.
-func writeKeys(dir string, private, preshared wgtypes.Key) error {
-	if err := os.Mkdir(dir, 0o700); err != nil {
+// WriteKeys makes the folder of a gateway's keys.
+func WriteKeys(dir string, private, preshared wgtypes.Key) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	return errors.Join(
@@ -147,7 +147,7 @@ func (b *Bed) objects(c, peer *cluster) ([]runtime.Object, error) {
 	objects := []runtime.Object{node}
 	var errs []error
 	add := func(name string, d records.Document) {
-		cm, err := configMap(name, d)
+		cm, err := ConfigMap(name, d)
 		objects, errs = append(objects, cm), append(errs, err)
 	}
 	for i := range len(c.others) + 1 {
@@ -195,8 +195,8 @@ func addressIn(first netip.Addr, tunnel int) netip.Addr {
 	return netip.AddrFrom4(a)
 }
 
-// configMap is the object that carries a record; nil: none yet.
-func configMap(name string, d records.Document) (*corev1.ConfigMap, error) {
+// ConfigMap is the object that carries a record; nil: none yet.
+func ConfigMap(name string, d records.Document) (*corev1.ConfigMap, error) {
 	id, _ := records.IdentityOf(name)
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: records.DefaultNamespace, Labels: id.Labels()}}
 	if d == nil {

@@ -1,20 +1,17 @@
 package path
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
 
-	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -26,22 +23,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testKinds returns the overlay and WireGuard that this kernel supports.
-func testKinds() Kinds {
-	first := func(variable, otherwise string) string {
-		word, _, _ := strings.Cut(os.Getenv(variable), " ")
-		return cmp.Or(word, otherwise)
-	}
-	return Kinds{
-		Overlay:   records.OverlayKind(first("LIQONET_TEST_OVERLAYS", "vxlan")),
-		WireGuard: records.Implementation(first("LIQONET_TEST_WIREGUARD", "userspace")),
-	}
-}
-
 // TestLiqoModel sends from each pod to the other: addresses are translated by connection as Liqo's documentation
 // describes, and packets have the size that its MTU permits.
 func TestLiqoModel(t *testing.T) {
-	b := NewBed(t.Context(), testKinds())
+	b := NewBed(t.Context(), TestedKinds()[0])
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
 			t.Error(err)

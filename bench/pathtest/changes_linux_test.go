@@ -26,9 +26,9 @@ func TestRolesChangePlaces(t *testing.T) {
 		b.balance(g)
 	}
 	begin, other := time.Now(), k
-	other.wireGuard = records.Userspace
+	other.WireGuard = records.Userspace
 	if k == other {
-		other.wireGuard = records.Auto
+		other.WireGuard = records.Auto
 	}
 	a.rewrite(a.peering(other, b))
 	b.rewrite(b.peering(other, a))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/bench/path"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/wait"
@@ -60,23 +61,23 @@ func flushTable(table int) string {
 func TestNothingInTheClear(t *testing.T) {
 	t.Parallel()
 	for _, k := range combinations() {
-		t.Run(fmt.Sprintf("%s/%s", k.overlay, k.wireGuard), func(t *testing.T) { newConversation(t, k).run() })
+		t.Run(fmt.Sprintf("%s/%s", k.Overlay, k.WireGuard), func(t *testing.T) { newConversation(t, k).run() })
 	}
 }
 
 // conversation is traffic from pods and nodes of two clusters to the pods of the other.
 type conversation struct {
 	t *testing.T
-	kinds
+	path.Kinds
 	a, b      *testCluster
 	talkers   map[string]*talker // by node; those of its pod with suffix "/pod"
 	listeners *listeners
 	capture   *capture
 }
 
-func newConversation(t *testing.T, k kinds) *conversation {
+func newConversation(t *testing.T, k path.Kinds) *conversation {
 	a, b, underlay := twoClusters(t)
-	c := &conversation{t: t, kinds: k, a: a, b: b, talkers: map[string]*talker{}}
+	c := &conversation{t: t, Kinds: k, a: a, b: b, talkers: map[string]*talker{}}
 	c.capture = startCapture(t, underlay, a, b)
 	c.listeners = startListeners(t, a, b)
 	for _, side := range [][2]*testCluster{{a, b}, {b, a}} {
@@ -99,8 +100,8 @@ func (c *conversation) connect() {
 	// Without a peering, nothing encrypts the packets. The capture must contain them, as it would contain others later.
 	c.awaitCaptured(markBefore)
 	c.a.reserve(c.b)
-	c.a.connect(c.kinds, c.b)
-	c.b.connect(c.kinds, c.a)
+	c.a.connect(c.Kinds, c.b)
+	c.b.connect(c.Kinds, c.a)
 	for _, cluster := range []*testCluster{c.a, c.b} {
 		cluster.awaitApplied()
 		c.setMark(cluster, markSecret)
@@ -207,7 +208,7 @@ func (c *conversation) awaitRounds() {
 func (c *conversation) inject(name string, in netns.Namespace, f fault, kill, begin func()) {
 	c.t.Helper()
 	routes, whole := defaultRoutes(in), pathIn(in)
-	mortal := in == c.a.gateways[0].Namespace && c.wireGuard == records.Userspace
+	mortal := in == c.a.gateways[0].Namespace && c.WireGuard == records.Userspace
 	for _, dead := range []bool{false, true} {
 		if dead && mortal && f != gatewayFaults[0] || !dead && !mortal && testing.Short() {
 			continue

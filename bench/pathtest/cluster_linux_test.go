@@ -26,12 +26,6 @@ import (
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
-// kinds are the implementations of a test's path.
-type kinds struct {
-	overlay   records.OverlayKind
-	wireGuard records.Implementation
-}
-
 // Both clusters have the same CIDRs, and each has the other's pods remapped.
 var (
 	podCIDR      = netip.MustParsePrefix("10.244.0.0/16")
@@ -191,13 +185,8 @@ func (c *testCluster) addPod(node int, number byte) netns.Namespace {
 // write writes a record like the CLI; nil creates the empty object that a gateway fills.
 func (c *testCluster) write(name string, record records.Document) {
 	c.t.Helper()
-	id, _ := records.IdentityOf(name)
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: records.DefaultNamespace, Labels: id.Labels()}}
-	if record != nil {
-		text, err := records.Encode(record)
-		require.NoError(c.t, err)
-		cm.Data = map[string]string{records.DataKey: text}
-	}
+	cm, err := path.ConfigMap(name, record)
+	require.NoError(c.t, err)
 	c.create(cm)
 }
 
@@ -250,7 +239,7 @@ func (c *testCluster) rewrite(p records.Peering) {
 var overlayPorts = [2]uint16{6091, 6191}
 
 // connect writes the records as the CLI does, and starts the helpers: those of nodes, then the gateway's.
-func (c *testCluster) connect(k kinds, peer *testCluster) {
+func (c *testCluster) connect(k path.Kinds, peer *testCluster) {
 	c.writeFabric(k)
 	c.write(records.PeeringName("peer"), c.peering(k, peer))
 	for _, g := range c.gateways {
@@ -263,12 +252,12 @@ func (c *testCluster) connect(k kinds, peer *testCluster) {
 	}
 }
 
-func (c *testCluster) writeFabric(k kinds) {
+func (c *testCluster) writeFabric(k path.Kinds) {
 	c.t.Helper()
 	c.write(records.FabricName, records.Fabric{
 		Version: records.SchemaVersion, ClusterID: "id-" + c.name, Name: c.name, PodCIDRs: []netip.Prefix{podCIDR},
 		ExternalCIDR: externalCIDR, InternalCIDR: internalCIDR,
-		Overlay: records.Overlay{Kind: k.overlay, Port: overlayPorts[c.number-1]}, MTU: linkMTU,
+		Overlay: records.Overlay{Kind: k.Overlay, Port: overlayPorts[c.number-1]}, MTU: linkMTU,
 	})
 }
 

@@ -124,7 +124,7 @@ func (c *testCluster) writeGarbage(n int) {
 }
 
 // awaitMTU changes the peering's record, and waits until the nodes and the gateway apply it.
-func (c *testCluster) awaitMTU(k kinds, peer *testCluster, mtu int) {
+func (c *testCluster) awaitMTU(k path.Kinds, peer *testCluster, mtu int) {
 	c.t.Helper()
 	p := c.peering(k, peer)
 	p.MTU = mtu

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
@@ -47,12 +45,9 @@ func (c *testCluster) addGateway() *testGateway {
 	c.t.Helper()
 	g := &testGateway{number: len(c.gateways) + 1, node: len(c.gateways) % nodesPerCluster, keys: c.t.TempDir()}
 	var err error
-	if g.key, err = wgtypes.GeneratePrivateKey(); err != nil {
-		c.t.Fatal(err)
-	}
-	for name, key := range map[string]wgtypes.Key{records.PrivateKeyKey: g.key, records.PresharedKeyKey: presharedKey} {
-		require.NoError(c.t, os.WriteFile(filepath.Join(g.keys, name), []byte(key.String()), 0o600))
-	}
+	g.key, err = wgtypes.GeneratePrivateKey()
+	require.NoError(c.t, err)
+	require.NoError(c.t, path.WriteKeys(g.keys, g.key, presharedKey))
 	c.addGatewayPod(g)
 	c.gateways = append(c.gateways, g)
 	return g
@@ -80,7 +75,7 @@ func (c *testCluster) addGatewayPod(g *testGateway) {
 var presharedKey = wgtypes.Key{1, 2, 3}
 
 // peering returns the record of the CLI for the gateways that both clusters have.
-func (c *testCluster) peering(k kinds, peer *testCluster) records.Peering {
+func (c *testCluster) peering(k path.Kinds, peer *testCluster) records.Peering {
 	p := records.Peering{
 		Version: records.SchemaVersion, Name: "peer", Role: records.Server,
 		Peer: records.Peer{
@@ -92,7 +87,7 @@ func (c *testCluster) peering(k kinds, peer *testCluster) records.Peering {
 			PodCIDRs:     []records.Mapping{{Real: podCIDR, Seen: c.remapped}},
 			ExternalCIDR: records.Mapping{Real: externalCIDR, Seen: peerExternal},
 		},
-		Implementation: k.wireGuard, MTU: pathMTU, ClampMSS: true, GatewayMode: c.mode,
+		Implementation: k.WireGuard, MTU: pathMTU, ClampMSS: true, GatewayMode: c.mode,
 	}
 	if !c.serves {
 		p.Role = records.Client

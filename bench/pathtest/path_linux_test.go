@@ -1,12 +1,10 @@
 package pathtest
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"liqonet.io/liqonet/bench/path"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -32,7 +31,7 @@ const (
 func TestTwoClusters(t *testing.T) {
 	t.Parallel()
 	for _, k := range combinations() {
-		t.Run(fmt.Sprintf("%s/%s", k.overlay, k.wireGuard), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s/%s", k.Overlay, k.WireGuard), func(t *testing.T) {
 			a, b, _ := twoClusters(t)
 			connectBoth(k, a, b)
 			servePods(t, a, b)
@@ -82,21 +81,12 @@ func (c *testCluster) expectCalm() {
 
 // combinations returns the kinds that the kernel under test supports; the first alone for a short test, as in a slow
 // guest.
-func combinations() []kinds {
-	var all []kinds
-	for _, overlay := range words("LIQONET_TEST_OVERLAYS", "vxlan") {
-		for _, wireGuard := range words("LIQONET_TEST_WIREGUARD", "userspace") {
-			all = append(all, kinds{records.OverlayKind(overlay), records.Implementation(wireGuard)})
-		}
-	}
+func combinations() []path.Kinds {
+	all := path.TestedKinds()
 	if testing.Short() {
 		return all[:1]
 	}
 	return all
-}
-
-func words(variable, otherwise string) []string {
-	return strings.Fields(cmp.Or(os.Getenv(variable), otherwise))
 }
 
 // twoClusters returns clusters that are not connected yet, and the underlay that they share.
@@ -107,7 +97,7 @@ func twoClusters(t *testing.T) (a, b *testCluster, underlay netns.Namespace) {
 }
 
 // connectBoth connects two clusters, and waits until their nodes have verified their paths.
-func connectBoth(k kinds, a, b *testCluster) {
+func connectBoth(k path.Kinds, a, b *testCluster) {
 	a.t.Helper()
 	a.connect(k, b)
 	b.connect(k, a)
@@ -126,7 +116,7 @@ func servePods(t *testing.T, clusters ...*testCluster) {
 
 // awaitProof waits until every node has received packets of full size back from a node of the peer, through every
 // gateway, and every tunnel is answered.
-func (c *testCluster) awaitProof(k kinds) {
+func (c *testCluster) awaitProof(k path.Kinds) {
 	c.t.Helper()
 	for _, g := range c.gateways {
 		wait.Succeeds(c.t, joining, func() error {
@@ -134,8 +124,8 @@ func (c *testCluster) awaitProof(k kinds) {
 			if err != nil {
 				return fmt.Errorf("status of gateway %d of %s: %w", g.number, c.name, err)
 			}
-			if s.Implementation != k.wireGuard || s.Overlay != k.overlay {
-				return fmt.Errorf("cluster %s runs on %s and %s, want %s and %s", c.name, s.Implementation, s.Overlay, k.wireGuard, k.overlay)
+			if s.Implementation != k.WireGuard || s.Overlay != k.Overlay {
+				return fmt.Errorf("cluster %s runs on %s and %s, want %s and %s", c.name, s.Implementation, s.Overlay, k.WireGuard, k.Overlay)
 			}
 			if len(s.Nodes) < nodesPerCluster {
 				return fmt.Errorf("gateway %d of %s knows %d nodes", g.number, c.name, len(s.Nodes))
@@ -222,13 +212,13 @@ func expectAll(from, to *testCluster) {
 
 // surviveHelpers kills helpers. Their kernel state keeps working, except for a tunnel in the process. New helpers take
 // over on the nodes, and open connections continue.
-func surviveHelpers(k kinds, a, b *testCluster) {
+func surviveHelpers(k path.Kinds, a, b *testCluster) {
 	flow := newOpenFlow(a, b)
 	for _, c := range []*testCluster{a, b} {
 		for _, p := range c.nodeHelpers {
 			p.Kill()
 		}
-		if k.wireGuard == records.Kernel {
+		if k.WireGuard == records.Kernel {
 			c.gateways[0].helper.Kill()
 		}
 	}

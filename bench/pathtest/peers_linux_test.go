@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/bench/load"
+	"liqonet.io/liqonet/bench/path"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -118,7 +119,7 @@ func manyName(i int) string { return fmt.Sprintf("many-%d", i) }
 
 // peerWithMany writes a peering, with other ranges than all others, and starts its gateway on the first node, or only
 // writes its record.
-func (c *testCluster) peerWithMany(k kinds, peer *testCluster, i int, runs bool) *testGateway {
+func (c *testCluster) peerWithMany(k path.Kinds, peer *testCluster, i int, runs bool) *testGateway {
 	c.t.Helper()
 	p := c.peering(k, peer)
 	p.Name, p.Peer.ClusterID, p.Peer.Name = manyName(i), "id-"+manyName(i), manyName(i)

@@ -124,7 +124,7 @@ func TestRepair(t *testing.T) {
 			})
 		})
 	}
-	if combinations()[0].wireGuard == records.Kernel { // only then can its peer be changed externally
+	if combinations()[0].WireGuard == records.Kernel { // only then can its peer be changed externally
 		t.Run("gateway/peer deleted", func(t *testing.T) {
 			repaired(t, gateway, func() { deletePeer(t, gateway.ns) })
 		})
