@@ -110,12 +110,20 @@ test: export SHORT_GUEST_HELPERS := --run=$(GUEST_HELPERS)
 test: ## Run the tests: check, those of the kernel, and real clusters, the long ones in a short form; needs root
 test-long: ## Run all parts of all tests: more than half an hour; needs root
 test test-long: deps check
-	cd bench; $(call timed,paths) go test $(LONGEST) -p 1 $(PARALLEL) "$${SHORT_PATHS:--skip=}" ./pathtest ./...
-	$(call timed,kernel) go test $(LONGEST) $(PARALLEL) $(KERNEL_PACKAGES)
+	@echo "on this machine's kernel; some minutes, then the output of both"
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target paths kernel
 	@echo "on guests' kernels: Geneve and kernel WireGuard; some minutes, then the output of both"
 	bin/lab guest build
 	$(call timed,guests) $(MAKE) --no-print-directory --jobs 2 --output-sync=target guest-path guest-kernel
 	cd lab; $(call timed,labs) go test -timeout 90m $${SHORT_LABS:-} ./...
+
+# Both wait more than they compute.
+.PHONY: paths kernel
+paths:
+	cd bench; $(call timed,paths) go test $(LONGEST) -p 1 $(PARALLEL) "$${SHORT_PATHS:--skip=}" ./pathtest ./...
+
+kernel:
+	$(call timed,kernel) go test $(LONGEST) $(PARALLEL) $(KERNEL_PACKAGES)
 
 # A guest has one processor: one guest runs the tests of the path, another one those of the kernel. What passed, and of which
 # nothing has changed since, is not run again, as by go test on this machine's kernel; CI sets GUESTS=--again.

@@ -21,10 +21,14 @@ func TestControlPlanes(t *testing.T) {
 	}})
 	c := liqoctl{path: liqoctlProgram(t), lab: l}
 	t.Run("a cluster of IPv6 alone is refused", func(t *testing.T) { testIPv6Alone(ctx, t, c) })
-	t.Run("TestLabNoNodeReady", func(t *testing.T) { runLabTest(ctx, t, l, "./internal/peering", "TestLabNoNodeReady") })
-	// Each test has namespaces of its own, and many of its seconds are those of the namespace controller.
+	run := func(t *testing.T, test string) {
+		t.Run(test, func(t *testing.T) { runLabTest(ctx, t, l, "./internal/peering", test) })
+	}
+	run(t, "TestLabNoNodeReady") // which concerns every run on its cluster
+	run(t, "TestLabRefused")     // which compares the clusters before and after
+	// Each of these has namespaces of its own, and many of its seconds are those of the namespace controller.
 	tests := []string{
-		"TestLabKilled", "TestLabRemovalKilled", "TestLabInterrupted", "TestLabRefused", "TestLabOvertaken", "TestLabConnectedTwice",
+		"TestLabKilled", "TestLabRemovalKilled", "TestLabInterrupted", "TestLabOvertaken", "TestLabConnectedTwice",
 		"TestLabLostAndBack", "TestLabKeep", "TestLabSwap",
 	}
 	if !testing.Short() {
@@ -43,6 +47,6 @@ func TestControlPlanes(t *testing.T) {
 	})
 	t.Run("IPAM", func(t *testing.T) { testIPAM(ctx, t, c) })
 	if os.Getenv("LIQONET_CROWDS") != "" { // see make scale
-		t.Run("TestLabCrowd", func(t *testing.T) { runLabTest(ctx, t, l, "./internal/peering", "TestLabCrowd") })
+		run(t, "TestLabCrowd")
 	}
 }
