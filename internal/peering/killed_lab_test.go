@@ -131,8 +131,8 @@ func (a pair) writesOf(t *testing.T, args ...string) int {
 	return s.total()
 }
 
-// stride is the distance between the tested writes with -short: five or six of a connect. The tests with a fake API server
-// have every write.
+// stride is the distance between the tested writes with -short: five or six of a connect. The tests with a fake API
+// server have every write.
 func stride() int {
 	if testing.Short() {
 		return 13

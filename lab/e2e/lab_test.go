@@ -178,8 +178,8 @@ func inPod(ctx context.Context, t *testing.T, l *lab.Lab, cluster string, p pod,
 	return kubectl(ctx, t, l, cluster, append([]string{"exec", p.Name, "--", "/bin/workload"}, args...)...)
 }
 
-// exchanges are commands of the workload program that run in one pod, one after the other in one process: to start one by
-// the API server takes longer than what it does.
+// exchanges are commands of the workload program that run in one pod, one after the other in one process: to start one
+// by the API server takes longer than what it does.
 type exchanges struct {
 	commands []string
 	want     map[string]int // how often their output contains a text

@@ -1,5 +1,5 @@
-// Command kubectl is that of Kubernetes. It is a program of its own: tests start it a thousand times, and what kube starts
-// with takes three times as long.
+// Command kubectl is that of Kubernetes. It is a program of its own: tests start it a thousand times, and what kube
+// starts with takes three times as long.
 package main
 
 import (
