@@ -15,7 +15,7 @@ func TestDryRunText(t *testing.T) {
 	golden.Check(t, "dry-run.golden", ui.Visible(DescribeDryRun(PlanAnswer{Clusters: []clusterPlan{
 		{
 			ClusterPlan: plan.ClusterPlan{Context: "a", Namespace: "liqonet", Changes: []kube.Change{
-				{Kind: "ConfigMap", Name: "peering-b", Action: kube.Changed, Fields: []string{"mtu: 1420 -> 1300"}},
+				{Kind: "ConfigMap", Name: "peering-b", Action: kube.Changed, Fields: []kube.FieldChange{{Path: "mtu", Old: 1420, New: 1300}}},
 			}},
 			Kernels: []datapath.Change{
 				{Node: "a-1", Steps: []string{"~ firewall", "\tflush chain ip liqonet guard", "+ address 10.80.0.7/32 dev lo"}},

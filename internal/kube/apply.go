@@ -40,9 +40,8 @@ type Change struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Action    Action `json:"action"`
-	// Fields are the differences of a changed object, such as `spec.template.spec.containers[0].image: "a" -> "b"`.
-	// Values of Secrets are omitted.
-	Fields []string `json:"fields,omitempty"`
+	// Fields are the differences of a changed object. Values of Secrets are omitted.
+	Fields []FieldChange `json:"fields,omitempty"`
 }
 
 // String returns a text such as "created ConfigMap liqonet/fabric".

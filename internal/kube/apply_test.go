@@ -75,7 +75,7 @@ func TestDryRunReportsDifferencesAndChangesNothing(t *testing.T) {
 		last.Fields = last.Fields[1:] // the installation's digest
 		want := kube.Change{
 			Kind: "DaemonSet", Namespace: "liqonet", Name: "node", Action: kube.Changed,
-			Fields: []string{`spec.template.spec.containers[0].image: "liqonet:1" -> "liqonet:2"`},
+			Fields: []kube.FieldChange{{Path: "spec.template.spec.containers[0].image", Old: "liqonet:1", New: "liqonet:2"}},
 		}
 		if diff := cmp.Diff(want, last); diff != "" {
 			t.Fatal(diff)
@@ -97,6 +97,14 @@ func TestDryRunOnAnEmptyCluster(t *testing.T) {
 	}
 }
 
+// texts returns changes as users see them.
+func texts(changes []kube.FieldChange) (all []string) {
+	for _, c := range changes {
+		all = append(all, c.String())
+	}
+	return all
+}
+
 func TestDifferencesInDocuments(t *testing.T) {
 	c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{
 		fabric("mtu: 1500\nname: milan\noverlay:\n  kind: vxlan\n"),
@@ -105,7 +113,7 @@ func TestDifferencesInDocuments(t *testing.T) {
 	changes, err := c.DryRun().Apply(t.Context(), fabric("mtu: 1400\nname: milan\noverlay:\n  kind: geneve\n"),
 		&corev1.Secret{ObjectMeta: ourMeta("keys"), Data: map[string][]byte{"privateKey": []byte("new")}})
 	require.NoError(t, err)
-	got := [][]string{changes[0].Fields, changes[1].Fields}
+	got := [][]string{texts(changes[0].Fields), texts(changes[1].Fields)}
 	want := [][]string{{"data.record.mtu: 1500 -> 1400", `data.record.overlay.kind: "vxlan" -> "geneve"`}, {"data.privateKey differs"}}
 	assert.Equal(t, "differences", want, got)
 }
@@ -121,7 +129,7 @@ func TestDifferencesOfEmptyDocuments(t *testing.T) {
 		{empty, record, []string{"data.record.mtu: none -> 1400", `data.record.name: none -> "milan"`}},
 		{record, empty, []string{"data.record.mtu: 1400 -> none", `data.record.name: "milan" -> none`}},
 	} {
-		assert.Equal(t, "differences", c.want, kube.Differences(c.before, c.after))
+		assert.Equal(t, "differences", c.want, texts(kube.Differences(c.before, c.after)))
 	}
 }
 

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -16,8 +17,42 @@ import (
 // maxValue is the maximum length, in bytes, of a value quoted in a difference.
 const maxValue = 80
 
+// FieldChange is a field that differs between two states of an object. Its JSON is its text.
+type FieldChange struct {
+	// Path is a field such as "spec.replicas" or "gateways[0].tunnels[1].publicKey". Fields of a record have the prefix
+	// "data.record.".
+	Path string
+	// Old and New are as decoded from JSON, or print themselves; nil: there is no such field.
+	Old, New any
+	// Verb, if not "", names the change of an element of a list, such as "reserve". One of Old and New is nil.
+	Verb     string
+	Initial  bool // the object is created: there is no old state
+	Later    bool // the new value is known only during the operation
+	Redacted bool // values are not shown: those of Secrets, and texts that differ in form only
+}
+
+// String returns a text such as `spec.template.spec.containers[0].image: "a" -> "b"`.
+func (f FieldChange) String() string {
+	switch {
+	case f.Redacted:
+		return f.Path + " differs"
+	case f.Verb != "":
+		return f.Verb + " " + quote(cmp.Or(f.New, f.Old))
+	case f.Initial && f.Later:
+		return fmt.Sprintf("%s: %s", f.Path, ErrLater)
+	case f.Initial:
+		return fmt.Sprintf("%s: %s", f.Path, encode(f.New))
+	case f.Later:
+		return fmt.Sprintf("%s: %s -> %s", f.Path, quote(f.Old), ErrLater)
+	}
+	return fmt.Sprintf("%s: %s -> %s", f.Path, quote(f.Old), quote(f.New))
+}
+
+// MarshalText returns the text of a change.
+func (f FieldChange) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
 // Differences returns the fields in which two states of an object differ, without fields that the API server maintains.
-func Differences(before, after Object) []string {
+func Differences(before, after Object) []FieldChange {
 	_, secret := before.(*corev1.Secret)
 	d := comparison{redact: secret}
 	d.compare("", content(before), content(after))
@@ -30,7 +65,11 @@ func Differences(before, after Object) []string {
 func lacking(have, want map[string]any) []string {
 	d := comparison{ignoreExtra: true}
 	d.compare("", have, want)
-	return d.fields
+	lines := make([]string, len(d.fields))
+	for i, f := range d.fields {
+		lines[i] = fmt.Sprintf("%s: %s, want %s", f.Path, quote(f.Old), quote(f.New))
+	}
+	return lines
 }
 
 // content returns the fields of an object without server-managed metadata and status.
@@ -50,7 +89,7 @@ func content(o Object) map[string]any {
 type comparison struct {
 	redact      bool // omit values
 	ignoreExtra bool // ignore fields that are not in the desired state
-	fields      []string
+	fields      []FieldChange
 }
 
 func (d *comparison) compare(path string, old, wanted any) {
@@ -102,14 +141,11 @@ func element(list []any, i int) any {
 }
 
 func (d *comparison) note(path string, old, wanted any) {
-	difference := fmt.Sprintf("%s: %s -> %s", path, quote(old), quote(wanted))
-	switch {
-	case d.redact:
-		difference = path + " differs"
-	case d.ignoreExtra:
-		difference = fmt.Sprintf("%s: %s, want %s", path, quote(old), quote(wanted))
+	change := FieldChange{Path: path, Redacted: d.redact}
+	if !d.redact {
+		change.Old, change.New = old, wanted
 	}
-	d.fields = append(d.fields, difference)
+	d.fields = append(d.fields, change)
 }
 
 func (d *comparison) maps(path string, old, wanted map[string]any) {
@@ -130,23 +166,32 @@ func (d *comparison) documents(path string, old, wanted string) {
 	a, errOld := records.Fields(old)
 	b, errWanted := records.Fields(wanted)
 	if errOld != nil || errWanted != nil || reflect.DeepEqual(a, b) {
-		d.fields = append(d.fields, path+" differs")
+		d.fields = append(d.fields, FieldChange{Path: path, Redacted: true})
 		return
 	}
 	d.maps(path, a, b)
 }
 
-// quote returns a value as JSON, shortened; "none" for a missing field.
+// quote returns a value as encode does, JSON shortened; "none" for a missing field.
 func quote(value any) string {
 	if value == nil {
 		return "none"
 	}
+	text := encode(value)
+	if _, own := value.(fmt.Stringer); !own && len(text) > maxValue {
+		return text[:maxValue] + "..."
+	}
+	return text
+}
+
+// encode returns a value as JSON, or as it prints itself.
+func encode(value any) string {
+	if s, ok := value.(fmt.Stringer); ok {
+		return s.String()
+	}
 	text, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Sprint(value)
-	}
-	if len(text) > maxValue {
-		return string(text[:maxValue]) + "..."
 	}
 	return string(text)
 }

@@ -58,7 +58,7 @@ func TestDryRunReadsWhatItWrote(t *testing.T) {
 	}
 	want := []string{"changed ConfigMap liqonet/fabric", "created ConfigMap liqonet/more", "created Secret liqonet/keys", "deleted ConfigMap liqonet/gone"}
 	assert.Equal(t, "plan", want, got)
-	if fields := planned[0].Fields; len(fields) != 1 || fields[0] != "data.record.mtu: 1500 -> 1400" {
+	if fields := planned[0].Fields; len(fields) != 1 || fields[0].String() != "data.record.mtu: 1500 -> 1400" {
 		t.Errorf("fields %v", fields)
 	}
 	for _, a := range api.Actions() {
@@ -107,7 +107,7 @@ func TestDryRunWithConcurrentWriters(t *testing.T) {
 		require.NoError(t, err)
 	}
 	planned := dry.Planned()
-	if len(planned) != 1 || len(planned[0].Fields) != 1 || planned[0].Fields[0] != "data.record.mtu: 1500 -> 1300" {
+	if len(planned) != 1 || len(planned[0].Fields) != 1 || planned[0].Fields[0].String() != "data.record.mtu: 1500 -> 1300" {
 		t.Errorf("planned %+v", planned)
 	}
 }

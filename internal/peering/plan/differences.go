@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -54,23 +55,23 @@ func (p ClusterPlan) Differences() []string {
 }
 
 // line returns a difference in the form that users see.
-func (p ClusterPlan) line(c kube.Change, field string) string {
+func (p ClusterPlan) line(c kube.Change, field kube.FieldChange) string {
 	return fmt.Sprintf("cluster %q: %s %s: %s", p.Context, c.Kind, c.Name, field)
 }
 
 // ofKey reports whether a field of a record is a public key. It follows from the keys of the peer's gateway.
-func ofKey(name, field string) bool {
-	path, _, _ := strings.Cut(field, ": ")
-	return strings.HasSuffix(path, publicKeyOf("")) && decidedLater(name, path)
+func ofKey(name string, field kube.FieldChange) bool {
+	return strings.HasSuffix(field.Path, publicKeyOf("")) && decidedLater(name, field.Path)
 }
 
 // leftOpen reports whether a field of a record was left open by the run that created it, or is left open by a dry run,
 // such as a new key.
-func leftOpen(name, field string) bool {
-	path, change, _ := strings.Cut(field, ": ")
-	old, desired, _ := strings.Cut(change, " -> ")
-	return desired == kube.ErrLater.Error() || decidedLater(name, path) && slices.Contains([]string{"none", `""`, "0"}, old)
+func leftOpen(name string, field kube.FieldChange) bool {
+	return field.Later || decidedLater(name, field.Path) && unset(field.Old)
 }
+
+// unset reports whether a field of a record has no value yet.
+func unset(value any) bool { return value == nil || reflect.ValueOf(value).IsZero() }
 
 // index matches the index of a list element in the path of a field.
 var index = regexp.MustCompile(`\[\d+\]`)
@@ -90,14 +91,12 @@ func publicKeyOf(tunnel string) string { return tunnel + ".publicKey" }
 func endpointsOf(tunnel string) string { return tunnel + ".endpoints" }
 
 // configured returns the fields of a change without those that follow from others.
-func configured(fields []string) []string {
-	var some []string
+func configured(fields []kube.FieldChange) []kube.FieldChange {
+	var some []kube.FieldChange
 	for _, field := range fields {
-		if !strings.HasPrefix(field, "metadata.annotations."+templates.AnnotationDigest) {
-			field = strings.TrimPrefix(field, "data."+records.DataKey+".")
-			if old, none := strings.CutSuffix(field, ` -> ""`); none && strings.HasSuffix(strings.SplitN(field, ":", 2)[0], publicKeyOf("")) {
-				field = old + " -> " + kube.ErrLater.Error()
-			}
+		if !strings.HasPrefix(field.Path, "metadata.annotations."+templates.AnnotationDigest) {
+			field.Path = strings.TrimPrefix(field.Path, "data."+records.DataKey+".")
+			field.Later = field.New == "" && strings.HasSuffix(field.Path, publicKeyOf(""))
 			some = append(some, field)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -78,7 +79,7 @@ func planned(ctx context.Context, c *kube.Cluster) (ClusterPlan, error) {
 }
 
 // reservationChanges lists reservations to add and to release, and changes of the pools.
-func reservationChanges(p kube.Planned) ([]string, error) {
+func reservationChanges(p kube.Planned) ([]kube.FieldChange, error) {
 	registry := func(o kube.Object) (*ipam.Registry, error) {
 		if cm, ok := o.(*corev1.ConfigMap); ok {
 			return store.Decode(cm.Data[records.DataKey])
@@ -93,20 +94,33 @@ func reservationChanges(p kube.Planned) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var lines []string
+	var fields []kube.FieldChange
 	if p.Action != kube.Deleted && !slices.Equal(before.Pools(), after.Pools()) {
-		lines = append(lines, "pools: "+Joined(before.Pools())+" -> "+Joined(after.Pools()))
+		fields = append(fields, kube.FieldChange{Path: "pools", Old: pools(before.Pools()), New: pools(after.Pools())})
 	}
-	list := func(action string, all, without []ipam.Reservation) {
-		for _, r := range all {
-			if !slices.Contains(without, r) {
-				lines = append(lines, fmt.Sprintf("%s %s (%s)", action, r.Range, r.Use()))
-			}
+	old, desired := before.List(), after.List()
+	for _, r := range old {
+		if !slices.Contains(desired, r) {
+			fields = append(fields, kube.FieldChange{Path: "reservations", Verb: "release", Old: reservation(r)})
 		}
 	}
-	list("release", before.List(), after.List())
-	list("reserve", after.List(), before.List())
-	return lines, nil
+	for _, r := range desired {
+		if !slices.Contains(old, r) {
+			fields = append(fields, kube.FieldChange{Path: "reservations", Verb: "reserve", New: reservation(r)})
+		}
+	}
+	return fields, nil
+}
+
+// pools and reservation are values of a registry as a plan prints them.
+type (
+	pools       []netip.Prefix
+	reservation ipam.Reservation
+)
+
+func (p pools) String() string { return Joined(p) }
+func (r reservation) String() string {
+	return fmt.Sprintf("%s (%s)", r.Range, ipam.Reservation(r).Use())
 }
 
 // Joined returns values as a list in text.

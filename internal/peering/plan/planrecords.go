@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,7 +44,7 @@ func (p *ClusterPlan) readRecords(ctx context.Context, c *kube.Cluster, changes 
 }
 
 // recordFields lists the fields of a record that is created; none for other objects.
-func recordFields(object kube.Object) ([]string, error) {
+func recordFields(object kube.Object) ([]kube.FieldChange, error) {
 	cm, ok := object.(*corev1.ConfigMap)
 	_, known := records.IdentityOf(object.GetName())
 	if !ok || !known || cm.Data[records.DataKey] == "" {
@@ -55,28 +54,24 @@ func recordFields(object kube.Object) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	flat := make(map[string]string)
+	flat := make(map[string]any)
 	flatten(flat, "", fields)
 	for _, path := range slices.Collect(maps.Keys(flat)) {
 		// The client's record has no endpoints until the server has some.
-		if tunnel, ok := strings.CutSuffix(path, publicKeyOf("")); ok && flat["role"] == `"`+string(records.Client)+`"` {
-			flat[endpointsOf(tunnel)] = cmp.Or(flat[endpointsOf(tunnel)], `""`)
+		if tunnel, ok := strings.CutSuffix(path, publicKeyOf("")); ok && flat["role"] == string(records.Client) {
+			flat[endpointsOf(tunnel)] = cmp.Or(flat[endpointsOf(tunnel)], "")
 		}
 	}
-	for path, v := range flat {
-		if decidedLater(cm.Name, path) && (v == `""` || v == "0") {
-			flat[path] = kube.ErrLater.Error()
-		}
-	}
-	var lines []string
+	var changes []kube.FieldChange
 	for _, path := range slices.Sorted(maps.Keys(flat)) {
-		lines = append(lines, path+": "+flat[path])
+		later := decidedLater(cm.Name, path) && unset(flat[path])
+		changes = append(changes, kube.FieldChange{Path: path, New: flat[path], Initial: true, Later: later})
 	}
-	return lines, nil
+	return changes, nil
 }
 
-// flatten stores the values of nested maps, and of lists of gateways and tunnels, as JSON under their paths.
-func flatten(into map[string]string, path string, value any) {
+// flatten stores the values of nested maps, and of lists of gateways and tunnels, under their paths.
+func flatten(into map[string]any, path string, value any) {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, v := range v {
@@ -91,7 +86,5 @@ func flatten(into map[string]string, path string, value any) {
 			return
 		}
 	}
-	if text, err := json.Marshal(value); err == nil {
-		into[path] = string(text)
-	}
+	into[path] = value
 }
