@@ -93,7 +93,8 @@ check: build lint unit ## Build, lint, and run the tests that need no root (gold
 LONG_PATHS := TestFaultsAreShown/(2_%|large|the_overlay_of_the_peer|the_helper|hangs|power)
 LONG_PATHS := $(LONG_PATHS)|TestGatewayFaults/(frozen|from_the_peer)|TestPartitions/(a_gateway_from|half_of_the_nodes_from_what|.*_for_minutes)|TestLossIsNotDeath/queue
 LONG_PATHS := $(LONG_PATHS)|TestPathSizes/reported|TestManyPeers|TestEveryPath|TestWeather|TestFloods/(over|1400)
-GUEST_PATHS := TestTwoClusters|TestNothingInTheClear|TestStandbyGateways|TestPathSizes/silent|TestWeather|TestRepair/gateway|TestUnreachableGateway
+GUEST_PATHS := TestTwoClusters|TestNothingInTheClear|TestStandbyGateways|TestPathSizes/silent|TestWeather
+GUEST_PATHS := $(GUEST_PATHS)|TestRepair/gateway/(overlay|tunnel|peer)
 GUEST_KERNEL := TestPods\b|TestForgedOverlay\b|TestUnderlaySizes|TestNarrowHops|TestMarksOfOuterPackets|TestGatewayAddresses
 GUEST_KERNEL := $(GUEST_KERNEL)|TestForgedProbe|TestInnerIPv6|TestApply\b|TestRemoteEndMoves|TestManyRemoteEnds|TestOtherMode|TestOverlaySockets
 GUEST_KERNEL := $(GUEST_KERNEL)|TestDesiredStates|TestGroupChangesUnderTraffic|TestUnexpectedPacketsInTunnel/.*/WireGuard
