@@ -12,6 +12,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -28,9 +29,7 @@ func TestMain(m *testing.M) {
 func TestLiqoModel(t *testing.T) {
 	b := NewBed(t.Context(), TestedKinds()[0])
 	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, b.Close())
 	})
 	client, server, err := b.clusters()
 	require.NoError(t, err)

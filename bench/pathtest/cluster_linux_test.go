@@ -21,6 +21,7 @@ import (
 	"liqonet.io/liqonet/internal/helper"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/apiserver"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -127,9 +128,7 @@ func (c *testCluster) serveAPI() (socket string, cut func()) {
 func (c *testCluster) serveAPIAt(socket string) (cut func()) {
 	stop := apiserver.Start(c.api, socket)
 	cut = sync.OnceFunc(func() {
-		if err := stop(); err != nil {
-			c.t.Error(err)
-		}
+		assert.NoError(c.t, stop())
 	})
 	c.t.Cleanup(cut) // after the helpers have ended
 	return cut

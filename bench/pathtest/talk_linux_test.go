@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
@@ -73,9 +74,7 @@ func startTalker(t *testing.T, ns netns.Namespace, name string, targets []netip.
 	go func() { ended <- ns.Do(func() error { return k.talk(ctx) }) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, <-ended)
 	})
 	return k
 }

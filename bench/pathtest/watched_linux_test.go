@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -55,9 +56,7 @@ func watchHelper(t *testing.T, p *process.Process, ns netns.Namespace) watched {
 	k, err := kernel.OpenAt(ns.FD())
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		if err := k.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, k.Close())
 	})
 	return watched{p, ns, k}
 }

@@ -9,6 +9,7 @@ import (
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/progress"
+	"liqonet.io/liqonet/internal/testbed/assert"
 )
 
 func TestPathTestOptions(t *testing.T) {
@@ -72,7 +73,5 @@ func TestPerformanceOptions(t *testing.T) {
 	for _, line := range []string{"--streams 0", "--streams 65", "--duration 1m", "--junit x.xml"} {
 		checkRefused(t, newTest, "--remote-context b --perf "+line)
 	}
-	if err := answered(t, newTest, performed(), "--remote-context", "b", "--perf"); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, answered(t, newTest, performed(), "--remote-context", "b", "--perf"))
 }

@@ -18,6 +18,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -53,9 +54,7 @@ func TestLabNodes(t *testing.T) {
 		for i, node := range nodes {
 			all.Go(func() {
 				_, a, err := claimAddress(t.Context(), clients[i], labNamespace, node, internal, netip.Addr{})
-				if err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, err)
 				if addresses[i].IsValid() && addresses[i] != a {
 					t.Errorf("node %s has %s and then %s", node.Name, addresses[i], a)
 				}

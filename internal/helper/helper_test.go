@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"liqonet.io/liqonet/internal/testbed/assert"
 )
 
 // passes are the times at which a loop calls its step.
@@ -115,9 +117,7 @@ func TestLoopTriesAgain(t *testing.T) {
 		p.at, p.err = nil, nil
 		p.after(3 * time.Second)
 		p.expect(t, "not failing any more", 31750*time.Millisecond)
-		if err := p.health.ready(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, p.health.ready())
 		p.at, p.err = nil, fmt.Errorf("ConfigMap fabric: %w", errWaiting)
 		notify(p.events)
 		p.after(resync - time.Second)
@@ -137,9 +137,7 @@ func TestHealthOfALoopThatHangs(t *testing.T) {
 		}
 		h.set(nil)
 		time.Sleep(stuck) //nolint:forbidigo // as above
-		if err := h.live(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, h.live())
 		time.Sleep(time.Second) //nolint:forbidigo // as above
 		if h.live() == nil {
 			t.Errorf("alive %s after the last pass", stuck+time.Second)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"testing"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -54,9 +55,7 @@ func TestBoundedListener(t *testing.T) {
 	}
 	for range 2 * most { // each makes room for the next
 		c, s := open()
-		if err := errors.Join(s.Close(), c.Close()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, errors.Join(s.Close(), c.Close()))
 	}
 	if !works(clients[2*most-1], servers[2*most-1]) {
 		t.Error("the last one was closed though others had made room")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
@@ -40,9 +41,7 @@ func TestThousandConnections(t *testing.T) {
 			go func() { ended <- h.serveAt(ctx, listener, prometheus.NewRegistry()) }()
 			t.Cleanup(func() {
 				cancel()
-				if err := <-ended; err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, <-ended)
 			})
 			const attempts = 3 // a busy machine may be as slow in one of them
 			for attempt := 1; ; attempt++ {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam/translate"
 )
@@ -81,9 +82,7 @@ func TestDecode(t *testing.T) {
 	const later = "later: {some: 1}\n" // a field of a later release
 	c, err := translate.Decode(fabric+later, map[string]string{"peering-b": peering + later})
 	require.NoError(t, err)
-	if err := c.Damage(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, c.Damage())
 	tr, err := c.Peer("b")
 	require.NoError(t, err)
 	for _, q := range []struct {

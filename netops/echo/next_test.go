@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -21,9 +22,7 @@ func TestSwitchTarget(t *testing.T) {
 		var lost int
 		p = probe(t, s, ProbeConfig{Target: targets[0], Interval: 2 * time.Second, OnLost: func(int) {
 			lost++
-			if err := p.SwitchTarget(targets[lost%2]); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, p.SwitchTarget(targets[lost%2]))
 		}})
 		after(1600 * time.Millisecond) // the first request was given up after a second, and answered after 1.5
 		if stats := p.Stats(); lost != 1 || stats.Received != 1 || stats.RTT != 1500*time.Millisecond {
@@ -59,9 +58,7 @@ func TestSwitchTargetWithoutReplies(t *testing.T) {
 		p = probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
 			Target: targets[0], Interval: 500 * time.Millisecond, Timeout: 260 * time.Millisecond, OnLost: func(int) {
 				lost++
-				if err := p.SwitchTarget(targets[lost%2]); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, p.SwitchTarget(targets[lost%2]))
 			},
 		})
 		after(30 * time.Second)

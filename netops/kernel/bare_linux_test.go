@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/nft"
@@ -65,9 +66,7 @@ func TestFirewallFails(t *testing.T) {
 			}
 			have := observe(t, k)
 			reach(t, k, withKind(test.want, netops.KindVXLAN).Reachable(have))
-			if err := k.Cleanup(); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, k.Cleanup())
 		})
 	}
 }

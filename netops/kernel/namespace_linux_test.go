@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
@@ -27,9 +28,7 @@ func (ns namespace) kernel() *Kernel {
 	k, err := OpenAt(ns.FD())
 	require.NoError(ns.t, err)
 	ns.t.Cleanup(func() {
-		if err := k.Close(); err != nil {
-			ns.t.Error(err)
-		}
+		assert.NoError(ns.t, k.Close())
 	})
 	return k
 }

@@ -13,6 +13,7 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/netops"
@@ -224,9 +225,7 @@ func (g *testGateway) open() {
 			return err
 		})
 		g.t.Cleanup(func() {
-			if err := t.device.Close(); err != nil {
-				g.t.Error(err)
-			}
+			assert.NoError(g.t, t.device.Close())
 		})
 	}
 	g.follow()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/netops"
@@ -51,8 +52,6 @@ func configureUnprivileged(t *testing.T) {
 	want := topology.NodeLike()
 	want.LocalRuleMoved = true
 	reach(t, k, want)
-	if err := k.FlushConntrack([]netip.Prefix{netip.MustParsePrefix("10.11.0.0/16")}); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, k.FlushConntrack([]netip.Prefix{netip.MustParsePrefix("10.11.0.0/16")}))
 	reach(t, k, netops.State{})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/testbed/assert"
 )
 
 // TestNoGap changes the table 200 times, or until enough was sent, while packets flow: a flow that all versions accept,
@@ -142,8 +143,6 @@ func (f *flow) finish(arrivals int64) {
 	for end := time.Now().Add(answerWait); f.received.Load() < arrivals && time.Now().Before(end); {
 		<-tick.C
 	}
-	if err := f.at.SetReadDeadline(time.Now().Add(refusalWait)); err != nil {
-		f.t.Error(err)
-	}
+	assert.NoError(f.t, f.at.SetReadDeadline(time.Now().Add(refusalWait)))
 	<-f.done
 }

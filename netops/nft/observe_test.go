@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -53,9 +54,7 @@ func TestObserveWhileChanging(t *testing.T) {
 	for reads := 0; ; reads++ {
 		select {
 		case err := <-done:
-			if err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, err)
 			if reads == 0 {
 				t.Error("no read came between")
 			}

@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/tun"
+
+	"liqonet.io/liqonet/internal/testbed/assert"
 )
 
 // recorder is a TUN that records the sizes of the batches written to it.
@@ -74,9 +76,7 @@ func TestMTUIsReportedUntilClosed(t *testing.T) {
 	if mtu, err := d.MTU(); mtu != 1380 || err != nil {
 		t.Errorf("MTU %d, error %v", mtu, err)
 	}
-	if err := errors.Join(d.Close(), d.Close()); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, errors.Join(d.Close(), d.Close()))
 	d.setMTU(1300)
 	if event, open := <-d.Events(); open {
 		t.Errorf("event %v after the close", event)

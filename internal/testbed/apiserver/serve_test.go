@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
@@ -25,9 +26,7 @@ func served(t *testing.T) (*fake.Clientset, *kubernetes.Clientset) {
 	done := make(chan error, 1)
 	go func() { done <- Serve(t.Context(), fakeClient, socket) }()
 	t.Cleanup(func() {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, <-done)
 	})
 	config := ClientConfig(socket)
 	config.QPS = -1

@@ -21,6 +21,7 @@ import (
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -304,9 +305,7 @@ func (c *Cluster) StoredReports(t *testing.T) []records.Node {
 		leases = append(leases, &list.(*coordinationv1.LeaseList).Items[i])
 	}
 	reports, err := inventory.Reports(leases)
-	if err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, err)
 	return reports
 }
 

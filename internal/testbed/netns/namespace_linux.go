@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -22,9 +23,7 @@ func New(t testing.TB) Namespace {
 	made, err := Open()
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		if err := made.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, made.Close())
 	})
 	ns := Namespace{made, t}
 	ns.IP("link set lo up")

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -146,25 +147,19 @@ func Start(t *testing.T, ns netns.Namespace, name string, job any) *Process {
 // Signal sends a signal.
 func (p *Process) Signal(s os.Signal) {
 	p.t.Helper()
-	if err := p.command.Process.Signal(s); err != nil {
-		p.t.Error(err)
-	}
+	assert.NoError(p.t, p.command.Process.Signal(s))
 }
 
 // Wait waits for the child's end, after a signal.
 func (p *Process) Wait() {
 	p.t.Helper()
-	if err := p.wait(); err != nil {
-		p.t.Error(err)
-	}
+	assert.NoError(p.t, p.wait())
 }
 
 // Stop ends the child's input and waits for its end.
 func (p *Process) Stop() {
 	p.t.Helper()
-	if err := p.Close(); err != nil {
-		p.t.Error(err)
-	}
+	assert.NoError(p.t, p.Close())
 }
 
 // log is the output of a process, which others read concurrently.
