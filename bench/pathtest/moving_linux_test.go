@@ -93,7 +93,7 @@ func (c *testCluster) addMover(node int) {
 		"route add 169.254.1.1 dev eth0 scope link",
 		"route add default via 169.254.1.1",
 	)
-	conn := listenIn(c.t, pod, moverPort)
+	conn := pod.For(c.t).ListenUDP(fmt.Sprint("0.0.0.0:", moverPort))
 	go answer(conn, func([]byte) []byte { return []byte(c.nodeName(node)) })
 }
 
@@ -167,7 +167,7 @@ type probing struct {
 func startProbing(t *testing.T, from netns.Namespace) *probing {
 	t.Helper()
 	p := &probing{t: t, first: map[string]time.Time{}}
-	conn := listenIn(t, from, 0)
+	conn := from.For(t).ListenUDP("0.0.0.0:0")
 	go func() {
 		buf := make([]byte, 64)
 		for {

@@ -73,7 +73,7 @@ func (c *testCluster) expectCalm() {
 	}
 	for _, ns := range append(slices.Clone(c.nodes[:]), c.gateways[0].Namespace) {
 		if n := counter(c.t, ns, driftMetric); n != 0 {
-			c.t.Errorf("cluster %s: %v objects count as drift although nobody touched them", c.name, n)
+			c.t.Errorf("cluster %s: %v objects count as drift, and none was changed", c.name, n)
 		}
 	}
 	checkLogs(c.t, c)

@@ -12,17 +12,6 @@ import (
 	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
-// listenIn opens a UDP socket in a namespace until the test ends.
-func listenIn(t *testing.T, ns netns.Namespace, port int) (conn net.PacketConn) {
-	t.Helper()
-	ns.For(t).Inside(func() (err error) {
-		conn, err = (&net.ListenConfig{}).ListenPacket(context.Background(), "udp4", fmt.Sprintf(":%d", port))
-		return err
-	})
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
-}
-
 // acceptIn listens for TCP connections in a namespace until the test ends.
 func acceptIn(t *testing.T, ns netns.Namespace, port int) (listener net.Listener) {
 	t.Helper()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"net/netip"
@@ -130,7 +131,7 @@ func startListeners(t *testing.T, clusters ...*testCluster) *listeners {
 	l := &listeners{received: map[string]map[string]int{}, kept: map[string]map[string]bool{}}
 	for _, c := range clusters {
 		for i, pod := range c.pods {
-			go l.listen(listenIn(t, pod, talkPort), c.nodeName(i))
+			go l.listen(pod.For(t).ListenUDP(fmt.Sprint("0.0.0.0:", talkPort)), c.nodeName(i))
 		}
 	}
 	return l

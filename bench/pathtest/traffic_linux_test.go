@@ -65,14 +65,14 @@ func startTraffic(t *testing.T, a, b *testCluster) *traffic {
 	for _, way := range [][2]*testCluster{{a, b}, {b, a}} {
 		from, to := way[0], way[1]
 		for i := range to.pods {
-			conn := listenIn(t, to.pods[i], trafficPort)
+			conn := to.pods[i].For(t).ListenUDP(fmt.Sprint("0.0.0.0:", trafficPort))
 			ended.Go(func() { answer(conn, slices.Clone) })
 		}
 		for i := range from.pods {
 			for j := range to.pods {
 				f := &flow{name: fmt.Sprintf("%s to %s", from.nodeName(i), to.nodeName(j))}
 				all.flows = append(all.flows, f)
-				go f.send(t, listenIn(t, from.pods[i], 0), netip.AddrPortFrom(to.remappedPod(j), trafficPort))
+				go f.send(t, from.pods[i].For(t).ListenUDP("0.0.0.0:0"), netip.AddrPortFrom(to.remappedPod(j), trafficPort))
 			}
 		}
 	}

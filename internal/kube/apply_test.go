@@ -116,6 +116,7 @@ func TestDifferencesInDocuments(t *testing.T) {
 	got := [][]string{texts(changes[0].Fields), texts(changes[1].Fields)}
 	want := [][]string{{"data.record.mtu: 1500 -> 1400", `data.record.overlay.kind: "vxlan" -> "geneve"`}, {"data.privateKey differs"}}
 	assert.Equal(t, "differences", want, got)
+	assert.Equal(t, "a Secret's field", kube.FieldChange{Path: "data.privateKey", Redacted: true}, changes[1].Fields[0])
 }
 
 // TestDifferencesOfEmptyDocuments: an empty record differs from a complete one in every field.

@@ -199,7 +199,7 @@ func watchProtocol(t *testing.T, ns namespace, protocol string) net.PacketConn {
 
 func at(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, servicePort) }
 
-// drops is how many packets the rules of a chain of ours have dropped. Names of chains for IPv6 begin with ipv6.
+// drops is how many packets the rules of one of our chains have dropped. Names of chains for IPv6 begin with ipv6.
 func (ns namespace) drops(chain string) int {
 	ns.t.Helper()
 	if strings.HasPrefix(chain, "ipv6-") {
@@ -208,7 +208,7 @@ func (ns namespace) drops(chain string) int {
 	return ns.counted(netops.Table, chain)
 }
 
-// expectDrop waits until a chain of ours has dropped the packet that send sends.
+// expectDrop waits until one of our chains has dropped the packet that send sends.
 func expectDrop(t *testing.T, at namespace, chain string, send func()) {
 	t.Helper()
 	before := at.drops(chain)
