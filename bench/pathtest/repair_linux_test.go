@@ -118,7 +118,7 @@ func TestRepair(t *testing.T) {
 					times++
 				})
 			}
-			wait.Until(t, "status that tells", joining, func() bool {
+			wait.Until(t, "status that tells", patience, func() bool {
 				s, err := b.status()
 				return err == nil && len(s.Nodes) > 0 && place.told(s) >= times
 			})
@@ -173,8 +173,8 @@ func repair(t *testing.T, w watched, change func()) (took time.Duration, passes 
 		}
 	}()
 	// Missing objects are visible in the state, changes of objects outside of the state only in the counter.
-	took = wait.Until(t, "repair", joining, func() bool { return w.state(t) == want })
-	took += wait.Until(t, "counted repair", joining, func() bool { return w.counter(t, driftMetric) > drift })
+	took = wait.Until(t, "repair", patience, func() bool { return w.state(t) == want })
+	took += wait.Until(t, "counted repair", patience, func() bool { return w.counter(t, driftMetric) > drift })
 	w.rest(t)
 	return took, w.counter(t, passesMetric) - before
 }

@@ -24,6 +24,9 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
+// patience is the timeout of waits for a watched helper, whose duration is not tested.
+const patience = 2 * time.Minute
+
 // watched is a helper whose kernel, metrics and processor time a test reads.
 type watched struct {
 	*process.Process
@@ -134,7 +137,7 @@ func (w watched) rest(t *testing.T) {
 	t.Helper()
 	const quiet = 200 * time.Millisecond // four of the longest pauses between two passes
 	passes, since := w.counter(t, passesMetric), time.Now()
-	wait.Until(t, "rest", joining, func() bool {
+	wait.Until(t, "rest", patience, func() bool {
 		if n := w.counter(t, passesMetric); n != passes {
 			passes, since = n, time.Now()
 		}
