@@ -92,7 +92,8 @@ check: build lint unit ## Build, lint, and run the tests that need no root (gold
 # the short form is what depends on Geneve or on WireGuard in the kernel; this machine's kernel runs the others.
 LONG_PATHS := TestFaultsAreShown/(2_%|large|the_overlay_of_the_peer|the_helper|hangs|power)
 LONG_PATHS := $(LONG_PATHS)|TestGatewayFaults/(frozen|from_the_peer)|TestPartitions/(a_gateway_from|half_of_the_nodes_from_what|.*_for_minutes)|TestLossIsNotDeath/queue
-LONG_PATHS := $(LONG_PATHS)|TestPathSizes/reported|TestManyPeers|TestEveryPath|TestWeather|TestFloods/(over|1400)
+LONG_PATHS := $(LONG_PATHS)|TestPathSizes/reported|TestManyPeers|TestEveryPath|TestWeather|TestFloods/(over|1400|64_bytes)|TestIdle
+LONG_PATHS := $(LONG_PATHS)|TestDetoursAreShown/(port|type|IPsec|smaller|prohibit|unreachable)
 GUEST_PATHS := TestTwoClusters|TestNothingInTheClear|TestStandbyGateways|TestPathSizes/silent|TestWeather
 GUEST_PATHS := $(GUEST_PATHS)|TestRepair/gateway/(overlay|tunnel|peer)|TestUnreachableGateway
 GUEST_KERNEL := TestPods\b|TestForgedOverlay\b|TestUnderlaySizes|TestNarrowHops|TestMarksOfOuterPackets|TestGatewayAddresses

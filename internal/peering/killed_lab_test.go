@@ -131,15 +131,6 @@ func (a pair) writesOf(t *testing.T, args ...string) int {
 	return s.total()
 }
 
-// stride is the distance between the tested writes with -short: five or six of a connect. The tests with a fake API
-// server have every write.
-func stride() int {
-	if testing.Short() {
-		return 13
-	}
-	return 1
-}
-
 // TestLabKilled kills connect after every write; the next run completes the peering, or it is removed.
 func TestLabKilled(t *testing.T) {
 	clusters := fakecluster.OpenReal(t)
@@ -150,7 +141,7 @@ func TestLabKilled(t *testing.T) {
 		t.Errorf("only %d writes seen", writes)
 	}
 	t.Logf("connect writes %d times: as many kill points", writes)
-	for n := 1; n <= writes; n += stride() {
+	for n := 1; n <= writes; n++ {
 		t.Run(fmt.Sprintf("at %02d", n), func(t *testing.T) {
 			t.Parallel()
 			a := newPair(t, clusters, fmt.Sprintf("killed-%02d", n))
@@ -177,7 +168,7 @@ func TestLabRemovalKilled(t *testing.T) {
 	whole.remove(t)
 	t.Logf("kill points: %v", points)
 	for command, writes := range points {
-		for n := 1; n <= writes; n += stride() {
+		for n := 1; n <= writes; n++ {
 			t.Run(fmt.Sprintf("%s at %02d", command, n), func(t *testing.T) {
 				t.Parallel()
 				a := newPair(t, clusters, fmt.Sprintf("%s-%02d", command, n))

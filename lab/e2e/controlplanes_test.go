@@ -15,24 +15,25 @@ func TestControlPlanes(t *testing.T) {
 	inTurn(t, 5)
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
-	l := startEmpty(ctx, t, "e2e-control", spec.Spec{Clusters: []spec.Cluster{
+	declared := spec.Spec{Clusters: []spec.Cluster{
 		{Name: "a", ControlPlaneOnly: true}, {Name: "b", ControlPlaneOnly: true}, {Name: ipamCluster, ControlPlaneOnly: true},
-		{Name: "six", ControlPlaneOnly: true, IPFamilies: []spec.Family{spec.IPv6}},
-	}})
+	}}
+	if !testing.Short() {
+		declared.Clusters = append(declared.Clusters, spec.Cluster{Name: "six", ControlPlaneOnly: true, IPFamilies: []spec.Family{spec.IPv6}})
+	}
+	l := startEmpty(ctx, t, "e2e-control", declared)
 	c := liqoctl{path: liqoctlProgram(t), lab: l}
-	t.Run("a cluster of IPv6 alone is refused", func(t *testing.T) { testIPv6Alone(ctx, t, c) })
+	long(t, "a cluster of IPv6 alone is refused", func(t *testing.T) { testIPv6Alone(ctx, t, c) })
 	run := func(t *testing.T, test string) {
 		t.Run(test, func(t *testing.T) { runLabTest(ctx, t, l, "./internal/peering", test) })
 	}
 	run(t, "TestLabNoNodeReady") // which concerns every run on its cluster
 	run(t, "TestLabRefused")     // which compares the clusters before and after
 	// Each of these has namespaces of its own, and many of its seconds are those of the namespace controller.
-	tests := []string{
-		"TestLabKilled", "TestLabRemovalKilled", "TestLabInterrupted", "TestLabOvertaken", "TestLabConnectedTwice",
-		"TestLabLostAndBack", "TestLabKeep", "TestLabSwap",
-	}
+	tests := []string{"TestLabOvertaken"}
 	if !testing.Short() {
-		tests = append(tests, "TestLabAgainImmediately", "TestLabInterruptedBeforeOthers", "TestLabLockLost", "TestLabManyOfOneHub")
+		tests = append(tests, "TestLabKilled", "TestLabInterrupted", "TestLabRemovalKilled", "TestLabConnectedTwice", "TestLabAgainImmediately", "TestLabInterruptedBeforeOthers", "TestLabLockLost", "TestLabManyOfOneHub",
+			"TestLabLostAndBack", "TestLabKeep", "TestLabSwap")
 	}
 	room := make(chan struct{}, 2) // each test runs twelve programs at a time
 	t.Run("liqoctl", func(t *testing.T) {
@@ -45,8 +46,8 @@ func TestControlPlanes(t *testing.T) {
 			})
 		}
 	})
-	t.Run("IPAM", func(t *testing.T) { testIPAM(ctx, t, c) })
 	if os.Getenv("LIQONET_CROWDS") != "" { // see make scale
 		run(t, "TestLabCrowd")
 	}
+	t.Run("IPAM", func(t *testing.T) { testIPAM(ctx, t, c) })
 }

@@ -34,8 +34,9 @@ func TestNetworkDisjoint(t *testing.T) {
 	r := newRemnants(ctx, t, c)
 	long(t, "an image that cannot be pulled leaves all as it was", func(t *testing.T) { r.testImage(ctx, t) })
 	t.Run("a first connect is planned", func(t *testing.T) { testPlans(ctx, t, c, "fresh") })
-	conn := c.connect(ctx, t)
-	t.Run("what stands is planned", func(t *testing.T) { testPlans(ctx, t, c, "connected") })
+	conn := c.connect(ctx, t, "--gw-server-service-type", "LoadBalancer")
+	c.wantEndpoint(ctx, t, "a", spec.BalancerAddress(spec.BalancerPool(1), 1))
+	long(t, "what stands is planned", func(t *testing.T) { testPlans(ctx, t, c, "connected") })
 	t.Run("the MTU fits the narrowest hop", func(t *testing.T) { testMTU(ctx, t, c, conn, 1460-80) })
 	for _, s := range sides(conn) {
 		for _, m := range s.self.Mappings {
@@ -47,13 +48,14 @@ func TestNetworkDisjoint(t *testing.T) {
 	testEveryPod(ctx, t, l, conn)
 	t.Run("nodes reach pods", func(t *testing.T) { testNodesReachPods(ctx, t, l, conn) })
 	t.Run("families", func(t *testing.T) { testFamilies(ctx, t, l) })
-	t.Run("memory limits", func(t *testing.T) { testMemoryLimits(ctx, t, c) })
+	long(t, "memory limits", func(t *testing.T) { testMemoryLimits(ctx, t, c) })
 	long(t, "the tunnel is measured", func(t *testing.T) { testPerformance(ctx, t, c) })
 	t.Run("the peering is a tree", func(t *testing.T) { testTree(ctx, t, c) })
 	t.Run("disconnect and reset leave all as it was", func(t *testing.T) { r.testDisconnect(ctx, t) })
 	t.Run("manifests that kubectl applies are a peering", func(t *testing.T) { testEveryPod(ctx, t, l, testRendered(ctx, t, c)) })
 	t.Run("firewalls on nodes", func(t *testing.T) { testFirewall(ctx, t, c) })
-	testWaysIn(ctx, t, c, declared)
+	long(t, "ways in", func(t *testing.T) { testWaysIn(ctx, t, c, declared) })
+	c.atOnce(ctx, t, "reset", "a", "b")
 	t.Run("all is as it was", func(t *testing.T) {
 		for cluster := range r.before {
 			r.awaitNone(ctx, t, cluster)

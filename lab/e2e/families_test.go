@@ -65,16 +65,17 @@ func testFamilies(ctx context.Context, t *testing.T, l *lab.Lab) {
 // testIPv6Alone has a cluster of IPv6 alone refused.
 func testIPv6Alone(ctx context.Context, t *testing.T, c liqoctl) {
 	for cluster, node := range map[string]string{
-		"six": fmt.Sprintf(readyNode, "fd00:244:0:1::/64", "fd00:172::11"), ipamCluster: fmt.Sprintf(readyNode, "10.244.0.0/24", "172.31.3.11"),
+		"six": fmt.Sprintf(readyNode, "fd00:244:0:1::/64", "fd00:172::11"), "b": fmt.Sprintf(readyNode, "10.244.0.0/24", "172.31.3.11"),
 	} {
 		file := filepath.Join(t.TempDir(), "node.yaml")
 		require.NoError(t, os.WriteFile(file, []byte(node), 0o600))
 		kubectl(ctx, t, c.lab, cluster, "apply", "-f", file)
 		kubectl(ctx, t, c.lab, cluster, "apply", "--server-side", "--subresource=status", "-f", file)
+		defer kubectl(ctx, t, c.lab, cluster, "delete", "-f", file)
 	}
 	for _, args := range [][]string{
 		{"network", "init", "--context", "six"},
-		{"network", "connect", "--context", ipamCluster, "--remote-context", "six"},
+		{"network", "connect", "--context", "b", "--remote-context", "six"},
 	} {
 		out, said, code := c.run(ctx, t, args...)
 		if code != 1 || !strings.Contains(said, `cluster "six": its nodes have no IPv4 addresses`) || !strings.Contains(said, "IPv6 is not supported") {

@@ -11,8 +11,8 @@ import (
 	"liqonet.io/liqonet/lab/require"
 )
 
-// inShort are the faults of the short form. bench/pathtest and TestNetwork have most others, with helpers as processes.
-var inShort = []string{"power-client", "drain-client", "api"}
+// inShort are the faults of the short form. bench/pathtest has most others, with helpers as processes.
+var inShort = []string{"drain-client"}
 
 // TestFaults is the short form of `make faults`: each fault once, and those that somebody ends sooner. With -short,
 // some of them, and two gateways alone. No stream may break, the peering must come back, and what should lose no packet

@@ -24,7 +24,7 @@ func testMTU(ctx context.Context, t *testing.T, c liqoctl, conn connection, mtu 
 	if conn.MTU != mtu {
 		t.Fatalf("MTU %d, want %d", conn.MTU, mtu)
 	}
-	said := c.must(ctx, t, "network", "connect", "--context", "a", "--remote-context", "b", "--gw-server-service-type", "NodePort")
+	said := c.must(ctx, t, "network", "connect", "--context", "a", "--remote-context", "b")
 	for _, want := range []string{
 		"nothing changed", fmt.Sprintf("MTU %d: measured", mtu), fmt.Sprintf("%d between the gateways", mtu+80),
 		fmt.Sprintf("bottleneck: between the gateways, path MTU %d,", mtu+80),

@@ -28,13 +28,21 @@ func sides(c connection) []side {
 
 // TestNetwork connects clusters that use the same pod CIDR, from the installation to its removal, as three users of the
 // levels view, operate and administer with only the printed roles. Clusters a and b run flannel, with VXLAN and
-// iptables, and with host-gw and nftables. Cluster c is a third one for some of the tests.
+// iptables, and with host-gw and nftables. The long form has a third cluster, c.
 func TestNetwork(t *testing.T) {
 	inTurn(t, 6)
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
 	pair := pluginPairs()[0].declared()
-	declared := spec.Spec{Clusters: append(pair.Clusters, spec.Cluster{Name: "c", Nodes: 1})}.Complete()
+	declared := pair
+	if !testing.Short() {
+		declared.Clusters = append(declared.Clusters, spec.Cluster{Name: "c", Nodes: 1})
+	}
+	declared = declared.Complete()
+	var clusters []string
+	for _, c := range declared.Clusters {
+		clusters = append(clusters, c.Name)
+	}
 	l := startLab(ctx, t, "e2e-network", declared)
 	admin := newLiqoctl(ctx, t, l)
 	crossing := startCrossing(ctx, t, l, declared)
@@ -42,8 +50,8 @@ func TestNetwork(t *testing.T) {
 	crossing.awaitFree(ctx, t, declared)
 	before := nodesBefore(ctx, t, l, declared)
 
-	u := admin.users(ctx, t, "a", "b", "c")
-	u.installer.atOnce(ctx, t, "init", "a", "b", "c")
+	u := admin.users(ctx, t, clusters...)
+	u.installer.atOnce(ctx, t, "init", clusters...)
 	c := u.connector
 	crossing.enter(connected)
 	conn := c.connect(ctx, t)
@@ -84,10 +92,10 @@ func TestNetwork(t *testing.T) {
 	for _, s := range sides(conn) {
 		t.Run("a Service in "+s.cluster, func(t *testing.T) { testFarService(ctx, t, l, s, askers{outside: true, podByNode: true}) })
 	}
-	t.Run("a host outside exposed by b", func(t *testing.T) { testExposedHost(ctx, t, c, sides(conn)[1], declared.Clusters[1].NodeNetwork) })
+	long(t, "a host outside exposed by b", func(t *testing.T) { testExposedHost(ctx, t, c, sides(conn)[1], declared.Clusters[1].NodeNetwork) })
 	crossing.enter(connected)
 	t.Run("nodes keep their MTUs", func(t *testing.T) { before.testMTUs(ctx, t, l) })
-	t.Run("plugins are restarted", func(t *testing.T) {
+	long(t, "plugins are restarted", func(t *testing.T) {
 		restartPlugins(ctx, t, l, declared)
 		testEveryPod(ctx, t, l, conn)
 		before.testMTUs(ctx, t, l)
@@ -111,10 +119,10 @@ func TestNetwork(t *testing.T) {
 		testEveryPod(ctx, t, l, conn)
 	})
 	long(t, "a node that takes no part is named", func(t *testing.T) { testUnverified(ctx, t, c, u.looker) })
-	t.Run("two gateways on each side", func(t *testing.T) { testGateways(ctx, t, l, u, conn) })
-	t.Run("three clusters", func(t *testing.T) { testReflection(ctx, t, u) })
+	long(t, "two gateways on each side", func(t *testing.T) { testGateways(ctx, t, l, u, conn) })
+	long(t, "three clusters", func(t *testing.T) { testReflection(ctx, t, u) })
 	crossing.enter(disconnecting)
-	t.Run("disconnect and reset leave nothing", func(t *testing.T) { testRemoval(ctx, t, u, before) })
+	t.Run("disconnect and reset leave nothing", func(t *testing.T) { testRemoval(ctx, t, u, clusters, before) })
 	crossing.awaitFree(ctx, t, pair)
 	t.Run("nothing crossed in the clear", crossing.judge)
 }
@@ -338,7 +346,7 @@ func (b before) testNodes(ctx context.Context, t *testing.T, l *lab.Lab) {
 }
 
 // testRemoval disconnects and resets, and checks that nothing remains in kernels and API servers.
-func testRemoval(ctx context.Context, t *testing.T, users users, before before) {
+func testRemoval(ctx context.Context, t *testing.T, users users, clusters []string, before before) {
 	if _, said, code := users.installer.run(ctx, t, "network", "reset", "--context", "a"); code != 1 || !strings.Contains(said, "hint:") {
 		t.Errorf("reset while a peering stands: exit code %d\n%s", code, said)
 	}
@@ -352,13 +360,13 @@ func testRemoval(ctx context.Context, t *testing.T, users users, before before) 
 	if out, said, code := users.installer.run(ctx, t, "network", "reset", "--verify-only", "--context", "a"); code != 3 || !strings.Contains(out, "remains: ConfigMap liqonet/fabric") {
 		t.Errorf("reset --verify-only of an installation: exit code %d\n%s%s", code, out, said)
 	}
-	for _, cluster := range []string{"a", "b", "c"} {
+	for _, cluster := range clusters {
 		if out := kubectl(ctx, t, l, cluster, "-n", "liqonet", "get", "all,configmaps,secrets,leases,poddisruptionbudgets", "-l", "liqonet.io/peering", "-o", "name"); out != "" {
 			t.Errorf("objects of the peering in %s after disconnect:\n%s", cluster, out)
 		}
 	}
-	users.installer.atOnce(ctx, t, "reset", "a", "b", "c")
-	for _, cluster := range []string{"a", "b", "c"} {
+	users.installer.atOnce(ctx, t, "reset", clusters...)
+	for _, cluster := range clusters {
 		kubectl(ctx, t, l, cluster, "delete", "--ignore-not-found", "-f", users.roles)
 		if out := kubectl(ctx, t, l, cluster, "get", "namespaces,clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings", "-o", "name"); strings.Contains(out, "liqonet") {
 			t.Errorf("objects in %s after reset:\n%s", cluster, out)

@@ -70,7 +70,7 @@ func dryRun(ctx context.Context, t *testing.T, c liqoctl, args ...string) string
 // testPlans runs commands with --dry-run, and checks their plans.
 func testPlans(ctx context.Context, t *testing.T, c liqoctl, phase string) {
 	t.Helper()
-	connect := []string{"network", "connect", "--context", "a", "--remote-context", "b", "--gw-server-service-type", "NodePort"}
+	connect := []string{"network", "connect", "--context", "a", "--remote-context", "b", "--gw-server-service-type", "LoadBalancer"}
 	if phase == "fresh" {
 		out := dryRun(ctx, t, c, connect...)
 		for _, want := range []string{"create DaemonSet node", "create Secret peering-b", "overlay.kind: known after apply", "reserve "} {

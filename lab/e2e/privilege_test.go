@@ -135,7 +135,7 @@ func testOwnLease(ctx context.Context, t *testing.T, l *lab.Lab) {
 	}
 	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, "/api/v1/namespaces/liqonet/configmaps/peering-b", note)
 	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, "/api/v1/nodes/a-2", note)
-	testEvents(ctx, t, a, "a-1.7", map[event]int{
+	testEvents(ctx, t, l, a, "a-1.7", map[event]int{
 		{"Lease", mine.Metadata.Name, "DriftRestored"}: http.StatusCreated, {"ConfigMap", "status-b", "GatewayLost"}: http.StatusCreated,
 		{"Pod", podOf["a-1"], "Failed"}: http.StatusForbidden, {"ConfigMap", "status-b", "FailedCreate"}: http.StatusForbidden,
 	})
@@ -145,8 +145,9 @@ func testOwnLease(ctx context.Context, t *testing.T, l *lab.Lab) {
 type event struct{ kind, name, reason string }
 
 // testEvents tries to create events of that name, and to change those of others.
-func testEvents(ctx context.Context, t *testing.T, a account, name string, tries map[event]int) {
+func testEvents(ctx context.Context, t *testing.T, l *lab.Lab, a account, name string, tries map[event]int) {
 	const path = "/api/v1/namespaces/liqonet/events"
+	kubectl(ctx, t, l, "a", "-n", "liqonet", "delete", "event", name, "--ignore-not-found") // of the helper itself
 	for e, code := range tries {
 		a.want(ctx, t, code, http.MethodPost, path+"?dryRun=All", fmt.Sprintf(`{"metadata":{"name":%q},"reason":%q,"message":"m","type":"Normal",
 			"involvedObject":{"kind":%q,"name":%q,"namespace":"liqonet"}}`, name, e.reason, e.kind, e.name))
@@ -175,7 +176,7 @@ func testGatewayAccount(ctx context.Context, t *testing.T, l *lab.Lab) {
 		a.want(ctx, t, code, http.MethodGet, path, "")
 	}
 	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, "/apis/coordination.k8s.io/v1/namespaces/liqonet/leases/x", note)
-	testEvents(ctx, t, a, "status-b.7", map[event]int{
+	testEvents(ctx, t, l, a, "status-b.7", map[event]int{
 		{"ConfigMap", "status-b", "StateChanged"}: http.StatusCreated, {"ConfigMap", "status-c", "StateChanged"}: http.StatusForbidden,
 		{"Pod", pod, "StateChanged"}: http.StatusForbidden, {"ConfigMap", "status-b", "FailedCreate"}: http.StatusForbidden,
 	})

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -26,39 +27,32 @@ type traced struct {
 func testTrace(ctx context.Context, t *testing.T, u users) {
 	l := u.admin.lab
 	from, to := podOn(ctx, t, l, "a", "a-1"), podOn(ctx, t, l, "b", "b-2")
-	trace := func(c liqoctl, from, to string, more ...string) (r traced, text string, code int) {
+	trace := func(c liqoctl, args []string, holds func(r traced, code int) bool) (r traced) {
 		t.Helper()
-		args := append([]string{"network", "trace", from, to, "--port", "9", "--context", "a", "--remote-context", "b", "-o", "json"}, more...)
-		out, said, code := c.run(ctx, t, args...)
-		if err := json.Unmarshal([]byte(out), &r); err != nil {
-			t.Fatalf("exit code %d, %v\n%s%s", code, err, out, said)
-		}
-		return r, out, code
-	}
-	await := func(holds func(traced, int) bool, more ...string) (r traced) {
-		t.Helper()
+		args = append([]string{"network", "trace", "--port", "9", "--context", "a", "--remote-context", "b", "-o", "json"}, args...)
 		var text string
-		var code int
 		await(ctx, t, func() bool {
-			r, text, code = trace(u.installer, "default/"+from.Name, "default/"+to.Name, more...)
-			return holds(r, code)
+			out, said, code := c.run(ctx, t, args...)
+			r, text = traced{}, fmt.Sprintf("exit code %d\n%s%s", code, out, said)
+			return json.Unmarshal([]byte(out), &r) == nil && holds(r, code)
 		}, func() string { return text })
 		return r
 	}
 	// Level view is enough for addresses.
-	if r, text, code := trace(u.looker, from.IP, "b-2", "--protocol", "icmp"); code != 0 || !r.Crosses || len(r.There) != 4 || len(r.Back) != 4 {
-		t.Errorf("exit code %d\n%s", code, text)
-	}
-	r := await(func(r traced, code int) bool { return code == 0 && r.Crosses && r.Live.Arrived && r.Live.Answered }, "--live")
+	trace(u.looker, []string{from.IP, "b-2", "--protocol", "icmp"}, func(r traced, code int) bool {
+		return code == 0 && r.Crosses && len(r.There) == 4 && len(r.Back) == 4
+	})
+	live := []string{"default/" + from.Name, "default/" + to.Name, "--live"}
+	r := trace(u.installer, live, func(r traced, code int) bool { return code == 0 && r.Crosses && r.Live.Arrived && r.Live.Answered })
 	for _, p := range r.Live.Places {
 		if len(p.There) == 0 || p.Route == "" || len(p.Errors) > 0 {
 			t.Errorf("at %s %s of %s: %+v", p.Kind, p.Name, p.Cluster, p)
 		}
 	}
 	inNode(ctx, t, u.admin, "b-2", "nft 'add table inet fault; add chain inet fault strict { type filter hook forward priority 5; }; add rule inet fault strict tcp dport 9 drop'")
-	r = await(func(r traced, code int) bool {
+	r = trace(u.installer, live, func(r traced, code int) bool {
 		return code == 3 && !r.Crosses && r.There[len(r.There)-1].Dropped == "" && strings.HasPrefix(r.Live.Last, "dropped at node b-2 of b")
-	}, "--live")
+	})
 	if !strings.HasSuffix(r.Live.Last, "of chain strict of table inet fault") {
 		t.Error(r.Live.Last)
 	}

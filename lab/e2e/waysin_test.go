@@ -18,14 +18,14 @@ func testWaysIn(ctx context.Context, t *testing.T, admin liqoctl, declared spec.
 	l := admin.lab
 	admin.atOnce(ctx, t, "reset", "a", "b")
 	u := admin.users(ctx, t, "a", "b")
-	long(t, "namespaces that refuse pods", func(t *testing.T) { testRefused(ctx, t, admin) })
+	t.Run("namespaces that refuse pods", func(t *testing.T) { testRefused(ctx, t, admin) })
 	u.installer.atOnce(ctx, t, "init", "a", "b")
 	c := u.connector
 	pool := spec.BalancerPool(1)
 	balancer := []string{"--gw-server-service-type", "LoadBalancer"}
 	var conn connection
 
-	long(t, "a load balancer that stays pending", func(t *testing.T) {
+	t.Run("a load balancer that stays pending", func(t *testing.T) {
 		_, said, code := c.run(ctx, t, append([]string{"network", "connect", "--context", "a", "--remote-context", "b",
 			"--gw-server-service-loadbalancerip", "203.0.113.9", "--timeout", "20s"}, balancer...)...)
 		if code != 1 || !strings.Contains(said, "no load balancer address yet") || !strings.Contains(said, "hint: if the cluster has no load balancers: --gw-server-service-type NodePort") {
@@ -42,7 +42,7 @@ func testWaysIn(ctx context.Context, t *testing.T, admin liqoctl, declared spec.
 		c.wantEndpoint(ctx, t, "a", spec.BalancerAddress(pool, 1))
 		testEveryPod(ctx, t, l, conn)
 	})
-	long(t, "a load balancer that leads to the gateway's node alone", func(t *testing.T) {
+	t.Run("a load balancer that leads to the gateway's node alone", func(t *testing.T) {
 		kubectl(ctx, t, l, "b", "-n", "liqonet", "patch", "service", "gateway-a", "-p", `{"spec":{"externalTrafficPolicy":"Local"}}`)
 		kubectl(ctx, t, l, "b", "-n", "liqonet", "delete", "pod", "-l", "liqonet.io/component=gateway,liqonet.io/peering=a")
 		awaitHealthy(ctx, t, u.looker, 1)
@@ -53,7 +53,7 @@ func testWaysIn(ctx context.Context, t *testing.T, admin liqoctl, declared spec.
 		c.must(ctx, t, "network", "disconnect", "--context", "a", "--remote-context", "b")
 	}
 	annotated := append(balancer, "--gw-server-service-annotation", "example.com/internal=yes, in net-1")
-	long(t, "settings for pods and Service", func(t *testing.T) {
+	t.Run("settings for pods and Service", func(t *testing.T) {
 		disconnect(t)
 		u.installer.must(ctx, t, append([]string{"network", "init", "--context", "b", "--update"}, podSettings...)...)
 		conn = c.connect(ctx, t, annotated...)
@@ -64,7 +64,7 @@ func testWaysIn(ctx context.Context, t *testing.T, admin liqoctl, declared spec.
 		awaitHealthy(ctx, t, u.looker, 1)
 		testEveryPod(ctx, t, l, conn)
 	})
-	long(t, "another port of the overlay, while connected", func(t *testing.T) {
+	t.Run("another port of the overlay, while connected", func(t *testing.T) {
 		u.installer.must(ctx, t, "network", "init", "--context", "b", "--update", "--overlay-port", "6191")
 		awaitOverlayPort(ctx, t, l, "b-1", "6191")
 		awaitOverlayPort(ctx, t, l, "b-2", "6191")
@@ -74,14 +74,14 @@ func testWaysIn(ctx context.Context, t *testing.T, admin liqoctl, declared spec.
 			t.Error("connect changed something")
 		}
 	})
-	long(t, "a load balancer with an address that was asked for", func(t *testing.T) {
+	t.Run("a load balancer with an address that was asked for", func(t *testing.T) {
 		disconnect(t)
 		want := spec.BalancerAddress(pool, 77)
 		conn = c.connect(ctx, t, append(balancer, "--gw-server-service-loadbalancerip", want.String())...)
 		c.wantEndpoint(ctx, t, "a", want)
 		testEveryPod(ctx, t, l, conn)
 	})
-	long(t, "a cluster IP, in one routed network", func(t *testing.T) {
+	t.Run("a cluster IP, in one routed network", func(t *testing.T) {
 		disconnect(t)
 		b := declared.Clusters[1]
 		if _, err := l.NodeExec(ctx, "router", "ip", "route", "add", b.ServiceCIDR.String(), "via", b.NodeAddress(1).String()); err != nil {
@@ -93,9 +93,6 @@ func testWaysIn(ctx context.Context, t *testing.T, admin liqoctl, declared spec.
 		testEveryPod(ctx, t, l, conn)
 		disconnect(t)
 	})
-	if testing.Short() {
-		disconnect(t)
-	}
 	t.Run("a load balancer with a name", func(t *testing.T) {
 		conn = c.connect(ctx, t, append(balancer, "--server-side", "local")...)
 		c.wantEndpoint(ctx, t, "b", spec.BalancerAddress(spec.BalancerPool(0), 1))
