@@ -19,8 +19,8 @@ import (
 // writers that block each other give up, which is an error.
 const processes = 64
 
-// ipamCluster is the cluster of testIPAM: it has a thousand nodes that do not exist. No installation was removed from it,
-// after which an API server no longer sees the Leases that its policies compare (kubernetes/kubernetes#130887).
+// ipamCluster is the cluster of testIPAM: it has a thousand nodes that do not exist. No installation was removed from
+// it: after that, an API server no longer sees the Leases that its policies compare (kubernetes/kubernetes#130887).
 const ipamCluster = "ipam"
 
 // testIPAM runs many concurrent writers of reservations against one real API server.
