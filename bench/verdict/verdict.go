@@ -31,8 +31,8 @@ func OfAll(ctx context.Context, api kubernetes.Interface, gateways []records.Gat
 		o.MTU, o.Nodes = mtu, nodes
 		all[i] = o
 	}
-	state, why := health.JudgeAll(all, nil)
-	return state, why, nil
+	findings := health.Gateways(all)
+	return health.StateOf(findings), health.Reason(findings, len(all)), nil
 }
 
 // observe reads the reports on a gateway.

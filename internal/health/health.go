@@ -1,13 +1,13 @@
 // Package health determines the state of a peering. It is the only place with thresholds: gateways use it to decide
 // which reports to send immediately, `network status` to evaluate them, so that both apply the same thresholds.
 //
-// It is pure: it maps records to a state and a reason. It depends neither on Kubernetes nor on the kernel.
+// It is pure: it maps records to findings, from which a state and its reason follow. It depends neither on Kubernetes nor
+// on the kernel.
 package health
 
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"liqonet.io/liqonet/internal/records"
@@ -101,125 +101,110 @@ type Observation struct {
 	MTU     int // bytes, of the largest packet that must cross; 0: not checked
 }
 
-// JudgeAll returns the state of a peering in one cluster from its gateways, each of which carries packets of all nodes.
-// altered lists objects that differ from the desired state, with the difference.
-func JudgeAll(gateways []Observation, altered []string) (State, string) {
-	states, reasons := make([]State, len(gateways)), make([]string, len(gateways))
-	for i, o := range gateways {
-		states[i], reasons[i] = Judge(o)
-	}
-	state := combine(states)
-	if len(slices.Compact(slices.Clone(reasons))) == 1 {
-		return withAltered(state, reasons[0], altered)
-	}
-	for i := range reasons {
-		if reasons[i] != "" {
-			reasons[i] = fmt.Sprintf("gateway %d: %s", i+1, reasons[i])
+// Gateways returns what is found about the gateways of a peering, each of which carries packets of all nodes: the
+// peering is degraded as long as one of them does.
+func Gateways(all []Observation) []Finding {
+	var findings []Finding
+	carries := false
+	for i, o := range all {
+		own := Gateway(o)
+		for j := range own {
+			own[j].Subject.Gateway = i + 1
 		}
+		state := StateOf(own)
+		carries = carries || state == Healthy || state == Degraded
+		findings = append(findings, own...)
 	}
-	return withAltered(state, joined(reasons...), altered)
+	if carries {
+		atMost(levelDegraded, findings)
+	}
+	return findings
 }
 
-// combine returns the state of several gateways: degraded as long as one carries packets.
-func combine(states []State) State {
-	first := states[0]
-	if !slices.ContainsFunc(states, func(s State) bool { return s != first }) {
-		return first
-	}
-	if slices.ContainsFunc(states, func(s State) bool { return s == Healthy || s == Degraded }) {
-		return Degraded
-	}
-	for _, s := range []State{Down, Unknown} {
-		if slices.Contains(states, s) {
-			return s
-		}
-	}
-	return Connecting
-}
-
-// withAltered adds objects that differ from the desired state.
-func withAltered(state State, reason string, objects []string) (State, string) {
-	if len(objects) == 0 {
-		return state, reason
-	}
-	altered := strings.Join(objects, "; ")
-	if state == Healthy { // packets still cross, but a restart may stop them
-		return Degraded, altered
-	}
-	return state, altered + "; " + reason
-}
-
-// Judge returns the state of a gateway and, unless it is healthy, the reason. All ages except the report's own are
-// relative to the report's time, so that they do not depend on synchronized clocks.
+// Judge returns the state of a gateway and, unless it is healthy, the reason.
 func Judge(o Observation) (State, string) {
-	s := o.Status
-	if s == nil {
-		if o.Problem != "" {
-			return Down, o.Problem
-		}
-		return Connecting, "the gateway has not reported yet"
-	}
-	state, seen := witnessed(o)
-	if Late(o.Age, o.Every) {
-		reason := fmt.Sprintf("the gateway's last report is %s old", round(o.Age))
-		if o.Age < 0 {
-			reason = fmt.Sprintf("the gateway's last report is from %s in the future: clocks differ", round(-o.Age))
-		}
-		if state == Down || o.Problem != "" {
-			return Down, joined(o.Problem, seen, reason)
-		}
-		return Unknown, joined(reason, seen)
-	}
-	if f := tunnel(s, s.TunnelStatus); f.state != Healthy {
-		return f.state, joined(f.text(), seen)
-	}
-	worst, reasons := nodes(s, o.Nodes)
-	reasons = slices.Concat([]string{o.Problem}, reasons, gateway(s), []string{narrow(s, o.Nodes, o.MTU), seen})
-	reason := joined(reasons...)
-	switch {
-	case state == Down:
-		worst = Down
-	case worst == Healthy && reason != "":
-		worst = Degraded
-	}
-	return worst, reason
+	findings := Gateways([]Observation{o})
+	return StateOf(findings), Reason(findings, 1)
 }
 
-// witnessed returns the state according to the witnesses: Down if all of them miss the gateway, or the peer behind it.
-// A node from which the gateway misses echoes or answers of the peer is not a witness, because the gateway reports that
-// path itself. The gateway's own node is a witness only if there is no other: if it is lost, its last report is that
-// the path works.
-func witnessed(o Observation) (State, string) {
-	var others, own []string // the report of each, "" if its path works
+// Altered returns findings about objects that differ from the desired state, each with the difference. Packets still
+// cross, but a restart may stop them.
+func Altered(objects []string) (findings []Finding) {
+	for _, text := range objects {
+		findings = append(findings, Finding{Code: ObjectsIntact, Level: levelDegraded, Text: text})
+	}
+	return findings
+}
+
+// Gateway returns what is found about a gateway. All ages except the report's own are relative to the report's time, so
+// that they do not depend on synchronized clocks.
+func Gateway(o Observation) []Finding {
+	s := o.Status
+	var problem, late []Finding
+	if o.Problem != "" {
+		problem = []Finding{{Code: GatewayRunning, Level: levelDegraded, Text: o.Problem}}
+	}
+	switch {
+	case s == nil && o.Problem != "":
+		problem[0].Level = levelDown
+		return problem
+	case s == nil:
+		return []Finding{{Code: GatewayReport, Level: levelConnecting, Text: "the gateway has not reported yet"}}
+	case Late(o.Age, o.Every) && o.Age < 0:
+		late = []Finding{{Code: APIClock, Level: levelUnknown, Figures: Figures{Age: o.Age}, Text: fmt.Sprintf("the gateway's last report is from %s in the future: clocks differ", round(-o.Age))}}
+	case Late(o.Age, o.Every):
+		late = []Finding{{Code: GatewayReport, Level: levelUnknown, Figures: Figures{Age: o.Age}, Text: fmt.Sprintf("the gateway's last report is %s old", round(o.Age))}}
+	}
+	seen := witnessed(o)
+	if late != nil {
+		if problem != nil {
+			problem[0].Level = levelDown
+		}
+		if StateOf(problem) == Down || StateOf(seen) == Down {
+			return slices.Concat(problem, seen, late)
+		}
+		return slices.Concat(late, seen)
+	}
+	tunnels, nodes, narrow := tunnels(s), nodes(s, o.Nodes), narrow(s, o.Nodes, o.MTU)
+	if reached := StateOf(tunnels); reached != Healthy && reached != Degraded { // what nodes miss follows from it
+		return slices.Concat(atMost(Warning, problem), tunnels, atMost(Warning, applied(s)), atMost(Note, nodes), atMost(Note, narrow), atMost(Warning, seen))
+	}
+	return slices.Concat(problem, nodes, tunnels, applied(s), narrow, seen)
+}
+
+// witnessed returns the faults according to the witnesses: the gateway is down if all of them miss it, or the peer
+// behind it. A node from which the gateway misses echoes or answers of the peer is not a witness, because the gateway
+// reports that path itself. The gateway's own node is a witness only if there is no other: if it is lost, its last report
+// is that the path works.
+func witnessed(o Observation) []Finding {
+	var others, own []Finding // one for each witness, without text if its path works
 	for _, name := range o.Nodes {
 		fault, ok := o.Witnesses[name]
 		if n, _ := Node(o.Status, name); !ok || !echoes(o.Status, n) || !proven(o.Status, n) {
 			continue
 		}
+		var f Finding
 		if fault != "" {
-			fault = fmt.Sprintf("node %s reports: %s", name, fault)
+			f = Finding{Code: GatewayReport, Subject: Subject{Node: name}, Text: fmt.Sprintf("node %s reports: %s", name, fault)}
 		}
 		if name == o.GatewayNode {
-			own = append(own, fault)
+			own = append(own, f)
 		} else {
-			others = append(others, fault)
+			others = append(others, f)
 		}
 	}
 	if len(others) == 0 {
 		others = own
 	}
-	faults := slices.DeleteFunc(slices.Clone(others), func(fault string) bool { return fault == "" })
-	switch len(faults) {
-	case 0:
-		return Healthy, ""
-	case len(others):
-		return Down, strings.Join(faults, "; ")
+	faults := slices.DeleteFunc(slices.Clone(others), func(f Finding) bool { return f.Text == "" })
+	level := levelDegraded
+	if len(faults) == len(others) {
+		level = levelDown
 	}
-	return Degraded, strings.Join(faults, "; ")
-}
-
-func joined(reasons ...string) string {
-	return strings.Join(slices.DeleteFunc(reasons, func(r string) bool { return r == "" }), "; ")
+	for i := range faults {
+		faults[i].Level = level
+	}
+	return faults
 }
 
 // round rounds an age for display.

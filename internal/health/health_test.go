@@ -2,6 +2,7 @@ package health
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,8 +74,8 @@ func TestJudge(t *testing.T) {
 		}, Down, "node n1, n2"},
 		{"no nodes", func(o *Observation) { o.Nodes = nil }, Degraded, "no node is Ready"},
 		{"paths that just carry it", func(o *Observation) { o.MTU, o.Status.Path.MTU, o.Status.Nodes[0].Path.MTU = 1420, 1480, 1470 }, Healthy, ""},
-		{"a narrow path between gateways", func(o *Observation) { o.MTU, o.Status.Path.MTU = 1420, 1479 }, Degraded, "between the gateways carries 1479, which is enough for 1399"},
-		{"a narrow path of a node", func(o *Observation) { o.MTU, o.Status.Nodes[1].Path.MTU = 1420, 1469 }, Degraded, "node n2 to the gateway 1469, enough for 1419"},
+		{"a narrow path between gateways", func(o *Observation) { o.MTU, o.Status.Path.MTU = 1420, 1479 }, Degraded, "packets of 1420 bytes do not fit the path between the gateways, which carries 1479: enough for 1399"},
+		{"a narrow path of a node", func(o *Observation) { o.MTU, o.Status.Nodes[1].Path.MTU = 1420, 1469 }, Degraded, "gateway and node n2, which carries 1469: enough for 1419"},
 		{"a narrow path of a node that does not take part", func(o *Observation) { o.Nodes, o.MTU, o.Status.Nodes[1].Path.MTU = []string{"n1"}, 1420, 1400 }, Healthy, ""},
 		{"a narrow path on which packets are lost", func(o *Observation) {
 			o.MTU, o.Status.Path.MTU = 1420, 1400
@@ -173,8 +174,8 @@ func TestAgesDoNotTriggerReports(t *testing.T) {
 	}
 }
 
-// TestJudgeAll: a peering is healthy if all its gateways are, and down if none carries packets.
-func TestJudgeAll(t *testing.T) {
+// TestGateways: a peering is healthy if all its gateways are, and down if none carries packets.
+func TestGateways(t *testing.T) {
 	silent := func(o *Observation) { o.Status.LastEcho = ago(time.Minute) }
 	late := func(o *Observation) { o.Age = time.Hour }
 	none := func(o *Observation) { o.Status = nil }
@@ -220,7 +221,8 @@ func TestJudgeAll(t *testing.T) {
 				change(&o)
 				all = append(all, o)
 			}
-			state, reason := JudgeAll(all, tt.altered)
+			findings := slices.Concat(Altered(tt.altered), Gateways(all))
+			state, reason := StateOf(findings), Reason(findings, len(all))
 			if state != tt.want || !strings.Contains(reason, tt.reason) || (reason == "") != (state == Healthy) {
 				t.Errorf("%s, %q; want %s, %q", state, reason, tt.want, tt.reason)
 			}

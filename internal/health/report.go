@@ -17,21 +17,6 @@ const (
 	tunnelOverheadLeast = TunnelOverhead - 20
 )
 
-// finding is the evaluation of a part of the path. The age is separate from the rest of the reason: its growth does not
-// trigger a report.
-type finding struct {
-	state  State
-	reason string
-	age    time.Duration // 0: not relevant
-}
-
-func (f finding) text() string {
-	if f.age == 0 {
-		return f.reason
-	}
-	return fmt.Sprintf("%s %s ago", f.reason, round(f.age))
-}
-
 // TunnelMissing returns the reason why the gateways do not reach each other; "" if they do. A nil report means none
 // yet.
 func TunnelMissing(s *records.Status) string {
@@ -39,13 +24,14 @@ func TunnelMissing(s *records.Status) string {
 		_, reason := Judge(Observation{})
 		return reason
 	}
-	return tunnel(s, s.TunnelStatus).text()
+	_, reason := Tunnel(s, s.TunnelStatus)
+	return reason
 }
 
 // Tunnel returns the state of one tunnel in a report and, unless it is healthy, the reason.
 func Tunnel(s *records.Status, t records.TunnelStatus) (State, string) {
 	f := tunnel(s, t)
-	return f.state, f.text()
+	return states[f.Level], f.Text
 }
 
 // HasKeys reports whether a tunnel has session keys of WireGuard that have not expired.
@@ -53,48 +39,76 @@ func HasKeys(s *records.Status, t records.TunnelStatus) bool {
 	return !t.LastHandshake.IsZero() && s.Time.Sub(t.LastHandshake) < handshakeLife
 }
 
-// tunnel evaluates the path between two gateways. Answers take precedence over handshakes, because a renewal of the
-// tunnel resets the latter.
-func tunnel(s *records.Status, t records.TunnelStatus) finding {
+// tunnel evaluates the path between two gateways; zero if it works. Answers take precedence over handshakes, because a
+// renewal of the tunnel resets the latter.
+func tunnel(s *records.Status, t records.TunnelStatus) Finding {
 	with := ""
 	if t.Endpoint.IsValid() {
 		with = " with " + t.Endpoint.String()
 	}
+	f := Finding{Code: TunnelEcho, Level: levelConnecting}
+	if !HasKeys(s, t) {
+		f.Code = TunnelHandshake
+	}
 	switch echo, handshake := s.Time.Sub(t.LastEcho), s.Time.Sub(t.LastHandshake); {
 	case !t.LastEcho.IsZero() && echo < EchoSilence:
-		return finding{state: Healthy}
+		return Finding{}
 	case !t.LastEcho.IsZero():
-		return finding{Down, "the peer's gateway answered last", echo}
-	case t.LastHandshake.IsZero() && len(s.Failed) > 0:
-		return finding{state: Connecting, reason: "gateway: " + strings.Join(s.Failed, "; ")}
+		f.Level, f.Figures.Age, f.Text = levelDown, echo, fmt.Sprintf("the peer's gateway answered last %s ago", round(echo))
 	case t.LastHandshake.IsZero():
-		return finding{state: Connecting, reason: "no handshake yet" + with}
-	case handshake >= handshakeLife:
-		return finding{Down, "the last handshake" + with + " was", handshake}
+		f.Text = "no handshake yet" + with
+	case f.Code == TunnelHandshake:
+		f.Level, f.Figures.Age, f.Text = levelDown, handshake, fmt.Sprintf("the last handshake%s was %s ago", with, round(handshake))
+	default:
+		f.Text = "the peer's gateway has answered no echo yet"
 	}
-	return finding{state: Connecting, reason: "the peer's gateway has answered no echo yet"}
+	return f
 }
 
-// gateway returns the faults of a gateway that reaches a gateway of the peer.
-func gateway(s *records.Status) []string {
-	var reasons []string
+// tunnels evaluates all tunnels of a gateway. If none works, that is one finding. Without session keys there are no
+// echoes either: the latter is a note.
+func tunnels(s *records.Status) (findings []Finding) {
+	add := func(f Finding) {
+		findings = append(findings, f)
+		if f.Code == TunnelHandshake {
+			f.Code, f.Level = TunnelEcho, Note
+			findings = append(findings, f)
+		}
+	}
 	all := s.AllTunnels()
+	none := tunnel(s, s.TunnelStatus)
+	if none.Level > Note {
+		if len(all) == 1 {
+			none.Subject.Tunnel = 1
+		}
+		add(none)
+	}
 	for i, t := range all {
 		with := ""
 		if len(all) > 1 {
 			with = fmt.Sprintf("tunnel to gateway %d of the peer: ", i+1)
 		}
-		switch f := tunnel(s, t); {
-		case f.state != Healthy && len(all) > 1:
-			reasons = append(reasons, with+f.text())
-		case t.Loss >= MuchLoss:
-			reasons = append(reasons, fmt.Sprintf("%s%.*f %% of the echoes between the gateways are lost", with, decimals(t.Loss), t.Loss*100))
+		f := tunnel(s, t)
+		if f.Level > Note && none.Level == Note {
+			f.Level, f.Subject.Tunnel, f.Text = levelDegraded, i+1, with+f.Text
+			add(f)
+		}
+		if f.Level == Note && t.Loss >= MuchLoss {
+			findings = append(findings, Finding{
+				Code: TunnelLoss, Level: levelDegraded, Subject: Subject{Tunnel: i + 1}, Figures: Figures{Loss: t.Loss},
+				Text: fmt.Sprintf("%s%.*f %% of the echoes between the gateways are lost", with, decimals(t.Loss), t.Loss*100),
+			})
 		}
 	}
-	if len(s.Failed) > 0 {
-		reasons = append(reasons, "gateway: "+strings.Join(s.Failed, "; "))
+	return findings
+}
+
+// applied has what a gateway has failed to do.
+func applied(s *records.Status) []Finding {
+	if len(s.Failed) == 0 {
+		return nil
 	}
-	return reasons
+	return []Finding{{Code: GatewayApplied, Level: levelDegraded, Text: "gateway: " + strings.Join(s.Failed, "; ")}}
 }
 
 func decimals(loss float64) int {
@@ -104,32 +118,34 @@ func decimals(loss float64) int {
 	return 0
 }
 
-// nodes evaluates the paths of the nodes: to their gateway, and through it to nodes of the peer.
-func nodes(s *records.Status, names []string) (State, []string) {
+// nodes evaluates the paths of the nodes: to their gateway, and through it to nodes of the peer. If none works, which is
+// also so in the first seconds, as the gateways reach each other before the nodes do, the gateway is down.
+func nodes(s *records.Status, names []string) (findings []Finding) {
 	if len(names) == 0 {
-		return Degraded, []string{"no node is Ready"}
-	}
-	var reasons []string
-	for _, name := range names {
-		if n, _ := Node(s, name); n.Refused != "" {
-			reasons = append(reasons, "node "+name+" refuses the peering: "+n.Refused)
-		}
+		return []Finding{{Code: NodesNotReady, Level: levelDegraded, Text: "no node is Ready"}}
 	}
 	silent, unproven := Missing(s, names)
-	if len(silent) > 0 {
-		reasons = append(reasons, "no echo between gateway and node "+strings.Join(silent, ", "))
+	level := levelDegraded
+	if len(silent)+len(unproven) == len(names) {
+		level = levelDown
 	}
-	if len(unproven) > 0 {
-		reasons = append(reasons, "no answer from nodes of the peer to node "+strings.Join(unproven, ", "))
+	for _, name := range names {
+		if n, _ := Node(s, name); n.Refused != "" {
+			findings = append(findings, ofNode(NodesRefused, levelDegraded, name, "node %s refuses the peering: "+n.Refused))
+		}
 	}
-	switch {
-	case len(reasons) == 0:
-		return Healthy, nil
-	case len(silent)+len(unproven) == len(names):
-		// This is also the state in the first seconds: the gateways reach each other before the nodes do.
-		return Down, reasons
+	for _, name := range silent {
+		findings = append(findings, ofNode(OverlayEcho, level, name, "no echo between gateway and node %s"))
 	}
-	return Degraded, reasons
+	for _, name := range unproven {
+		findings = append(findings, ofNode(PathVerified, level, name, "no answer from nodes of the peer to node %s"))
+	}
+	for _, name := range names {
+		if n, _ := Node(s, name); n.Path.Asked && n.Path.MTU == 0 {
+			findings = append(findings, ofNode(OverlayProbe, Note, name, "the gateway does not answer probes of node %s"))
+		}
+	}
+	return findings
 }
 
 // Missing returns the nodes whose echoes do not reach the gateway, and of the others those to which no node of the peer
@@ -183,26 +199,28 @@ func NarrowNode(n records.NodeStatus, mtu int) int {
 	return 0
 }
 
-// narrow returns the hops in a report that do not carry packets of that size, in bytes; "" if all do, or none was
+// narrow has the hops in a report that do not carry packets of that size, in bytes; none if the size is 0, or nothing was
 // measured.
-func narrow(s *records.Status, names []string, mtu int) string {
+func narrow(s *records.Status, names []string, mtu int) (findings []Finding) {
 	if mtu == 0 {
-		return ""
+		return nil
 	}
-	var reasons []string
 	if size := NarrowTunnel(s, mtu); size > 0 {
-		reasons = append(reasons, fmt.Sprintf("the path between the gateways carries %d, which is enough for %d", size, size-TunnelOverhead))
+		findings = append(findings, Finding{
+			Code: TunnelMTU, Level: levelDegraded, Figures: Figures{Size: size, Needed: mtu},
+			Text: fmt.Sprintf("packets of %d bytes do not fit the path between the gateways, which carries %d: enough for %d", mtu, size, size-TunnelOverhead),
+		})
 	}
 	for _, name := range names {
 		n, _ := Node(s, name)
 		if size := NarrowNode(n, mtu); size > 0 {
-			reasons = append(reasons, fmt.Sprintf("that from node %s to the gateway %d, enough for %d", name, size, size-OverlayOverhead))
+			f := ofNode(OverlayMTU, levelDegraded, name, fmt.Sprintf(
+				"packets of %d bytes do not fit the path between the gateway and node %%s, which carries %d: enough for %d", mtu, size, size-OverlayOverhead))
+			f.Figures = Figures{Size: size, Needed: mtu}
+			findings = append(findings, f)
 		}
 	}
-	if len(reasons) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("packets of %d bytes do not fit: %s (liqoctl network connect --update adapts the MTU)", mtu, strings.Join(reasons, ", "))
+	return findings
 }
 
 // Node returns the status of a node in a report; the report may be nil.
@@ -239,25 +257,37 @@ func proven(s *records.Status, n records.NodeStatus) bool {
 	return !n.LastProof.IsZero() && s.Time.Sub(n.LastProof) < ProofSilence
 }
 
-// Same reports whether two reports of a gateway result in the same state, and differ only in counters and ages.
-func Same(a, b records.Status) bool { return slices.Equal(condition(&a), condition(&b)) }
+// Same reports whether two reports of a gateway result in the same findings, and differ only in counters and ages.
+func Same(a, b records.Status) bool {
+	return slices.Equal(found(&a), found(&b)) && slices.Equal(contents(&a), contents(&b))
+}
 
-// condition returns a report's contents without counters and ages.
-func condition(s *records.Status) []string {
-	f := tunnel(s, s.TunnelStatus)
-	c := append([]string{
-		s.Pod, string(s.Implementation), string(s.Overlay), s.Endpoint.String(),
-		string(f.state), f.reason, fmt.Sprint(s.LastHandshake.IsZero(), s.Loss >= MuchLoss, s.Path),
-	}, s.Failed...)
+// found has the findings of a report, without ages and shares.
+func found(s *records.Status) []Finding {
+	names := make([]string, len(s.Nodes))
+	for i, n := range s.Nodes {
+		names[i] = n.Name
+	}
+	findings := slices.Concat(tunnels(s), nodes(s, names))
+	for i, f := range findings {
+		if f.Figures != (Figures{}) {
+			findings[i].Figures, findings[i].Text = Figures{}, ""
+		}
+	}
+	return findings
+}
+
+// contents has what a report says besides, without counters and ages.
+func contents(s *records.Status) []string {
+	c := append([]string{s.Pod, string(s.Implementation), string(s.Overlay)}, s.Failed...)
 	for _, e := range s.Exposed {
 		c = append(c, e.Host.String(), e.Address.String())
 	}
 	for _, n := range s.Nodes {
-		c = append(c, fmt.Sprint(n.Name, echoes(s, n), proven(s, n), n.Path, n.Refused, n.Unused))
+		c = append(c, fmt.Sprint(n.Name, n.Path, n.Unused))
 	}
-	for _, t := range s.Tunnels {
-		f := tunnel(s, t)
-		c = append(c, fmt.Sprint(t.Endpoint, f.state, f.reason, t.LastHandshake.IsZero(), t.Loss >= MuchLoss, t.Path, t.Unused))
+	for _, t := range slices.Concat(s.Tunnels, []records.TunnelStatus{s.TunnelStatus}) {
+		c = append(c, fmt.Sprint(t.Endpoint, t.LastHandshake.IsZero(), t.Path, t.Unused))
 	}
 	return c
 }

@@ -15,6 +15,8 @@ type Peering struct {
 	Role    records.Role `json:"role,omitempty"`
 	State   health.State `json:"state"`
 	Reason  string       `json:"reason,omitempty"` // if not healthy
+	// Findings are what is wrong, from which state and reason follow.
+	Findings []health.Finding `json:"findings,omitempty"`
 	// Endpoint is the address from which the peer's gateway last sent, else the configured endpoint of the server.
 	Endpoint       string                 `json:"endpoint,omitempty"`
 	HandshakeAge   time.Duration          `json:"handshakeAgeNanoseconds"` // at the time of the report

@@ -44,7 +44,8 @@ func describeStatus(p records.Peering, gateways []health.Observation, altered []
 	lead := leading(gateways)
 	v := describeLeading(p, gateways[lead])
 	v.Altered = altered
-	v.State, v.Reason = health.JudgeAll(gateways, altered)
+	v.Findings = slices.Concat(health.Altered(altered), health.Gateways(gateways))
+	v.State, v.Reason = health.StateOf(v.Findings), health.Reason(v.Findings, len(gateways))
 	for i, o := range gateways {
 		var g records.LocalGateway
 		if i < len(p.Gateways) {

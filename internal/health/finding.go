@@ -1,0 +1,154 @@
+package health
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Code identifies what a finding is about; docs/checks has a page for each.
+type Code string
+
+// The codes of what gateways and their nodes report.
+const (
+	APIClock        Code = "LQ-API-CLOCK"
+	ObjectsIntact   Code = "LQ-OBJECTS-INTACT"
+	NodesNotReady   Code = "LQ-NODES-READY"
+	NodesRefused    Code = "LQ-NODES-REFUSED"
+	GatewayRunning  Code = "LQ-GATEWAY-RUNNING"
+	GatewayReport   Code = "LQ-GATEWAY-REPORT"
+	GatewayApplied  Code = "LQ-GATEWAY-APPLIED"
+	OverlayEcho     Code = "LQ-OVERLAY-ECHO"
+	OverlayProbe    Code = "LQ-OVERLAY-PROBE"
+	OverlayMTU      Code = "LQ-OVERLAY-MTU"
+	TunnelHandshake Code = "LQ-TUNNEL-HANDSHAKE"
+	TunnelEcho      Code = "LQ-TUNNEL-ECHO"
+	TunnelLoss      Code = "LQ-TUNNEL-LOSS"
+	TunnelMTU       Code = "LQ-TUNNEL-MTU"
+	PathVerified    Code = "LQ-PATH-VERIFIED"
+)
+
+// Level is what a finding means for the state of a peering. A higher one prevails.
+type Level int
+
+// The levels.
+const (
+	Note    Level = iota // follows from another finding, or loses no packets
+	Warning              // part of the reason, but does not change the state
+	levelDegraded
+	levelConnecting
+	levelUnknown
+	levelDown
+)
+
+// states has the state of each level.
+var states = [...]State{Note: Healthy, Warning: Healthy, levelDegraded: Degraded, levelConnecting: Connecting, levelUnknown: Unknown, levelDown: Down}
+
+// MarshalText implements encoding.TextMarshaler: "note", "warning", or the state.
+func (l Level) MarshalText() ([]byte, error) {
+	switch l {
+	case Note:
+		return []byte("note"), nil
+	case Warning:
+		return []byte("warning"), nil
+	}
+	return []byte(states[l]), nil
+}
+
+// levelOf is the level that results in a state.
+func levelOf(s State) Level { return Level(slices.Index(states[:], s)) }
+
+// Subject is what a finding is about. Empty fields do not apply.
+type Subject struct {
+	Gateway int    `json:"gateway,omitzero"` // its number
+	Tunnel  int    `json:"tunnel,omitzero"`  // number of the peer's gateway; 0 with a code of tunnels: all of them
+	Node    string `json:"node,omitzero"`
+	Object  string `json:"object,omitzero"` // kind and name
+}
+
+// Figures are the measurements of a finding. Those that are zero do not apply.
+type Figures struct {
+	Age    time.Duration `json:"ageNanoseconds,omitzero"` // since the last sign
+	Loss   float64       `json:"loss,omitzero"`           // 0 to 1
+	Size   int           `json:"size,omitzero"`           // bytes, of the packets that fit a hop, with encapsulation
+	Needed int           `json:"needed,omitzero"`         // bytes, of those that must cross, without it
+}
+
+// Finding is a deviation from a peering on which all packets cross.
+type Finding struct {
+	Code    Code    `json:"code"`
+	Level   Level   `json:"level"`
+	Subject Subject `json:"subject,omitzero"`
+	Figures Figures `json:"figures,omitzero"`
+	Text    string  `json:"text"` // one clause for people, without cause and remedy
+
+	// format is Text with %s for the name of the node: findings that differ only in that become one clause.
+	format string
+}
+
+// ofNode makes a finding about a node, whose name replaces %s in the format.
+func ofNode(code Code, level Level, name, format string) Finding {
+	return Finding{Code: code, Level: level, Subject: Subject{Node: name}, Text: strings.Replace(format, "%s", name, 1), format: format}
+}
+
+// StateOf returns the state that follows from findings: that of the highest level; healthy if there are none.
+func StateOf(findings []Finding) State {
+	highest := Note
+	for _, f := range findings {
+		highest = max(highest, f.Level)
+	}
+	return states[highest]
+}
+
+// Reason joins what findings above Note say. If a peering has several gateways which differ in it, each clause names its
+// gateway.
+func Reason(findings []Finding, gateways int) string {
+	texts := make([]string, 1+max(gateways, 1)) // by number of the gateway; 0: of none
+	for number := range texts {
+		texts[number] = clauses(findings, number)
+	}
+	own := texts[1:]
+	if len(slices.Compact(slices.Clone(own))) == 1 {
+		return joined(texts[0], own[0])
+	}
+	for i, text := range own {
+		if text != "" {
+			own[i] = fmt.Sprintf("gateway %d: %s", i+1, text)
+		}
+	}
+	return joined(texts...)
+}
+
+// clauses joins what findings about one gateway say; those about several nodes are one clause.
+func clauses(findings []Finding, gateway int) string {
+	var texts []string
+	for i := 0; i < len(findings); i++ {
+		f := findings[i]
+		if f.Subject.Gateway != gateway || f.Level == Note {
+			continue
+		}
+		names := []string{f.Subject.Node}
+		for f.format != "" && i+1 < len(findings) && findings[i+1].Subject.Gateway == gateway && findings[i+1].Code == f.Code && findings[i+1].format == f.format {
+			i++
+			names = append(names, findings[i].Subject.Node)
+		}
+		if len(names) > 1 {
+			f.Text = strings.Replace(f.format, "%s", strings.Join(names, ", "), 1)
+		}
+		texts = append(texts, f.Text)
+	}
+	return joined(texts...)
+}
+
+func joined(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), "; ")
+}
+
+// atMost lowers levels.
+func atMost(level Level, findings []Finding) []Finding {
+	for i := range findings {
+		findings[i].Level = min(findings[i].Level, level)
+	}
+	return findings
+}
