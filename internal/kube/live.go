@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -50,6 +51,23 @@ func (c *Cluster) readLive(ctx context.Context, like Object) ([]Object, error) {
 	}
 	return []Object{t.live}, err
 }
+
+// All returns all objects that were read.
+func (l Live) All() []Object { return slices.Collect(maps.Values(l.objects)) }
+
+// In returns the objects of that type that were read, sorted by name.
+func In[T Object](l Live) (all []T) {
+	for _, o := range l.objects {
+		if one, ok := o.(T); ok {
+			all = append(all, one)
+		}
+	}
+	slices.SortFunc(all, func(a, b T) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return all
+}
+
+// Readable reports whether the user may read objects of that kind.
+func (l Live) Readable(like Object) bool { return !l.unread[kindOf(like).Kind] }
 
 // Object returns the object of the same kind and name; nil if it does not exist.
 func (l Live) Object(like Object) Object { return l.objects[title(like)] }

@@ -67,15 +67,20 @@ func (c *Cluster) PodProblem(ctx context.Context, selector string) (*PodError, e
 		return nil, err
 	}
 	if len(pods) == 0 {
-		events, err := c.refusals(ctx)
-		problem, _ := newestRefusal(events)
-		return problem, err
+		return c.NewestRefusal(ctx)
 	}
 	return firstProblem(pods), nil
 }
 
-// podProblem returns why a pod cannot start; nil if no reason is known.
-func podProblem(pod *corev1.Pod) *PodError {
+// NewestRefusal returns why the newest pod of which there is an event was not created; nil if all were.
+func (c *Cluster) NewestRefusal(ctx context.Context) (*PodError, error) {
+	events, err := c.refusals(ctx)
+	problem, _ := newestRefusal(events)
+	return problem, err
+}
+
+// ProblemOf returns why a pod cannot start; nil if no reason is known.
+func ProblemOf(pod *corev1.Pod) *PodError {
 	if pod.DeletionTimestamp != nil {
 		return nil
 	}
@@ -163,7 +168,7 @@ func (c *Cluster) watchProblems(ctx context.Context, selector string, judge func
 		before := since
 		since = make(map[string]time.Time)
 		for _, pod := range pods {
-			problem := podProblem(pod)
+			problem := ProblemOf(pod)
 			if problem == nil {
 				continue
 			}
@@ -183,7 +188,7 @@ func (c *Cluster) watchProblems(ctx context.Context, selector string, judge func
 // firstProblem returns the first problem of several pods.
 func firstProblem(pods []*corev1.Pod) *PodError {
 	for _, pod := range pods {
-		if problem := podProblem(pod); problem != nil {
+		if problem := ProblemOf(pod); problem != nil {
 			return problem
 		}
 	}

@@ -2,20 +2,17 @@ package status
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/observe"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -31,36 +28,25 @@ type existing struct {
 	comparable bool
 }
 
-// readInstallation reads the objects of an installation except records and keys.
-func readInstallation(ctx context.Context, c *kube.Cluster) (existing, error) {
-	kinds := []kube.Object{
-		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}, &corev1.ServiceAccount{}, &corev1.ResourceQuota{},
-		&rbacv1.Role{}, &rbacv1.RoleBinding{}, &policyv1.PodDisruptionBudget{},
-	}
-	wide, err := inventory.ClusterWide(c.Namespace)
-	if err != nil {
-		return existing{}, err
-	}
-	live, err := c.ReadLive(ctx, kinds, wide)
-	if err != nil {
-		return existing{}, err
-	}
-	i := existing{Live: live}
-	set, ok := live.Object(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: records.NodeName}}).(*appsv1.DaemonSet)
+// installationOf returns the objects of an installation except records and keys.
+func installationOf(s *observe.Snapshot) existing {
+	i := existing{Live: s.Objects}
+	set, ok := i.Object(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: records.NodeName}}).(*appsv1.DaemonSet)
 	if !ok || len(set.Spec.Template.Spec.Containers) == 0 {
-		return i, nil
+		return i
 	}
+	var err error
 	i.image = set.Spec.Template.Spec.Containers[0].Image
 	if i.pods, err = templates.ReadPods(set); err != nil {
-		return i, nil //nolint:nilerr // not comparable, as if another version had created it
+		return i // not comparable, as if another version had created it
 	}
 	for _, policies := range []bool{true, false} {
-		base, err := templates.Base(templates.BaseValues{Namespace: c.Namespace, Image: i.image, Pods: i.pods, Policies: policies})
+		base, err := templates.Base(templates.BaseValues{Namespace: s.Namespace, Image: i.image, Pods: i.pods, Policies: policies})
 		if err == nil && templates.Digest(base) == set.Annotations[templates.AnnotationDigest] {
 			i.policies, i.comparable = policies, true
 		}
 	}
-	return i, nil
+	return i
 }
 
 // alteredBase lists the objects of the installation that differ from the desired ones.
@@ -118,33 +104,4 @@ func (i existing) altered(desired []kube.Object) []string {
 		}
 	}
 	return all
-}
-
-// readKeys reads the Secrets of the namespace; nil if the user may not read them. One request serves all gateways.
-func readKeys(ctx context.Context, c *kube.Cluster) (map[string]*corev1.Secret, error) {
-	denied := c.CheckPermissions(ctx, []kube.Permission{{Verb: "list", Resource: "secrets", Namespace: c.Namespace}})
-	if denied != nil {
-		return nil, nil //nolint:nilerr // without permission, keys are not checked
-	}
-	all, err := kube.All[*corev1.Secret](ctx, c, "")
-	if apierrors.IsForbidden(err) {
-		return nil, nil
-	}
-	byName := make(map[string]*corev1.Secret, len(all))
-	for _, s := range all {
-		byName[s.Name] = s
-	}
-	return byName, err
-}
-
-// alteredKeys returns the problem of a gateway's keys; "" if there is none.
-func alteredKeys(secrets map[string]*corev1.Secret, id records.GatewayID) string {
-	name := id.KeysName()
-	if secrets[name] == nil {
-		return "Secret " + name + " is missing"
-	}
-	if _, err := inventory.DecodeKeys(secrets[name]); err != nil {
-		return fmt.Sprintf("Secret %s cannot be read: %v", name, err)
-	}
-	return ""
 }

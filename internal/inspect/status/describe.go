@@ -9,15 +9,15 @@ import (
 )
 
 // describe returns the health of the peerings.
-func (s *snapshot) describe(seen sightings) []Peering {
-	now := time.Now()
-	all := make([]Peering, 0, len(s.peerings))
-	for _, name := range s.names() {
-		p := s.peerings[name]
+func (v *view) describe(seen sightings) []Peering {
+	now, nodes := time.Now(), v.ReadyNodes() // those without a helper's pod count too: their packets do not cross
+	all := make([]Peering, 0, len(v.peerings))
+	for _, name := range v.names() {
+		p := v.peerings[name]
 		gateways := slices.Clone(p.gateways)
 		for i := range gateways {
 			o, id := &gateways[i], records.GatewayID{Peering: name, Number: i + 1}
-			o.Nodes, o.Witnesses = s.nodes, s.witnesses[id]
+			o.Nodes, o.Witnesses = nodes, v.witnesses[id]
 			if o.Status != nil {
 				o.Age = seen.age(id, *o, now)
 			}
@@ -26,13 +26,13 @@ func (s *snapshot) describe(seen sightings) []Peering {
 		if p.record != nil {
 			record = *p.record
 		}
-		status := describeStatus(record, gateways, slices.Concat(p.altered, s.altered))
-		status.Cluster = s.cluster.Context
-		if s.fabric != nil {
-			status.Cluster = s.fabric.Name
+		status := describeStatus(record, gateways, slices.Concat(p.altered, v.altered))
+		status.Cluster = v.Context
+		if v.Fabric != nil {
+			status.Cluster = v.Fabric.Name
 		}
-		if s.fabric == nil || !s.fabric.AllowForward { // otherwise helpers add rules
-			status.Warnings = forwardWarnings(s.reports)
+		if v.Fabric == nil || !v.Fabric.AllowForward { // otherwise helpers add rules
+			status.Warnings = forwardWarnings(v.Reports)
 		}
 		all = append(all, status)
 	}

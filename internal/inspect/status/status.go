@@ -14,6 +14,8 @@ import (
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/observe"
+	"liqonet.io/liqonet/internal/observe/read"
 	"liqonet.io/liqonet/internal/progress"
 )
 
@@ -21,10 +23,14 @@ import (
 // cluster it returns their peering as the local cluster observes it, then as the remote one does. A peering with
 // damaged or missing records is listed too. If a report is late by the clocks, which may differ, Read waits for its
 // successor.
-func Read(ctx context.Context, o Options) ([]Peering, error) {
+func Read(ctx context.Context, o Options) ([]Peering, error) { return Of(ctx, o, o.take(ctx)) }
+
+// Of is Read for what was read of the clusters already. It reads the parts that it needs again while it waits for a
+// report.
+func Of(ctx context.Context, o Options, snapshots []*observe.Snapshot) ([]Peering, error) {
 	seen := make(sightings)
 	for begun := time.Now(); ; {
-		all, err := look(ctx, o, seen)
+		all, err := o.look(ctx, snapshots, seen)
 		if err != nil || !slices.ContainsFunc(all, func(p Peering) bool { return seen.awaitsSuccessor(p, time.Since(begun)) }) {
 			return all, err
 		}
@@ -33,53 +39,67 @@ func Read(ctx context.Context, o Options) ([]Peering, error) {
 			return nil, ctx.Err()
 		case <-time.After(pollInterval):
 		}
+		_ = o.each(func(i int, c *kube.Cluster) error {
+			read.Again(ctx, c, snapshots[i], Parts()...)
+			snapshots[i].Errors[observe.Pods] = observe.ErrNotRead
+			return nil
+		})
 	}
 }
 
-// look is Read without that wait; seen has the earlier observations of reports.
-func look(ctx context.Context, o Options, seen sightings) ([]Peering, error) {
-	clusters := o.clusters()
-	sides := make([]*snapshot, len(clusters))
-	group, inner := errgroup.WithContext(ctx)
-	for i, c := range clusters {
-		group.Go(func() (err error) {
-			sides[i], err = takeSnapshot(inner, c)
-			return err
-		})
+// each calls f for each cluster, all at once, and returns the first error.
+func (o Options) each(f func(i int, c *kube.Cluster) error) error {
+	var group errgroup.Group
+	for i, c := range o.clusters() {
+		group.Go(func() error { return f(i, c) })
 	}
-	if err := group.Wait(); err != nil {
+	return group.Wait()
+}
+
+// take reads the clusters.
+func (o Options) take(ctx context.Context) []*observe.Snapshot {
+	snapshots := make([]*observe.Snapshot, len(o.clusters()))
+	_ = o.each(func(i int, c *kube.Cluster) error {
+		snapshots[i] = read.Take(ctx, c, Parts()...)
+		return nil
+	})
+	return snapshots
+}
+
+// look is Of without that wait; seen has the earlier observations of reports.
+func (o Options) look(ctx context.Context, snapshots []*observe.Snapshot, seen sightings) ([]Peering, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	sides := make([]*view, len(snapshots))
+	err := o.each(func(i int, c *kube.Cluster) (err error) {
+		sides[i], err = viewOf(ctx, c, snapshots[i])
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	if err := o.choose(sides); err != nil {
 		return nil, err
 	}
-	group, inner = errgroup.WithContext(ctx)
-	for _, s := range sides {
-		group.Go(func() error {
-			if err := s.compare(inner); err != nil {
-				return err
-			}
-			return s.readProblems(inner)
-		})
-	}
-	if err := group.Wait(); err != nil {
+	if err := o.each(func(i int, _ *kube.Cluster) error { return sides[i].readProblems(ctx) }); err != nil {
 		return nil, err
 	}
 	all := []Peering{} // not nil: no peerings is a valid answer
-	for _, s := range sides {
-		all = append(all, s.describe(seen)...)
+	for _, v := range sides {
+		all = append(all, v.describe(seen)...)
 	}
 	return all, nil
 }
 
 // choose keeps the selected peerings: all, the one with a name, or the one between two clusters.
-func (o Options) choose(sides []*snapshot) error {
+func (o Options) choose(sides []*view) error {
 	if len(sides) == 2 {
 		return o.chooseCommon(sides[0], sides[1])
 	}
 	if s := sides[0]; o.Peer != "" {
 		if s.peerings[o.Peer] == nil {
-			return &inventory.NoPeeringError{Context: s.cluster.Context, Name: o.Peer, Known: s.names()}
+			return &inventory.NoPeeringError{Context: s.Context, Name: o.Peer, Known: s.names()}
 		}
 		s.choose(o.Peer)
 	}
@@ -87,21 +107,21 @@ func (o Options) choose(sides []*snapshot) error {
 }
 
 // chooseCommon keeps the peering of two clusters. If only one of them has it, it is listed as down in the other.
-func (o Options) chooseCommon(local, remote *snapshot) error {
-	for _, s := range []*snapshot{local, remote} {
-		if s.fabric == nil {
-			return fmt.Errorf("find the peering in cluster %q: %s", s.cluster.Context, strings.Join(s.altered, "; "))
+func (o Options) chooseCommon(local, remote *view) error {
+	for _, s := range []*view{local, remote} {
+		if s.Fabric == nil {
+			return fmt.Errorf("find the peering in cluster %q: %s", s.Context, strings.Join(s.altered, "; "))
 		}
 	}
-	if local.fabric.ClusterID == remote.fabric.ClusterID {
+	if local.Fabric.ClusterID == remote.Fabric.ClusterID {
 		return progress.SameCluster(local.cluster, remote.cluster)
 	}
-	localName, remoteName := local.peeringWith(*remote.fabric), remote.peeringWith(*local.fabric)
-	if localName == "" && remoteName == "" || o.Peer != "" && o.Peer != cmp.Or(localName, remote.fabric.Name) {
-		return &inventory.NoPeeringError{Context: local.cluster.Context, Name: cmp.Or(o.Peer, remote.fabric.Name), Known: local.names()}
+	localName, remoteName := local.PeeringWith(*remote.Fabric), remote.PeeringWith(*local.Fabric)
+	if localName == "" && remoteName == "" || o.Peer != "" && o.Peer != cmp.Or(localName, remote.Fabric.Name) {
+		return &inventory.NoPeeringError{Context: local.Context, Name: cmp.Or(o.Peer, remote.Fabric.Name), Known: local.names()}
 	}
-	local.chooseOrMiss(localName, remote.fabric.Name)
-	remote.chooseOrMiss(remoteName, local.fabric.Name)
+	local.chooseOrMiss(localName, remote.Fabric.Name)
+	remote.chooseOrMiss(remoteName, local.Fabric.Name)
 	return nil
 }
 

@@ -30,7 +30,7 @@ func Watch(ctx context.Context, o Options, show func([]Peering) error, lost func
 	go func() { followed <- follow(inner, o.clusters(), changed) }()
 	begun, away, seen := false, false, make(sightings)
 	for {
-		all, err := look(ctx, o, seen)
+		all, err := o.look(ctx, o.take(ctx), seen)
 		if err == nil {
 			err = show(all)
 		}
