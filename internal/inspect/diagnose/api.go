@@ -1,14 +1,11 @@
 package diagnose
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"liqonet.io/liqonet/internal/observe"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -22,7 +19,7 @@ func apiChecks() []Check {
 			Cause: "The address in the kubeconfig is wrong, a firewall or VPN is in between, or the credentials have expired.",
 			Fix:   "kubectl --context CONTEXT version",
 			cluster: func(f *facts) outcome {
-				if err := f.unread[server]; err != nil {
+				if err := f.Errors[observe.Server]; err != nil {
 					return failed("%v", err)
 				}
 				return passed()
@@ -35,18 +32,18 @@ func apiChecks() []Check {
 			Needs: []string{"LQ-API-REACHABLE"},
 			Cause: "A node does not synchronise its clock. Ages in status are wrong; WireGuard refuses handshakes of a clock that was set back.",
 			Fix:   "Synchronise the clocks of the nodes (NTP): run timedatectl on the node that is named.",
-			reads: []fact{configMaps}, cluster: (*facts).clocks,
+			reads: []fact{observe.Records}, cluster: (*facts).clocks,
 		},
 		{
 			ID: "LQ-RIGHTS-VIEW", Layer: Rights, What: "You have the rights of level view, which the other checks need.",
 			Needs: []string{"LQ-API-REACHABLE"},
 			Cause: "Your account has no role of liqonet in this cluster. Checks that need what is missing are skipped.",
 			Fix:   "Ask an administrator to run: liqoctl network role view -n NAMESPACE --context CONTEXT | kubectl --context CONTEXT apply -f -, then the commands that it prints",
-			reads: []fact{rights},
+			reads: []fact{observe.Rights},
 			cluster: func(f *facts) outcome {
 				var missing []string
-				for _, p := range f.missing {
-					missing = append(missing, "not allowed: "+p.String())
+				for _, p := range f.Missing {
+					missing = append(missing, "not allowed: "+p)
 				}
 				return warned(missing)
 			},
@@ -57,11 +54,12 @@ func apiChecks() []Check {
 // clocks compares the time of reports with the time at which the API server stored them, in whole seconds.
 func (f *facts) clocks() outcome {
 	var seen []string
-	for name, object := range f.configMaps {
-		if id, _ := records.IdentityOf(name); id.Component != records.ComponentStatus {
+	for name, object := range f.ConfigMaps {
+		id, _ := records.IdentityOf(name)
+		if id.Component != records.ComponentStatus {
 			continue
 		}
-		report, stored := recordOf[records.Status](f, name), storedAt(object)
+		report, stored := f.Statuses[records.GatewayID{Peering: id.Peering, Number: id.Gateway}], observe.StoredAt(object)
 		if report == nil || stored.IsZero() {
 			continue
 		}
@@ -72,29 +70,13 @@ func (f *facts) clocks() outcome {
 	return warned(seen)
 }
 
-// storedAt returns when the record in a ConfigMap was last changed, by the clock of the API server.
-func storedAt(object *corev1.ConfigMap) (at time.Time) {
-	for _, m := range object.ManagedFields {
-		var fields struct {
-			Data map[string]json.RawMessage `json:"f:data"`
-		}
-		if m.Operation != metav1.ManagedFieldsOperationUpdate || m.Time == nil || m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
-			continue
-		}
-		if _, ok := fields.Data["f:"+records.DataKey]; ok && m.Time.After(at) {
-			at = m.Time.Time
-		}
-	}
-	return at
-}
-
 func leftoverChecks() []Check {
 	return []Check{
 		{
 			ID: "LQ-LEFTOVERS-INSTALLATION", Layer: Leftovers, What: "liqonet is installed once in the cluster.",
 			Cause:   "A second liqonet was installed in another namespace. It cannot work: both need the same port and links of each node.",
 			Fix:     "liqoctl network reset --context CONTEXT -n OTHER",
-			reads:   []fact{installation},
+			reads:   []fact{observe.Elsewhere},
 			cluster: (*facts).otherInstallations,
 		},
 		{
@@ -102,31 +84,31 @@ func leftoverChecks() []Check {
 			Needs:   []string{"LQ-API-REACHABLE", "LQ-OBJECTS-INSTALLED"},
 			Cause:   "A connect or disconnect was interrupted, or the record was deleted by hand.",
 			Fix:     "liqoctl network disconnect PEER --context CONTEXT --one-side removes what is left; liqoctl network connect completes it.",
-			reads:   []fact{peerings, configMaps},
+			reads:   []fact{peerings, observe.Records},
 			cluster: (*facts).brokenPeerings,
 		},
 		{
 			ID: "LQ-LEFTOVERS-TEST", Layer: Leftovers, What: "No pods of network test remain.",
 			Cause:   "A network test runs at this moment, or was killed.",
 			Fix:     "The next liqoctl network test removes them, and so does liqoctl network reset.",
-			reads:   []fact{pods},
+			reads:   []fact{observe.Pods},
 			cluster: (*facts).testPods,
 		},
 	}
 }
 
 func (f *facts) otherInstallations() outcome {
-	if len(f.otherNamespaces) == 0 {
+	if len(f.Others) == 0 {
 		return passed()
 	}
-	return failed("a second installation in namespace %s", strings.Join(f.otherNamespaces, ", ")).
-		advise("liqoctl network reset --context CONTEXT -n OTHER", "OTHER", f.otherNamespaces[0])
+	return failed("a second installation in namespace %s", strings.Join(f.Others, ", ")).
+		advise("liqoctl network reset --context CONTEXT -n OTHER", "OTHER", f.Others[0])
 }
 
 func (f *facts) brokenPeerings() outcome {
 	var broken []string
 	for _, p := range f.peerings {
-		if f.configMaps[records.PeeringName(p.Peer)] == nil {
+		if f.ConfigMaps[records.PeeringName(p.Peer)] == nil {
 			broken = append(broken, p.Peer)
 		}
 	}
@@ -139,7 +121,7 @@ func (f *facts) brokenPeerings() outcome {
 
 func (f *facts) testPods() outcome {
 	var names []string
-	for _, p := range f.pods {
+	for _, p := range f.Pods {
 		switch p.Labels[records.LabelComponent] {
 		case records.ComponentTestServer, records.ComponentTestPod, records.ComponentTestNode:
 			names = append(names, p.Name)

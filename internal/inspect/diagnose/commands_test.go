@@ -16,7 +16,7 @@ func TestCommandsToCopy(t *testing.T) {
 	const evil = "x;echo CONTEXT NAMESPACE PEER REMOTE OTHER BROKEN $(id) 'y"
 	s := sideOf(evil)
 	s.cluster.Namespace, s.status.Peer, s.remote = evil, evil, evil
-	s.otherNamespaces, s.peerings = []string{evil}, []status.Peering{s.status}
+	s.Others, s.peerings = []string{evil}, []status.Peering{s.status}
 	for _, c := range Table() {
 		o := failed("it failed")
 		if c.ID == "LQ-LEFTOVERS-INSTALLATION" || c.ID == "LQ-LEFTOVERS-PEERING" {

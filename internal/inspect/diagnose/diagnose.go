@@ -106,7 +106,7 @@ func Run(ctx context.Context, o Options, r progress.Reporter) (Result, error) {
 	if o.Probe {
 		paths, err := pathtest.Run(ctx, pathtest.Options{Local: o.Cluster, Remote: o.Remote, Peer: o.Peer, Image: o.Image}, r)
 		for _, f := range all {
-			f.setUnread(packets, err)
+			f.Errors[packets] = err
 			f.paths = paths.Checks
 		}
 	}
@@ -124,7 +124,7 @@ func (o Options) choose(all []*facts) (sides []*side, err error) {
 			sides = append(sides, local.side(p))
 		}
 	}
-	if o.Peer != "" && len(sides) == 0 && local.unread[peerings] == nil {
+	if o.Peer != "" && len(sides) == 0 && local.Errors[peerings] == nil {
 		return nil, &inventory.NoPeeringError{Context: local.cluster.Context, Name: o.Peer, Known: local.peeringNames()}
 	}
 	return sides, nil
@@ -133,11 +133,11 @@ func (o Options) choose(all []*facts) (sides []*side, err error) {
 // commonSides returns the sides of the peering between two clusters: only one of them, if the other cannot
 // be read or does not have the peering.
 func commonSides(local, remote *facts, name string) (sides []*side, err error) {
-	if local.fabric != nil && remote.fabric != nil && local.fabric.ClusterID == remote.fabric.ClusterID {
+	if local.Fabric != nil && remote.Fabric != nil && local.Fabric.ClusterID == remote.Fabric.ClusterID {
 		return nil, progress.SameCluster(local.cluster, remote.cluster)
 	}
 	here, there := local.sideWith(remote, name), remote.sideWith(local, "")
-	if here == nil && there == nil && local.fabric != nil && remote.fabric != nil {
+	if here == nil && there == nil && local.Fabric != nil && remote.Fabric != nil {
 		return nil, &inventory.NoPeeringError{Context: local.cluster.Context, Name: remote.name, Known: local.peeringNames()}
 	}
 	for _, s := range []struct {
@@ -184,7 +184,7 @@ func (c Check) finding(f *facts, s *side, check func() outcome) Finding {
 		found.Peer = s.status.Peer
 	}
 	for _, needed := range c.reads {
-		if err := f.unread[needed]; err != nil {
+		if err := f.Errors[needed]; err != nil {
 			found.State, found.Observed = Skipped, fmt.Sprintf("%s: %s", needed, because(err))
 			return found
 		}

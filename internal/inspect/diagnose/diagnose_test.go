@@ -16,6 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/observe"
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/records"
@@ -103,7 +104,7 @@ func runCheck(t *testing.T, id string, s *side) Finding {
 }
 
 func sideOf(name string) *side {
-	f := &facts{cluster: &kube.Cluster{Context: name, Namespace: "liqonet"}, name: name, unread: map[fact]error{}}
+	f := &facts{Snapshot: &observe.Snapshot{Errors: map[fact]error{}}, cluster: &kube.Cluster{Context: name, Namespace: "liqonet"}, name: name}
 	return &side{facts: f, status: status.Peering{Cluster: name, Peer: "b", State: health.Healthy}}
 }
 
@@ -111,22 +112,17 @@ func sideOf(name string) *side {
 func TestClocks(t *testing.T) {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	for off, want := range map[time.Duration]State{0: Passed, -30 * time.Second: Passed, 2 * time.Minute: Warning, -time.Hour: Warning} {
-		text, err := records.Encode(records.Status{
-			Version: records.SchemaVersion, Time: now.Add(off), Pod: "gateway-0", Implementation: records.Kernel, Overlay: records.VXLAN,
-		})
-		require.NoError(t, err)
-		id, _ := records.IdentityOf("status-b")
 		s := sideOf("a")
+		s.Statuses = map[records.GatewayID]*records.Status{{Peering: "b", Number: 1}: {Time: now.Add(off), Pod: "gateway-0"}}
 		field := func(at time.Time, fields string, by metav1.ManagedFieldsOperationType) metav1.ManagedFieldsEntry {
 			return metav1.ManagedFieldsEntry{Operation: by, Time: &metav1.Time{Time: at}, FieldsV1: metav1.NewFieldsV1(fields)}
 		}
-		s.configMaps = map[string]*corev1.ConfigMap{"status-b": {
-			ObjectMeta: metav1.ObjectMeta{Name: "status-b", Labels: id.Labels(), ManagedFields: []metav1.ManagedFieldsEntry{
+		s.ConfigMaps = map[string]*corev1.ConfigMap{"status-b": {
+			ObjectMeta: metav1.ObjectMeta{Name: "status-b", ManagedFields: []metav1.ManagedFieldsEntry{
 				field(now, `{"f:data":{"f:record":{}}}`, metav1.ManagedFieldsOperationUpdate),
 				field(now.Add(time.Hour), `{"f:metadata":{"f:labels":{}}}`, metav1.ManagedFieldsOperationUpdate),
 				field(now.Add(time.Hour), `{"f:data":{}}`, metav1.ManagedFieldsOperationApply),
 			}},
-			Data: map[string]string{records.DataKey: text},
 		}}
 		if got := runCheck(t, "LQ-API-CLOCK", s); got.State != want {
 			t.Errorf("%s off: %+v, want %s", off, got, want)
@@ -155,7 +151,7 @@ func TestProbes(t *testing.T) {
 		if got := runCheck(t, "LQ-PATH-SOURCE", s); got.State != c.source {
 			t.Errorf("%+v: %+v", c.paths, got)
 		}
-		s.setUnread(packets, errNoProbe)
+		s.Errors[packets] = errNoProbe
 		if got := runCheck(t, "LQ-PATH-SOURCE", s); got.State != Skipped || got.Observed == "" {
 			t.Errorf("without packets: %+v", got)
 		}

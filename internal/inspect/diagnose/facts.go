@@ -4,15 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -20,276 +15,83 @@ import (
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
-	"liqonet.io/liqonet/internal/kube/discover"
+	"liqonet.io/liqonet/internal/observe"
+	"liqonet.io/liqonet/internal/observe/read"
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/choose"
-	"liqonet.io/liqonet/templates"
 )
 
-// fact is an input of checks, by its name in messages.
-type fact string
+// fact is an input of checks, by its name in messages: a part of a snapshot, or one of these.
+type fact = observe.Part
 
 const (
-	server       fact = "API server"
-	rights       fact = "rights"
-	installation fact = "installation"
 	peerings     fact = "peerings"
-	configMaps   fact = "records"
-	leases       fact = "reports of nodes"
-	nodes        fact = "nodes"
-	pods         fact = "pods"
-	objects      fact = "Deployments and Services"
-	plugin       fact = "network plugin"
-	surroundings fact = "API servers and nodes"
 	reservations fact = "reservations"
-	policies     fact = "NetworkPolicies"
-	secrets      fact = "Secrets"
+	surroundings fact = "API servers and nodes"
 	packets      fact = "packets along all paths"
 )
 
 var (
-	errUnreached = errors.New("the API server does not answer")
-	errNoProbe   = errors.New("sent with --probe alone")
+	errNoProbe    = errors.New("sent with --probe alone")
+	errNotAllowed = errors.New("you are not allowed to read them")
 )
 
-// facts are the facts of one cluster. A fact that could not be read is zero and has its error in unread.
+// facts are the facts of one cluster. A fact that could not be read is zero and has its error in Errors.
 type facts struct {
+	*observe.Snapshot
+
 	cluster *kube.Cluster
 	name    string // at its peers; the kube context if unknown
 	remote  string // kube context of the other cluster; "": not selected
 
-	mu     sync.Mutex
-	unread map[fact]error
-
-	missing         []kube.Permission // rights of level view
-	otherNamespaces []string          // namespaces of other installations
-	set             *appsv1.DaemonSet // of node helpers
-	fabric          *records.Fabric
-	configMaps      map[string]*corev1.ConfigMap
-	peerings        []status.Peering
-	leases          []*coordinationv1.Lease
-	decoded         *decodedReports // decoded leases; nil: not decoded yet
-	nodes           []*corev1.Node
-	pods            []*corev1.Pod
-	problem         map[string]*kube.PodError // why pods do not start, by label selector
-	deployments     []*appsv1.Deployment
-	services        []*corev1.Service
-	discovery       discover.Discovery
-	used            choose.Uses
-	findings        []choose.Finding
-	policies        []networkingv1.NetworkPolicy
-	keys            map[records.GatewayID]*inventory.Keys
-	paths           []pathtest.Check
+	peerings []status.Peering
+	findings []choose.Finding
+	used     choose.Uses
+	paths    []pathtest.Check
 }
 
 // gather reads all facts that the user may read. Only the end of the context is an error.
 func gather(ctx context.Context, c *kube.Cluster) (*facts, error) {
-	f := &facts{cluster: c, name: c.Context, unread: make(map[fact]error), problem: make(map[string]*kube.PodError)}
-	f.setUnread(packets, errNoProbe)
-	if err := c.Reach(ctx); err != nil {
-		for _, what := range []fact{
-			rights, installation, peerings, configMaps, leases, nodes, pods, objects, plugin, surroundings, reservations, policies, secrets,
-		} {
-			f.setUnread(what, errUnreached)
-		}
-		f.setUnread(server, err)
+	f := &facts{Snapshot: read.Take(ctx, c, observe.Parts()[1:]...), cluster: c, name: c.Context}
+	f.Errors[packets] = errNoProbe
+	if f.Errors[observe.Server] != nil {
+		f.Errors[peerings], f.Errors[reservations] = observe.ErrUnreached, observe.ErrUnreached
 		return f, ctx.Err()
 	}
-	var group errgroup.Group
-	for what, read := range map[fact]func(context.Context) error{
-		rights: f.readRights, installation: f.readInstallation, peerings: f.readPeerings, configMaps: f.readConfigMaps,
-		leases: into(&f.leases, c, inventory.Leases), nodes: f.readNodes, pods: f.readPods, objects: f.readObjects,
-		plugin: f.readPlugin, reservations: f.readReservations, policies: f.readPolicies,
-	} {
-		group.Go(func() error {
-			f.setUnread(what, read(ctx))
-			return nil
-		})
+	f.peerings, f.Errors[peerings] = status.Of(ctx, status.Options{Cluster: c}, []*observe.Snapshot{f.Snapshot})
+	f.findings, f.Errors[reservations] = f.Reservations()
+	if needed := []kube.Object{&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}}; slices.ContainsFunc(needed, func(o kube.Object) bool { return !f.Objects.Readable(o) }) {
+		f.Errors[observe.Objects] = errNotAllowed
 	}
-	_ = group.Wait() // errors are in unread
-	f.setUnread(secrets, f.readKeys(ctx))
-	f.setUnread(surroundings, f.readUses(ctx))
+	if f.Fabric != nil {
+		f.name = f.Fabric.Name
+		f.used = f.uses()
+	}
 	return f, ctx.Err()
 }
 
-func into[T any](to *T, c *kube.Cluster, from func(context.Context, *kube.Cluster) (T, error)) func(context.Context) error {
-	return func(ctx context.Context) (err error) {
-		*to, err = from(ctx, c)
-		return err
-	}
-}
-
-// setUnread sets the error of a fact; nil clears an earlier one.
-func (f *facts) setUnread(what fact, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.unread[what] = err
+// uses returns the addresses in use around the cluster, which site.inUse of package peering avoids.
+func (f *facts) uses() choose.Uses {
+	reported, _ := choose.ReportedUses(f.Reports)
+	return choose.Outside(f.Servers, inventory.ExternalUses(f.Platform.Nodes), reported, slices.Concat(f.Fabric.PodCIDRs, f.Fabric.ServiceCIDRs, f.Fabric.NodeNetworks))
 }
 
 // because returns a short reason for which a fact was not read.
 func because(err error) string {
-	if apierrors.IsForbidden(err) {
-		return "you are not allowed to read them"
+	if _, refused := errors.AsType[*kube.PermissionError](err); refused || apierrors.IsForbidden(err) {
+		return errNotAllowed.Error()
 	}
 	return err.Error()
 }
 
-func (f *facts) readRights(ctx context.Context) error {
-	err := inventory.CheckPermissions(ctx, f.cluster, templates.View)
-	if refused, ok := errors.AsType[*kube.PermissionError](err); ok {
-		// Level view works without discovery, so those permissions are not missing.
-		needed, e := inventory.NeededPermissions(f.cluster.Namespace, templates.View)
-		f.missing = slices.DeleteFunc(refused.Missing, func(p kube.Permission) bool {
-			return !slices.Contains(needed, p) || slices.Contains(kube.DiscoveryPermissions(), p) && p.Resource != "nodes"
-		})
-		return e
-	}
-	return err
+// helpers returns the DaemonSet of node helpers; nil if there is none.
+func (f *facts) helpers() *appsv1.DaemonSet {
+	set, _ := f.Objects.Object(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: records.NodeName}}).(*appsv1.DaemonSet)
+	return set
 }
 
-func (f *facts) readInstallation(ctx context.Context) (err error) {
-	if f.otherNamespaces, err = inventory.CheckElsewhere(ctx, f.cluster); err != nil {
-		return err
-	}
-	sets, err := kube.All[*appsv1.DaemonSet](ctx, f.cluster, "")
-	if i := slices.IndexFunc(sets, func(s *appsv1.DaemonSet) bool { return s.Name == records.NodeName }); i >= 0 {
-		f.set = sets[i]
-	}
-	return err
-}
-
-func (f *facts) readPeerings(ctx context.Context) (err error) {
-	f.peerings, err = status.Read(ctx, status.Options{Cluster: f.cluster})
-	return err
-}
-
-// readConfigMaps reads the records. Damaged records count as missing here: package status lists them.
-func (f *facts) readConfigMaps(ctx context.Context) error {
-	all, err := kube.All[*corev1.ConfigMap](ctx, f.cluster, "")
-	f.configMaps = make(map[string]*corev1.ConfigMap, len(all))
-	for _, object := range all {
-		f.configMaps[object.Name] = object
-	}
-	if f.fabric = recordOf[records.Fabric](f, records.FabricName); f.fabric != nil {
-		f.name = f.fabric.Name
-	}
-	return err
-}
-
-// recordOf returns the record in the ConfigMap of a name; nil if it is missing or unreadable.
-func recordOf[T records.Document](f *facts, name string) *T {
-	object := f.configMaps[name]
-	if object == nil {
-		return nil
-	}
-	record, err := records.Read[T](object.Name, object.Labels, object.Data)
-	if err != nil {
-		return nil
-	}
-	return &record
-}
-
-func (f *facts) readNodes(ctx context.Context) error {
-	all, err := kube.All[*corev1.Node](ctx, f.cluster, "")
-	f.nodes = slices.DeleteFunc(all, func(n *corev1.Node) bool { return !discover.RunsHelpers(n) })
-	return err
-}
-
-func (f *facts) readPods(ctx context.Context) (err error) {
-	if f.pods, err = kube.All[*corev1.Pod](ctx, f.cluster, ""); err != nil {
-		return err
-	}
-	selectors := []string{templates.NodePods()}
-	for _, d := range f.gatewayIDs(ctx) {
-		selectors = append(selectors, inventory.GatewaySelector(d))
-	}
-	problems := make([]*kube.PodError, len(selectors))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(kube.ProblemsAtOnce)
-	for i, s := range selectors {
-		group.Go(func() (err error) {
-			problems[i], err = f.cluster.PodProblem(ctx, s)
-			return err
-		})
-	}
-	err = group.Wait()
-	for i, s := range selectors {
-		f.problem[s] = problems[i]
-	}
-	return err
-}
-
-// gatewayIDs returns the gateways that have a Deployment.
-func (f *facts) gatewayIDs(ctx context.Context) (ids []records.GatewayID) {
-	all, err := kube.All[*appsv1.Deployment](ctx, f.cluster, inventory.Selector(records.ComponentGateway))
-	if err != nil {
-		return nil // the checks of Deployments report it
-	}
-	for _, d := range all {
-		if id, ok := records.IdentityOf(d.Name); ok {
-			ids = append(ids, records.GatewayID{Peering: id.Peering, Number: id.Gateway})
-		}
-	}
-	return ids
-}
-
-func (f *facts) readObjects(ctx context.Context) (err error) {
-	if f.deployments, err = kube.All[*appsv1.Deployment](ctx, f.cluster, ""); err != nil {
-		return err
-	}
-	f.services, err = kube.All[*corev1.Service](ctx, f.cluster, "")
-	return err
-}
-
-func (f *facts) readPlugin(ctx context.Context) (err error) {
-	f.discovery, err = discover.Read(ctx, f.cluster, discover.Overrides{})
-	if _, ok := errors.AsType[*discover.MissingError](err); ok {
-		return nil // flags can replace the missing ranges; only the warnings are needed here
-	}
-	return err
-}
-
-// readUses reads the addresses in use around the cluster, which site.inUse of package peering avoids.
-func (f *facts) readUses(ctx context.Context) error {
-	reports, _ := inventory.Reports(f.leases) // damaged ones are skipped, as by gateways
-	reported, _ := choose.ReportedUses(reports)
-	servers, err := discover.APIServers(ctx, f.cluster)
-	if f.fabric != nil {
-		f.used = choose.Outside(servers, inventory.ExternalUses(f.discovery.Nodes), reported, slices.Concat(f.fabric.PodCIDRs, f.fabric.ServiceCIDRs, f.fabric.NodeNetworks))
-	}
-	return err
-}
-
-func (f *facts) readReservations(ctx context.Context) (err error) {
-	f.findings, err = inventory.CheckReservations(ctx, f.cluster)
-	return err
-}
-
-func (f *facts) readPolicies(ctx context.Context) error {
-	list, err := f.cluster.Kube.NetworkingV1().NetworkPolicies(f.cluster.Namespace).List(ctx, metav1.ListOptions{})
-	if err == nil {
-		f.policies = list.Items
-	}
-	return err
-}
-
-// readKeys reads the keys of all gateways in records.
-func (f *facts) readKeys(ctx context.Context) (err error) {
-	f.keys = make(map[records.GatewayID]*inventory.Keys)
-	for _, p := range f.peerings {
-		record := recordOf[records.Peering](f, records.PeeringName(p.Peer))
-		if record == nil {
-			continue
-		}
-		for _, id := range record.GatewayIDs() {
-			if f.keys[id], err = inventory.ReadKeys(ctx, f.cluster, id); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
+func (f *facts) services() []*corev1.Service { return kube.In[*corev1.Service](f.Objects) }
 
 func (f *facts) peeringNames() (names []string) {
 	for _, p := range f.peerings {
@@ -310,10 +112,9 @@ type side struct {
 }
 
 func (f *facts) side(p status.Peering) *side {
-	s := &side{facts: f, status: p, record: recordOf[records.Peering](f, records.PeeringName(p.Peer))}
+	s := &side{facts: f, status: p, record: f.Peerings[p.Peer]}
 	for _, g := range p.Gateways {
-		id := records.GatewayID{Peering: p.Peer, Number: g.Number}
-		report := recordOf[records.Status](f, id.StatusName())
+		report := f.Statuses[records.GatewayID{Peering: p.Peer, Number: g.Number}]
 		if report != nil {
 			if g.ReportAge == nil || health.Late(*g.ReportAge, time.Duration(report.Every)) {
 				report = nil
@@ -331,9 +132,9 @@ func (f *facts) sideWith(peer *facts, name string) *side {
 		s := f.side(p)
 		switch {
 		case name != "" && name != p.Peer:
-		case s.record != nil && peer.fabric != nil && s.record.Peer.ClusterID == peer.fabric.ClusterID:
+		case s.record != nil && peer.Fabric != nil && s.record.Peer.ClusterID == peer.Fabric.ClusterID:
 			return s
-		case (s.record == nil || peer.fabric == nil) && (p.Peer == peer.name || p.Peer == name):
+		case (s.record == nil || peer.Fabric == nil) && (p.Peer == peer.name || p.Peer == name):
 			return s
 		}
 	}
@@ -354,22 +155,4 @@ func (s *side) ids() (ids []records.GatewayID) {
 		ids = append(ids, records.GatewayID{Peering: s.status.Peer, Number: g.Number})
 	}
 	return ids
-}
-
-// nodeReports returns the readable reports of nodes; damaged describes the others.
-func (f *facts) nodeReports() (all []records.Node, damaged string) {
-	if f.decoded == nil { // cached: checks of each peering call this
-		all, err := inventory.Reports(f.leases)
-		if err != nil {
-			damaged = strings.ReplaceAll(err.Error(), "\n", "; ")
-		}
-		f.decoded = &decodedReports{all, damaged}
-	}
-	return f.decoded.nodes, f.decoded.damaged
-}
-
-// decodedReports are the results of nodeReports.
-type decodedReports struct {
-	nodes   []records.Node
-	damaged string
 }

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/observe"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -22,7 +24,7 @@ func gatewayChecks() []Check {
 			Needs: []string{"LQ-OBJECTS-INSTALLED", "LQ-OBJECTS-INTACT", "LQ-NODES-READY"},
 			Cause: "A quota, admission or missing room on nodes keeps the pod from being created or scheduled, the image cannot be pulled, or the pod crashes.",
 			Fix:   "kubectl --context CONTEXT -n NAMESPACE get pods,events; kubectl --context CONTEXT -n NAMESPACE describe deployment gateway-PEER",
-			reads: []fact{peerings, pods}, side: (*side).gatewaysRun,
+			reads: []fact{peerings, observe.Pods}, side: (*side).gatewaysRun,
 		},
 		{
 			ID: "LQ-GATEWAY-SERVICE", Layer: Gateway, What: "The Service of the WireGuard server has an address, and the load balancer carries UDP.",
@@ -30,21 +32,21 @@ func gatewayChecks() []Check {
 			Cause: "The cluster has no load balancers, its quota is used up, or the load balancer refuses UDP.",
 			Fix: "kubectl --context CONTEXT -n NAMESPACE describe service gateway-PEER. In a cluster without load balancers: " +
 				update + " --gw-server-service-type NodePort",
-			reads: []fact{objects, configMaps}, side: (*side).serviceReady,
+			reads: []fact{observe.Objects, observe.Records}, side: (*side).serviceReady,
 		},
 		{
 			ID: "LQ-GATEWAY-REPORT", Layer: Gateway, What: "Every gateway reports in time.",
 			Needs: []string{"LQ-GATEWAY-RUNNING", "LQ-OBJECTS-INTACT", "LQ-NODES-HELPER"},
 			Cause: "The gateway hangs, its node is lost, or it does not reach the API server.",
 			Fix:   "kubectl --context CONTEXT -n NAMESPACE logs deployment/gateway-PEER; kubectl --context CONTEXT -n NAMESPACE rollout restart deployment/gateway-PEER",
-			reads: []fact{peerings, configMaps}, side: (*side).gatewaysReport,
+			reads: []fact{peerings, observe.Records}, side: (*side).gatewaysReport,
 		},
 		{
 			ID: "LQ-GATEWAY-APPLIED", Layer: Gateway, What: "The kernels of the gateways are as the records ask.",
 			Needs: []string{"LQ-OBJECTS-INTACT", "LQ-GATEWAY-REPORT"},
 			Cause: "The record has a value that the kernel refuses, a name of the server cannot be resolved, or another program locks the kernel's tables.",
 			Fix:   "kubectl --context CONTEXT -n NAMESPACE logs deployment/gateway-PEER",
-			reads: []fact{configMaps},
+			reads: []fact{observe.Records},
 			side: func(s *side) outcome {
 				var seen []string
 				for i, r := range s.reports {
@@ -59,13 +61,13 @@ func gatewayChecks() []Check {
 			ID: "LQ-GATEWAY-VERSION", Layer: Gateway, What: "Helpers on nodes and gateways have the same image.",
 			Cause: "An upgrade was interrupted, or an image was changed by hand. Neighbouring releases work together; others may not.",
 			Fix:   "liqoctl network init --context CONTEXT --update, then " + update,
-			reads: []fact{installation, objects}, side: (*side).images,
+			reads: []fact{observe.Elsewhere, observe.Objects}, side: (*side).images,
 		},
 		{
 			ID: "LQ-GATEWAY-POLICY", Layer: Gateway, What: "No NetworkPolicy selects the gateways: liqonet makes none.",
 			Cause: "A policy in the namespace of liqonet may drop the overlay (UDP 6091, 6092) or the tunnel (UDP 51840).",
 			Fix:   "Allow these ports in the policy that is named, or remove it: kubectl --context CONTEXT -n NAMESPACE get networkpolicies",
-			reads: []fact{policies, objects}, side: (*side).networkPolicies,
+			reads: []fact{observe.Policies, observe.Objects}, side: (*side).networkPolicies,
 		},
 	}
 }
@@ -78,10 +80,10 @@ func (s *side) gatewaysRun() outcome {
 		if err != nil {
 			return skipped(err.Error())
 		}
-		if slices.ContainsFunc(s.pods, func(p *corev1.Pod) bool { return selector.Matches(labels.Set(p.Labels)) && podReady(p) }) {
+		if slices.ContainsFunc(s.Pods, func(p *corev1.Pod) bool { return selector.Matches(labels.Set(p.Labels)) && podReady(p) }) {
 			continue
 		}
-		o := explained(failed("no pod of gateway %d is ready", id.Number), s.problem[inventory.GatewaySelector(id)])
+		o := explained(failed("no pod of gateway %d is ready", id.Number), s.problem(inventory.GatewaySelector(id)))
 		seen, all.hint = append(seen, o.observed), cmp.Or(all.hint, o.hint)
 	}
 	return judged(Failed, seen).hinted(all.hint)
@@ -91,11 +93,11 @@ func (s *side) serviceReady() outcome {
 	if s.record == nil || s.record.Role != records.Server {
 		return skipped("this cluster is the WireGuard client")
 	}
-	i := slices.IndexFunc(s.services, func(o *corev1.Service) bool { return o.Name == records.ServiceName(s.status.Peer) })
+	i := slices.IndexFunc(s.services(), func(o *corev1.Service) bool { return o.Name == records.ServiceName(s.status.Peer) })
 	if i < 0 {
 		return failed("Service %s is missing", records.ServiceName(s.status.Peer)).advise(update)
 	}
-	service := s.services[i]
+	service := s.services()[i]
 	if service.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		return passed()
 	}
@@ -126,10 +128,11 @@ func (s *side) gatewaysReport() outcome {
 }
 
 func (s *side) images() outcome {
-	if s.set == nil || len(s.set.Spec.Template.Spec.Containers) == 0 {
+	set := s.helpers()
+	if set == nil || len(set.Spec.Template.Spec.Containers) == 0 {
 		return skipped("there are no helpers on nodes")
 	}
-	want := s.set.Spec.Template.Spec.Containers[0].Image
+	want := set.Spec.Template.Spec.Containers[0].Image
 	var seen []string
 	for _, d := range s.gatewayDeployments() {
 		if c := d.Spec.Template.Spec.Containers; len(c) > 0 && c[0].Image != want {
@@ -140,7 +143,7 @@ func (s *side) images() outcome {
 }
 
 func (s *side) gatewayDeployments() (all []*appsv1.Deployment) {
-	for _, d := range s.deployments {
+	for _, d := range kube.In[*appsv1.Deployment](s.Objects) {
 		if d.Labels[records.LabelComponent] == records.ComponentGateway && d.Labels[records.LabelPeering] == s.status.Peer {
 			all = append(all, d)
 		}
@@ -150,7 +153,7 @@ func (s *side) gatewayDeployments() (all []*appsv1.Deployment) {
 
 func (s *side) networkPolicies() outcome {
 	var seen []string
-	for _, p := range s.policies {
+	for _, p := range s.Policies {
 		selector, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector)
 		if err != nil {
 			continue // the API server rejects invalid selectors

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/observe"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -26,21 +28,21 @@ func nodeChecks() []Check {
 			Needs: []string{"LQ-API-REACHABLE"},
 			Cause: "A node is down, or its kubelet does not reach the API server.",
 			Fix:   "kubectl --context CONTEXT get nodes; kubectl --context CONTEXT describe node NODE",
-			reads: []fact{nodes}, cluster: (*facts).nodesReady,
+			reads: []fact{observe.Nodes}, cluster: (*facts).nodesReady,
 		},
 		{
 			ID: "LQ-NODES-HELPER", Layer: Nodes, What: "A helper runs on every Ready node.",
 			Needs: []string{"LQ-OBJECTS-INSTALLED"},
 			Cause: "The image cannot be pulled, a quota or admission refuses the pods, or the helper crashes.",
 			Fix:   "kubectl --context CONTEXT -n NAMESPACE get pods -o wide; kubectl --context CONTEXT -n NAMESPACE describe pod POD",
-			reads: []fact{installation, nodes, pods}, cluster: (*facts).helpersRun,
+			reads: []fact{observe.Elsewhere, observe.Nodes, observe.Pods}, cluster: (*facts).helpersRun,
 		},
 		{
 			ID: "LQ-NODES-REPORT", Layer: Nodes, What: "Every node with a helper has a report in its Lease that can be read.",
 			Needs: []string{"LQ-NODES-HELPER"},
 			Cause: "The helper does not reach the API server, or another program edited the Lease.",
 			Fix:   "Read the log of the helper on the node that is named: kubectl --context CONTEXT -n NAMESPACE logs POD",
-			reads: []fact{leases, nodes, pods}, cluster: (*facts).nodesReport,
+			reads: []fact{observe.Leases, observe.Nodes, observe.Pods}, cluster: (*facts).nodesReport,
 		},
 		{
 			ID: "LQ-NODES-KERNEL", Layer: Nodes,
@@ -48,21 +50,21 @@ func nodeChecks() []Check {
 			Needs: []string{"LQ-NODES-REPORT"},
 			Cause: "A node with another kernel joined, or a module was blocked.",
 			Fix:   "Load the module on the nodes that are named (modprobe geneve, vxlan or wireguard), or use --overlay vxlan or --wireguard auto with --update.",
-			reads: []fact{leases, configMaps}, cluster: (*facts).kernels,
+			reads: []fact{observe.Leases, observe.Records}, cluster: (*facts).kernels,
 		},
 		{
 			ID: "LQ-NODES-FORWARD", Layer: Nodes, What: "No firewall in the kernels of nodes drops by default what nodes forward.",
 			Needs: []string{"LQ-NODES-REPORT"},
 			Cause: "Docker, ufw or another program set the policy of a chain at hook forward to drop. No other rule can undo that.",
 			Fix:   update + " --allow-forward. See docs/troubleshooting.md, Firewalls on nodes.",
-			reads: []fact{leases, configMaps}, cluster: (*facts).forwardDrops,
+			reads: []fact{observe.Leases, observe.Records}, cluster: (*facts).forwardDrops,
 		},
 		{
 			ID: "LQ-NODES-PLUGIN", Layer: Nodes, What: "The network plugin has no setting that is known to take packets past the kernel's routing and nftables.",
 			Needs: []string{"LQ-API-REACHABLE"},
 			Cause: "eBPF or Open vSwitch routes packets of pods before liqonet's rules see them.",
 			Fix:   "Change the setting that is named. See docs/network-plugins.md.",
-			reads: []fact{plugin}, cluster: (*facts).pluginWarnings,
+			reads: []fact{observe.Platform}, cluster: (*facts).pluginWarnings,
 		},
 		{
 			ID: "LQ-NODES-REFUSED", Layer: Nodes, What: "Every node serves the peering as its record says, and no foreign rule or route takes packets for the peer.",
@@ -70,7 +72,7 @@ func nodeChecks() []Check {
 			Cause: "The record has values that helpers do not accept, for example ranges that would take an address of the node away. Or another program, such as a " +
 				"VPN, has added a routing rule before liqonet's (priority 103 and 104), or a route to a table that such a rule leads to.",
 			Fix:   update + ". For a foreign rule or route, which is named: on that node, ip rule and ip route show table TABLE show it; let its program leave out the peer's ranges, or give the rule a priority above 104.",
-			reads: []fact{leases, pods}, side: (*side).refusals,
+			reads: []fact{observe.Leases, observe.Pods}, side: (*side).refusals,
 		},
 		{
 			ID: "LQ-NODES-DRIFT", Layer: Nodes, What: "No other program has changed liqonet's kernel objects within ten minutes.",
@@ -83,7 +85,7 @@ func nodeChecks() []Check {
 
 func (f *facts) nodesReady() outcome {
 	var silent []string
-	for _, n := range f.nodes {
+	for _, n := range f.Nodes {
 		if !kube.Ready(n) {
 			silent = append(silent, n.Name)
 		}
@@ -91,7 +93,7 @@ func (f *facts) nodesReady() outcome {
 	switch len(silent) {
 	case 0:
 		return passed()
-	case len(f.nodes):
+	case len(f.Nodes):
 		return failed("no node is Ready")
 	}
 	return warned([]string{"not Ready: node " + strings.Join(silent, ", ")})
@@ -100,12 +102,12 @@ func (f *facts) nodesReady() outcome {
 // withHelper returns the Ready nodes with a Ready helper pod, and those without one.
 func (f *facts) withHelper() (with, without []string) {
 	running := make(map[string]bool)
-	for _, p := range f.pods {
+	for _, p := range f.Pods {
 		if p.Labels[records.LabelComponent] == records.ComponentFabric && podReady(p) {
 			running[p.Spec.NodeName] = true
 		}
 	}
-	for _, n := range f.nodes {
+	for _, n := range f.Nodes {
 		switch {
 		case !kube.Ready(n):
 		case running[n.Name]:
@@ -128,7 +130,16 @@ func (f *facts) helpersRun() outcome {
 	if len(without) == 0 {
 		return passed()
 	}
-	return explained(failed("no helper is ready on node %s", strings.Join(without, ", ")), f.problem[templates.NodePods()])
+	return explained(failed("no helper is ready on node %s", strings.Join(without, ", ")), f.problem(templates.NodePods()))
+}
+
+// problem returns why a pod that a label selector matches does not start; nil if none is known.
+func (f *facts) problem(selector string) *kube.PodError {
+	parsed, err := labels.Parse(selector)
+	if err != nil {
+		return nil
+	}
+	return f.PodProblem(parsed)
 }
 
 // explained adds the reason for which a pod does not start to a failure.
@@ -141,14 +152,13 @@ func explained(o outcome, problem *kube.PodError) outcome {
 }
 
 func (f *facts) nodesReport() outcome {
-	reports, damaged := f.nodeReports()
 	with, _ := f.withHelper()
 	missing := slices.DeleteFunc(with, func(name string) bool {
-		return slices.ContainsFunc(reports, func(n records.Node) bool { return n.Name == name })
+		return slices.ContainsFunc(f.Reports, func(n records.Node) bool { return n.Name == name })
 	})
 	var seen []string
-	if damaged != "" {
-		seen = append(seen, damaged)
+	if f.DamagedReports != "" {
+		seen = append(seen, f.DamagedReports)
 	}
 	if len(missing) > 0 {
 		seen = append(seen, "no report of node "+strings.Join(missing, ", "))
@@ -157,12 +167,11 @@ func (f *facts) nodesReport() outcome {
 }
 
 func (f *facts) kernels() outcome {
-	if f.fabric == nil {
+	if f.Fabric == nil {
 		return skipped("there is no record of the installation that can be read")
 	}
-	reports, _ := f.nodeReports()
 	lacking := func(what string, has func(records.Capabilities) bool) (seen []string) {
-		for _, n := range reports {
+		for _, n := range f.Reports {
 			if !has(n.Kernel) {
 				seen = append(seen, fmt.Sprintf("no %s on node %s (kernel %s)", what, n.Name, n.Kernel.Release))
 			}
@@ -170,14 +179,14 @@ func (f *facts) kernels() outcome {
 		return seen
 	}
 	var seen []string
-	switch f.fabric.Overlay.Kind {
+	switch f.Fabric.Overlay.Kind {
 	case records.Geneve:
 		seen = lacking("Geneve", func(c records.Capabilities) bool { return c.Geneve })
 	case records.VXLAN:
 		seen = lacking("VXLAN", func(c records.Capabilities) bool { return c.VXLAN })
 	}
 	for _, name := range f.peeringNames() {
-		if p := recordOf[records.Peering](f, records.PeeringName(name)); p != nil && p.Implementation == records.Kernel {
+		if p := f.Peerings[name]; p != nil && p.Implementation == records.Kernel {
 			seen = append(seen, lacking("WireGuard", func(c records.Capabilities) bool { return c.WireGuard })...)
 			break
 		}
@@ -186,12 +195,11 @@ func (f *facts) kernels() outcome {
 }
 
 func (f *facts) forwardDrops() outcome {
-	if f.fabric != nil && f.fabric.AllowForward {
+	if f.Fabric != nil && f.Fabric.AllowForward {
 		return passed() // the helpers add rules
 	}
 	var seen []string
-	reports, _ := f.nodeReports()
-	for _, n := range reports {
+	for _, n := range f.Reports {
 		for _, d := range n.ForwardDrops {
 			seen = append(seen, fmt.Sprintf("%s of node %s drops", d, n.Name))
 		}
@@ -206,7 +214,7 @@ func (f *facts) forwardDrops() outcome {
 func (f *facts) pluginWarnings() outcome {
 	o := passed()
 	var seen, advice []string
-	for _, w := range f.discovery.Warnings {
+	for _, w := range f.Platform.Warnings {
 		seen, advice = append(seen, w.What), append(advice, w.Hint)
 		if w.Breaks {
 			o.state = Failed
@@ -220,9 +228,8 @@ func (f *facts) pluginWarnings() outcome {
 
 func (s *side) refusals() outcome {
 	var seen []string
-	reports, _ := s.nodeReports()
 	with, _ := s.withHelper()
-	for _, n := range reports {
+	for _, n := range s.Reports {
 		switch why, refused := n.Refused[s.status.Peer]; {
 		case refused:
 			seen = append(seen, fmt.Sprintf("node %s refuses: %s", n.Name, why))

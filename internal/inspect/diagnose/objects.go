@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/observe"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -19,14 +20,16 @@ func objectChecks() []Check {
 			Cause: "liqonet was never installed here, was removed, or is installed in another namespace.",
 			Fix:   "liqoctl network init --context CONTEXT, or name its namespace with --namespace.",
 			cluster: func(f *facts) outcome {
-				switch err := f.unread[installation]; {
+				switch err := f.Errors[observe.Elsewhere]; {
 				case err != nil && hint.Of(err) != "":
 					return failed("%v", err).hinted(hint.Of(err))
 				case err != nil:
 					return skipped(because(err))
-				case f.set == nil:
+				case f.Errors[observe.Objects] != nil:
+					return skipped(because(f.Errors[observe.Objects]))
+				case f.helpers() == nil:
 					return failed("there is no DaemonSet %s in namespace %s", records.NodeName, f.cluster.Namespace)
-				case f.unread[configMaps] == nil && f.configMaps[records.FabricName] == nil:
+				case f.Errors[observe.Records] == nil && f.ConfigMaps[records.FabricName] == nil:
 					return failed("there is no ConfigMap %s in namespace %s", records.FabricName, f.cluster.Namespace)
 				}
 				return passed()
@@ -68,7 +71,7 @@ func objectChecks() []Check {
 			Cause: "A network was added around the cluster since the peering was made. From pods and nodes, these addresses now lead to the peer.",
 			Fix: "liqoctl network disconnect --context CONTEXT --remote-context REMOTE, then liqoctl network connect: other addresses are chosen. " +
 				"Or give the network other addresses.",
-			reads: []fact{configMaps, leases, surroundings}, side: (*side).rangesInUse,
+			reads: []fact{observe.Records, observe.Leases, observe.Servers}, side: (*side).rangesInUse,
 		},
 	}
 }

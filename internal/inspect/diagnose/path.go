@@ -7,6 +7,7 @@ import (
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/observe"
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -22,7 +23,7 @@ func peerChecks() []Check {
 				switch {
 				case s.peerFacts == nil:
 					return skipped("name the other cluster with --remote-context")
-				case s.peerFacts.unread[peerings] != nil || s.peerFacts.unread[configMaps] != nil:
+				case s.peerFacts.Errors[peerings] != nil || s.peerFacts.Errors[observe.Records] != nil:
 					return failed("the peerings of %s cannot be read", s.peerFacts.name)
 				case s.peer == nil:
 					return failed("cluster %q does not have the peering", s.peerFacts.name)
@@ -61,7 +62,7 @@ func pathChecks() []Check {
 			Needs: underneath,
 			Cause: "A firewall on nodes drops forwarded packets, the network plugin bypasses the kernel, or large packets are lost on the way.",
 			Fix:   "liqoctl network test --context CONTEXT --remote-context REMOTE shows which packets are lost. See docs/troubleshooting.md.",
-			reads: []fact{peerings, configMaps},
+			reads: []fact{peerings, observe.Records},
 			side: func(s *side) outcome {
 				return s.ofReports(Failed, func(gateway int, r *records.Status) []string {
 					_, unproven := health.Missing(r, s.ready())

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/observe"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -22,21 +23,21 @@ func overlayChecks() []Check {
 				"elsewhere, or the helper on the node hangs.",
 			Fix: "Allow UDP 6091 between nodes and pods (docs/requirements.md, Ports). On the node that is named, ip route get ADDRESS, with the address of the " +
 				"gateway's pod (kubectl --context CONTEXT -n NAMESPACE get pods -o wide), must show the route of other pods. Read the log of the helper on that node.",
-			reads: []fact{peerings, configMaps}, side: (*side).nodesSilent,
+			reads: []fact{peerings, observe.Records}, side: (*side).nodesSilent,
 		},
 		{
 			ID: "LQ-OVERLAY-PROBE", Layer: Overlay, What: "Probes of the path MTU (UDP 6092) from nodes to gateways are answered.",
 			Needs: []string{"LQ-OVERLAY-ECHO"},
 			Cause: "A firewall or NetworkPolicy blocks UDP 6092 between the node and the pod of the gateway. Packets cross, but a smaller MTU is not noticed.",
 			Fix:   "Allow UDP 6092 between nodes and pods (docs/requirements.md, Ports).",
-			reads: []fact{configMaps}, side: (*side).probesSilent,
+			reads: []fact{observe.Records}, side: (*side).probesSilent,
 		},
 		{
 			ID: "LQ-OVERLAY-MTU", Layer: Overlay, What: "Full-size packets, with 50 bytes of encapsulation, fit the path from every node to its gateway.",
 			Needs: []string{"LQ-OVERLAY-ECHO"},
 			Cause: "The MTU of a link between nodes is smaller than when the peering was made.",
 			Fix:   update + " adapts the MTU.",
-			reads: []fact{configMaps}, side: (*side).narrowNodes,
+			reads: []fact{observe.Records}, side: (*side).narrowNodes,
 		},
 	}
 }
@@ -107,42 +108,42 @@ func tunnelChecks() []Check {
 			Needs: []string{"LQ-OBJECTS-INTACT"},
 			Cause: "A Secret was restored from a backup, or a connect was interrupted.",
 			Fix:   update,
-			reads: []fact{secrets, configMaps}, side: (*side).keysMatch,
+			reads: []fact{observe.Keys, observe.Records}, side: (*side).keysMatch,
 		},
 		{
 			ID: "LQ-TUNNEL-ENDPOINT", Layer: Tunnel, What: "The client uses an endpoint that the server's Service has now, unless the user chose another one. While the tunnel works all the same, it is a warning: connections that nodes track outlive the Service's port, new ones do not begin.",
 			Needs: gateway,
 			Cause: "The Service was made anew, or its NodePort or load balancer changed.",
 			Fix:   update,
-			reads: []fact{configMaps}, side: (*side).endpointsCurrent,
+			reads: []fact{observe.Records}, side: (*side).endpointsCurrent,
 		},
 		{
 			ID: "LQ-TUNNEL-HANDSHAKE", Layer: Tunnel, What: "Every tunnel has WireGuard session keys: a handshake within three minutes.",
 			Needs: append(slices.Clone(gateway), "LQ-TUNNEL-KEYS", "LQ-TUNNEL-ENDPOINT"),
 			Cause: "A firewall between the clusters drops the UDP packets of the endpoint, or its address cannot be reached from the client.",
 			Fix:   "Allow UDP from the nodes of the client cluster to the endpoint that is named, and the answers (docs/requirements.md, Ports). A security group of the server's nodes must admit its NodePort.",
-			reads: []fact{configMaps}, side: (*side).handshakes,
+			reads: []fact{observe.Records}, side: (*side).handshakes,
 		},
 		{
 			ID: "LQ-TUNNEL-ECHO", Layer: Tunnel, What: "The gateways answer each other's echoes by every tunnel, five a second.",
 			Needs: append(slices.Clone(gateway), "LQ-TUNNEL-HANDSHAKE"),
 			Cause: "The network between the clusters has dropped the tunnel's UDP packets for some seconds: a firewall, a changed address, or a NAT without state.",
 			Fix:   "Check the network between the endpoint that is named and the client; status shows when packets cross again.",
-			reads: []fact{configMaps}, side: (*side).tunnelsSilent,
+			reads: []fact{observe.Records}, side: (*side).tunnelsSilent,
 		},
 		{
 			ID: "LQ-TUNNEL-LOSS", Layer: Tunnel, What: "Less than 2 % of the echoes between the gateways are lost.",
 			Needs: []string{"LQ-TUNNEL-ECHO"},
 			Cause: "The network between the clusters is congested or limits UDP.",
 			Fix:   "Measure the underlay between the gateways' nodes; ask the provider about limits of UDP.",
-			reads: []fact{configMaps}, side: (*side).loss,
+			reads: []fact{observe.Records}, side: (*side).loss,
 		},
 		{
 			ID: "LQ-TUNNEL-MTU", Layer: Tunnel, What: "Full-size packets, with WireGuard's encapsulation, fit the path between the gateways.",
 			Needs: []string{"LQ-TUNNEL-ECHO"},
 			Cause: "The network between the clusters carries smaller packets than when the peering was made.",
 			Fix:   update + " adapts the MTU.",
-			reads: []fact{configMaps}, side: (*side).narrowTunnel,
+			reads: []fact{observe.Records}, side: (*side).narrowTunnel,
 		},
 	}
 }
@@ -151,22 +152,22 @@ func (s *side) keysMatch() outcome {
 	switch {
 	case s.peer == nil || s.peer.record == nil || s.record == nil:
 		return skipped("the keys of both clusters are compared: name the other one with --remote-context")
-	case s.peer.unread[secrets] != nil:
-		return skipped(fmt.Sprintf("Secrets of %s: %s", s.peer.name, because(s.peer.unread[secrets])))
+	case s.peer.Errors[observe.Keys] != nil:
+		return skipped(fmt.Sprintf("Secrets of %s: %s", s.peer.name, because(s.peer.Errors[observe.Keys])))
 	}
 	var seen []string
 	for _, id := range s.record.GatewayIDs() {
-		own := s.keys[id]
-		if own == nil {
+		own, ok := s.Keys[id.KeysName()]
+		if !ok {
 			seen = append(seen, "there is no Secret "+id.KeysName())
 			continue
 		}
 		for i := range s.record.Gateways[id.Number-1].Tunnels {
 			far := records.GatewayID{Peering: s.peer.status.Peer, Number: i + 1}
-			if t, ok := s.peer.record.Tunnel(far.Number, id.Number); ok && t.PublicKey != own.Public() {
+			if t, ok := s.peer.record.Tunnel(far.Number, id.Number); ok && t.PublicKey != own.Public {
 				seen = append(seen, fmt.Sprintf("%s has another public key of gateway %d", s.peer.name, id.Number))
 			}
-			if theirs := s.peer.keys[far]; theirs != nil && theirs.Preshared() != own.Preshared() {
+			if theirs, ok := s.peer.Keys[far.KeysName()]; ok && theirs.Preshared != own.Preshared {
 				seen = append(seen, fmt.Sprintf("gateway %d and gateway %d of %s have different preshared keys", id.Number, far.Number, s.peer.name))
 			}
 		}
@@ -207,18 +208,18 @@ func (s *side) endpointsCurrent() outcome {
 	switch {
 	case s.record == nil || s.record.Role != records.Client:
 		return skipped("this cluster is the WireGuard server")
-	case s.peer == nil || s.peer.unread[objects] != nil:
+	case s.peer == nil || s.peer.Errors[observe.Objects] != nil:
 		return skipped("the Service of the server is read: name the other cluster with --remote-context")
 	}
-	i := slices.IndexFunc(s.peer.services, func(o *corev1.Service) bool { return o.Name == records.ServiceName(s.peer.status.Peer) })
+	i := slices.IndexFunc(s.peer.services(), func(o *corev1.Service) bool { return o.Name == records.ServiceName(s.peer.status.Peer) })
 	if i < 0 {
 		return skipped("the server has no Service")
 	}
-	failed := s.outdated(Failed, s.peer.services[i])
+	failed := s.outdated(Failed, s.peer.services()[i])
 	if failed.state != Passed || s.record.Fixed.EndpointPort != 0 {
 		return failed // it works with whichever endpoint is chosen
 	}
-	return s.outdated(Warning, s.peer.services[i])
+	return s.outdated(Warning, s.peer.services()[i])
 }
 
 // outdated checks the endpoints of tunnels that do not work; as a warning, those of tunnels that do.
