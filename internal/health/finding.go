@@ -29,6 +29,14 @@ const (
 	PathVerified    Code = "LQ-PATH-VERIFIED"
 )
 
+// Codes returns all codes.
+func Codes() []Code {
+	return []Code{
+		APIClock, ObjectsIntact, NodesNotReady, NodesRefused, GatewayRunning, GatewayReport, GatewayApplied, OverlayEcho, OverlayProbe, OverlayMTU,
+		TunnelHandshake, TunnelEcho, TunnelLoss, TunnelMTU, PathVerified,
+	}
+}
+
 // Level is what a finding means for the state of a peering. A higher one prevails.
 type Level int
 
@@ -56,8 +64,8 @@ func (l Level) MarshalText() ([]byte, error) {
 	return []byte(states[l]), nil
 }
 
-// levelOf is the level that results in a state.
-func levelOf(s State) Level { return Level(slices.Index(states[:], s)) }
+// LevelOf returns the level that results in a state.
+func LevelOf(s State) Level { return Level(slices.Index(states[:], s)) }
 
 // Subject is what a finding is about. Empty fields do not apply.
 type Subject struct {
@@ -85,7 +93,12 @@ type Finding struct {
 
 	// format is Text with %s for the name of the node: findings that differ only in that become one clause.
 	format string
+	// several is set if the finding is about one of several tunnels of the gateway.
+	several bool
 }
+
+// Layer is the second word of the code, such as "tunnel".
+func (f Finding) Layer() string { return strings.ToLower(strings.Split(string(f.Code), "-")[1]) }
 
 // ofNode makes a finding about a node, whose name replaces %s in the format.
 func ofNode(code Code, level Level, name, format string) Finding {
@@ -136,6 +149,9 @@ func clauses(findings []Finding, gateway int) string {
 		if len(names) > 1 {
 			f.Text = strings.Replace(f.format, "%s", strings.Join(names, ", "), 1)
 		}
+		if f.several {
+			f.Text = fmt.Sprintf("tunnel to gateway %d of the peer: %s", f.Subject.Tunnel, f.Text)
+		}
 		texts = append(texts, f.Text)
 	}
 	return joined(texts...)
@@ -143,6 +159,16 @@ func clauses(findings []Finding, gateway int) string {
 
 func joined(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), "; ")
+}
+
+// With returns the findings of some codes.
+func With(findings []Finding, codes ...Code) (some []Finding) {
+	for _, f := range findings {
+		if slices.Contains(codes, f.Code) {
+			some = append(some, f)
+		}
+	}
+	return some
 }
 
 // atMost lowers levels.

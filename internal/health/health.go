@@ -185,7 +185,7 @@ func witnessed(o Observation) []Finding {
 		}
 		var f Finding
 		if fault != "" {
-			f = Finding{Code: GatewayReport, Subject: Subject{Node: name}, Text: fmt.Sprintf("node %s reports: %s", name, fault)}
+			f = Finding{Code: PathVerified, Subject: Subject{Node: name}, Text: fmt.Sprintf("node %s reports: %s", name, fault)}
 		}
 		if name == o.GatewayNode {
 			own = append(own, f)

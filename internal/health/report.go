@@ -84,19 +84,15 @@ func tunnels(s *records.Status) (findings []Finding) {
 		add(none)
 	}
 	for i, t := range all {
-		with := ""
-		if len(all) > 1 {
-			with = fmt.Sprintf("tunnel to gateway %d of the peer: ", i+1)
-		}
 		f := tunnel(s, t)
 		if f.Level > Note && none.Level == Note {
-			f.Level, f.Subject.Tunnel, f.Text = levelDegraded, i+1, with+f.Text
+			f.Level, f.Subject.Tunnel, f.several = levelDegraded, i+1, len(all) > 1
 			add(f)
 		}
 		if f.Level == Note && t.Loss >= MuchLoss {
 			findings = append(findings, Finding{
-				Code: TunnelLoss, Level: levelDegraded, Subject: Subject{Tunnel: i + 1}, Figures: Figures{Loss: t.Loss},
-				Text: fmt.Sprintf("%s%.*f %% of the echoes between the gateways are lost", with, decimals(t.Loss), t.Loss*100),
+				Code: TunnelLoss, Level: levelDegraded, Subject: Subject{Tunnel: i + 1}, Figures: Figures{Loss: t.Loss}, several: len(all) > 1,
+				Text: fmt.Sprintf("%.*f %% of the echoes between the gateways are lost", decimals(t.Loss), t.Loss*100),
 			})
 		}
 	}

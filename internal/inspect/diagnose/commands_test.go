@@ -33,8 +33,8 @@ func TestCommandsToCopy(t *testing.T) {
 // TestObservationsAreBounded checks that a gateway's report cannot fill the screen.
 func TestObservationsAreBounded(t *testing.T) {
 	s := sideOf("a")
-	s.status.State = health.Degraded
-	s.reports = []*records.Status{{Failed: []string{strings.Repeat("no\n", 100_000)}}}
+	s.Errors[peerings] = nil
+	s.status.Findings = health.Gateway(health.Observation{Status: &records.Status{Failed: []string{strings.Repeat("no\n", 100_000)}}})
 	if got := runCheck(t, "LQ-GATEWAY-APPLIED", s); got.State != Failed || len(got.Observed) > 3000 || strings.Contains(got.Observed, "\n") {
 		t.Errorf("%s, %d bytes", got.State, len(got.Observed))
 	}

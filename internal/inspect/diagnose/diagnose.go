@@ -7,8 +7,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/pathtest"
@@ -159,11 +163,11 @@ func evaluate(clusters []*facts, sides []*side) (r Result) {
 		switch {
 		case c.cluster != nil:
 			for _, f := range clusters {
-				r.Checks = append(r.Checks, c.finding(f, nil, func() outcome { return c.cluster(f) }))
+				r.Checks = append(r.Checks, c.finding(f, nil, func() outcome { return c.ofCluster(f) }))
 			}
 		default:
 			for _, s := range sides {
-				r.Checks = append(r.Checks, c.finding(s.facts, s, func() outcome { return c.side(s) }))
+				r.Checks = append(r.Checks, c.finding(s.facts, s, func() outcome { return c.ofSide(s) }))
 			}
 		}
 	}
@@ -177,13 +181,54 @@ func evaluate(clusters []*facts, sides []*side) (r Result) {
 	return r
 }
 
+// ofCluster evaluates a check of a cluster. It fails if a finding with its code changes the state of a peering.
+func (c Check) ofCluster(f *facts) outcome {
+	o := c.cluster(f)
+	var seen []string
+	for _, p := range f.peerings {
+		seen = append(seen, c.decisive(p)...)
+	}
+	if o.state == Failed || len(seen) == 0 {
+		return o
+	}
+	return failed("%s", strings.Join(slices.Compact(seen), "; "))
+}
+
+// ofSide evaluates a check of a side. It fails if a finding with its code changes the state of the peering.
+func (c Check) ofSide(s *side) outcome {
+	measured := c.Layer == Overlay || c.Layer == Tunnel || c.Layer == Path
+	switch o := passed(); {
+	case c.side != nil:
+		if o = c.side(s); o.state == Failed || len(c.decisive(s.status)) == 0 {
+			return o
+		}
+	case measured && !s.reported():
+		return skipped("no gateway has reported lately")
+	}
+	return s.found(Failed, health.Code(c.ID))
+}
+
+// decisive returns what findings with the check's code say that change the state of a peering.
+func (c Check) decisive(p status.Peering) (seen []string) {
+	for _, f := range health.With(p.Findings, health.Code(c.ID)) {
+		if f.Level > health.Warning {
+			seen = append(seen, f.Text)
+		}
+	}
+	return seen
+}
+
 // finding makes a check if its facts are known.
 func (c Check) finding(f *facts, s *side, check func() outcome) Finding {
 	found := Finding{ID: c.ID, Layer: c.Layer, Cluster: f.name}
 	if s != nil {
 		found.Peer = s.status.Peer
 	}
-	for _, needed := range c.reads {
+	reads := c.reads
+	if c.cluster == nil && c.side == nil {
+		reads = []fact{peerings}
+	}
+	for _, needed := range reads {
 		if err := f.Errors[needed]; err != nil {
 			found.State, found.Observed = Skipped, fmt.Sprintf("%s: %s", needed, because(err))
 			return found

@@ -33,7 +33,7 @@ func TestTable(t *testing.T) {
 		if slices.Contains(seen, c.ID) || !strings.HasPrefix(c.ID, "LQ-"+strings.ToUpper(string(c.Layer))+"-") {
 			t.Errorf("ID %s in layer %s", c.ID, c.Layer)
 		}
-		if (c.cluster == nil) == (c.side == nil) || c.What == "" || c.Cause == "" || c.Fix == "" {
+		if c.cluster != nil && c.side != nil || c.What == "" || c.Cause == "" || c.Fix == "" {
 			t.Errorf("%s is not complete", c.ID)
 		}
 		for _, n := range c.Needs {
@@ -93,9 +93,9 @@ func runCheck(t *testing.T, id string, s *side) Finding {
 		if c.ID == id {
 			return c.finding(s.facts, s, func() outcome {
 				if c.cluster != nil {
-					return c.cluster(s.facts)
+					return c.ofCluster(s.facts)
 				}
-				return c.side(s)
+				return c.ofSide(s)
 			})
 		}
 	}
@@ -158,12 +158,17 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestStatusIsNeverContradicted checks that a peering that is not healthy fails a check even if all others pass.
+// TestStatusIsNeverContradicted checks that each finding that changes the state of a peering fails the check of its code,
+// even if all else passes, and that there is a check for each code.
 func TestStatusIsNeverContradicted(t *testing.T) {
-	s := sideOf("a")
-	s.status.State, s.status.Reason = health.Down, "the cable is cut"
-	if got := runCheck(t, "LQ-PATH-STATUS", s); got.State != Failed || !strings.Contains(got.Observed, "the cable is cut") {
-		t.Errorf("%+v", got)
+	for _, code := range health.Codes() {
+		s := sideOf("a")
+		s.Errors[peerings], s.reports = nil, []*records.Status{{}}
+		s.status.Findings = []health.Finding{{Code: code, Level: health.LevelOf(health.Degraded), Text: "the cable is cut"}}
+		s.peerings = []status.Peering{s.status}
+		if got := runCheck(t, string(code), s); got.State != Failed || !strings.Contains(got.Observed, "the cable is cut") {
+			t.Errorf("%+v", got)
+		}
 	}
 }
 

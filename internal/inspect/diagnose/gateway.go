@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -39,23 +38,12 @@ func gatewayChecks() []Check {
 			Needs: []string{"LQ-GATEWAY-RUNNING", "LQ-OBJECTS-INTACT", "LQ-NODES-HELPER"},
 			Cause: "The gateway hangs, its node is lost, or it does not reach the API server.",
 			Fix:   "kubectl --context CONTEXT -n NAMESPACE logs deployment/gateway-PEER; kubectl --context CONTEXT -n NAMESPACE rollout restart deployment/gateway-PEER",
-			reads: []fact{peerings, observe.Records}, side: (*side).gatewaysReport,
 		},
 		{
 			ID: "LQ-GATEWAY-APPLIED", Layer: Gateway, What: "The kernels of the gateways are as the records ask.",
 			Needs: []string{"LQ-OBJECTS-INTACT", "LQ-GATEWAY-REPORT"},
 			Cause: "The record has a value that the kernel refuses, a name of the server cannot be resolved, or another program locks the kernel's tables.",
 			Fix:   "kubectl --context CONTEXT -n NAMESPACE logs deployment/gateway-PEER",
-			reads: []fact{observe.Records},
-			side: func(s *side) outcome {
-				var seen []string
-				for i, r := range s.reports {
-					if r != nil && len(r.Failed) > 0 {
-						seen = append(seen, fmt.Sprintf("gateway %d: %s", i+1, strings.Join(r.Failed, "; ")))
-					}
-				}
-				return judged(Failed, seen)
-			},
 		},
 		{
 			ID: "LQ-GATEWAY-VERSION", Layer: Gateway, What: "Helpers on nodes and gateways have the same image.",
@@ -112,19 +100,6 @@ func (s *side) serviceReady() outcome {
 		}
 	}
 	return passed()
-}
-
-func (s *side) gatewaysReport() outcome {
-	var seen []string
-	for i, g := range s.status.Gateways {
-		switch {
-		case g.ReportAge == nil:
-			seen = append(seen, fmt.Sprintf("gateway %d has not reported yet", g.Number))
-		case s.reports[i] == nil:
-			seen = append(seen, fmt.Sprintf("gateway %d: %s", g.Number, g.Reason))
-		}
-	}
-	return judged(Failed, seen)
 }
 
 func (s *side) images() outcome {

@@ -41,8 +41,6 @@ func objectChecks() []Check {
 			Needs: []string{"LQ-OBJECTS-INSTALLED"},
 			Cause: "An object was deleted or edited by hand, by another controller, or by a restore of etcd.",
 			Fix:   update,
-			reads: []fact{peerings},
-			side:  func(s *side) outcome { return judged(Failed, s.status.Altered) },
 		},
 		{
 			ID: "LQ-OBJECTS-RESERVATIONS", Layer: Objects,

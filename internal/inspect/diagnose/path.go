@@ -3,13 +3,10 @@ package diagnose
 import (
 	"fmt"
 	"slices"
-	"strings"
 
-	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/observe"
 	"liqonet.io/liqonet/internal/pathtest"
-	"liqonet.io/liqonet/internal/records"
 )
 
 func peerChecks() []Check {
@@ -42,7 +39,7 @@ func peerChecks() []Check {
 				}
 				var seen []string
 				for _, d := range status.Disagreements(s.status, s.peer.status) {
-					if d.About != "state" { // LQ-PATH-STATUS compares the states
+					if d.About != "state" { // both sides have their own findings
 						seen = append(seen, fmt.Sprintf("%s: %s here, %s in %s", d.About, d.Local, d.Remote, s.peer.name))
 					}
 				}
@@ -62,16 +59,6 @@ func pathChecks() []Check {
 			Needs: underneath,
 			Cause: "A firewall on nodes drops forwarded packets, the network plugin bypasses the kernel, or large packets are lost on the way.",
 			Fix:   "liqoctl network test --context CONTEXT --remote-context REMOTE shows which packets are lost. See docs/troubleshooting.md.",
-			reads: []fact{peerings, observe.Records},
-			side: func(s *side) outcome {
-				return s.ofReports(Failed, func(gateway int, r *records.Status) []string {
-					_, unproven := health.Missing(r, s.ready())
-					if len(unproven) == 0 {
-						return nil
-					}
-					return []string{fmt.Sprintf("gateway %d: no answer from nodes of the peer to node %s", gateway, strings.Join(unproven, ", "))}
-				})
-			},
 		},
 		{
 			ID: "LQ-PATH-PACKETS", Layer: Path, What: "Pods and nodes of both clusters reach pods of the other, by all checks of network test but source. With --probe only.",
@@ -87,19 +74,6 @@ func pathChecks() []Check {
 			Cause: "A network plugin or another program masquerades packets to the peer before liqonet's rules.",
 			Fix:   "Exclude the peer's CIDRs from its masquerading (nonMasqueradeCIDRs). See docs/network-plugins.md.",
 			reads: []fact{packets}, side: func(s *side) outcome { return s.probed(func(name string) bool { return name == "source" }) },
-		},
-		{
-			ID: "LQ-PATH-STATUS", Layer: Path, What: "network status reports the peering as healthy.",
-			Needs: append(slices.Clone(underneath), "LQ-OBJECTS-INTACT", "LQ-NODES-REFUSED", "LQ-GATEWAY-APPLIED", "LQ-PATH-VERIFIED"),
-			Cause: "No other check knows the fault.",
-			Fix:   "liqoctl network status PEER --context CONTEXT -o wide shows what gateways and nodes measure.",
-			reads: []fact{peerings},
-			side: func(s *side) outcome {
-				if s.status.State != health.Healthy {
-					return failed("the peering is %s: %s", s.status.State, s.status.Reason)
-				}
-				return passed()
-			},
 		},
 	}
 }

@@ -23,23 +23,44 @@ func overlayChecks() []Check {
 				"elsewhere, or the helper on the node hangs.",
 			Fix: "Allow UDP 6091 between nodes and pods (docs/requirements.md, Ports). On the node that is named, ip route get ADDRESS, with the address of the " +
 				"gateway's pod (kubectl --context CONTEXT -n NAMESPACE get pods -o wide), must show the route of other pods. Read the log of the helper on that node.",
-			reads: []fact{peerings, observe.Records}, side: (*side).nodesSilent,
 		},
 		{
 			ID: "LQ-OVERLAY-PROBE", Layer: Overlay, What: "Probes of the path MTU (UDP 6092) from nodes to gateways are answered.",
 			Needs: []string{"LQ-OVERLAY-ECHO"},
 			Cause: "A firewall or NetworkPolicy blocks UDP 6092 between the node and the pod of the gateway. Packets cross, but a smaller MTU is not noticed.",
 			Fix:   "Allow UDP 6092 between nodes and pods (docs/requirements.md, Ports).",
-			reads: []fact{observe.Records}, side: (*side).probesSilent,
+			reads: []fact{peerings}, side: func(s *side) outcome { return s.found(Warning, health.OverlayProbe) },
 		},
 		{
 			ID: "LQ-OVERLAY-MTU", Layer: Overlay, What: "Full-size packets, with 50 bytes of encapsulation, fit the path from every node to its gateway.",
 			Needs: []string{"LQ-OVERLAY-ECHO"},
 			Cause: "The MTU of a link between nodes is smaller than when the peering was made.",
 			Fix:   update + " adapts the MTU.",
-			reads: []fact{observe.Records}, side: (*side).narrowNodes,
 		},
 	}
+}
+
+// reported reports whether a gateway has reported lately.
+func (s *side) reported() bool {
+	return slices.ContainsFunc(s.reports, func(r *records.Status) bool { return r != nil })
+}
+
+// found returns the state with the findings of a code; passed if there are none.
+func (s *side) found(state State, code health.Code) outcome {
+	var seen []string
+	var others []health.Finding
+	for _, f := range health.With(s.status.Findings, code) {
+		if code == health.TunnelMTU || f.Layer() != string(Tunnel) {
+			f.Level = max(f.Level, health.Warning) // a note too: what it follows from fails another check
+			others = append(others, f)
+			continue
+		}
+		seen = append(seen, fmt.Sprintf("%s: %s", s.tunnelName(f.Subject.Gateway, f.Subject.Tunnel), f.Text))
+	}
+	if len(others) > 0 {
+		seen = append(seen, health.Reason(others, len(s.status.Gateways)))
+	}
+	return judged(state, seen)
 }
 
 // ofReports returns the state with the observations of inspect in the reports of gateways. Late reports do not count.
@@ -55,49 +76,6 @@ func (s *side) ofReports(state State, inspect func(gateway int, r *records.Statu
 		return skipped("no gateway has reported lately")
 	}
 	return judged(state, seen)
-}
-
-// ofNodes is ofReports for each node that should take part.
-func (s *side) ofNodes(state State, inspect func(gateway int, n records.NodeStatus) string) outcome {
-	return s.ofReports(state, func(gateway int, r *records.Status) (seen []string) {
-		for _, name := range s.ready() {
-			n, _ := health.Node(r, name)
-			if text := inspect(gateway, n); text != "" {
-				seen = append(seen, text)
-			}
-		}
-		return seen
-	})
-}
-
-func (s *side) nodesSilent() outcome {
-	return s.ofReports(Failed, func(gateway int, r *records.Status) []string {
-		silent, _ := health.Missing(r, s.ready())
-		if len(silent) == 0 {
-			return nil
-		}
-		return []string{fmt.Sprintf("no echo between gateway %d and node %s", gateway, strings.Join(silent, ", "))}
-	})
-}
-
-func (s *side) probesSilent() outcome {
-	return s.ofNodes(Warning, func(gateway int, n records.NodeStatus) string {
-		if !n.Path.Asked || n.Path.MTU > 0 {
-			return ""
-		}
-		return fmt.Sprintf("gateway %d does not answer probes of node %s", gateway, n.Name)
-	})
-}
-
-func (s *side) narrowNodes() outcome {
-	return s.ofNodes(Failed, func(gateway int, n records.NodeStatus) string {
-		size := health.NarrowNode(n, s.status.MTU)
-		if size == 0 {
-			return ""
-		}
-		return fmt.Sprintf("the path from node %s to gateway %d carries %d bytes, packets of %d need %d",
-			n.Name, gateway, size, s.status.MTU, s.status.MTU+health.OverlayOverhead)
-	})
 }
 
 func tunnelChecks() []Check {
@@ -122,28 +100,24 @@ func tunnelChecks() []Check {
 			Needs: append(slices.Clone(gateway), "LQ-TUNNEL-KEYS", "LQ-TUNNEL-ENDPOINT"),
 			Cause: "A firewall between the clusters drops the UDP packets of the endpoint, or its address cannot be reached from the client.",
 			Fix:   "Allow UDP from the nodes of the client cluster to the endpoint that is named, and the answers (docs/requirements.md, Ports). A security group of the server's nodes must admit its NodePort.",
-			reads: []fact{observe.Records}, side: (*side).handshakes,
 		},
 		{
 			ID: "LQ-TUNNEL-ECHO", Layer: Tunnel, What: "The gateways answer each other's echoes by every tunnel, five a second.",
 			Needs: append(slices.Clone(gateway), "LQ-TUNNEL-HANDSHAKE"),
 			Cause: "The network between the clusters has dropped the tunnel's UDP packets for some seconds: a firewall, a changed address, or a NAT without state.",
 			Fix:   "Check the network between the endpoint that is named and the client; status shows when packets cross again.",
-			reads: []fact{observe.Records}, side: (*side).tunnelsSilent,
 		},
 		{
 			ID: "LQ-TUNNEL-LOSS", Layer: Tunnel, What: "Less than 2 % of the echoes between the gateways are lost.",
 			Needs: []string{"LQ-TUNNEL-ECHO"},
 			Cause: "The network between the clusters is congested or limits UDP.",
 			Fix:   "Measure the underlay between the gateways' nodes; ask the provider about limits of UDP.",
-			reads: []fact{observe.Records}, side: (*side).loss,
 		},
 		{
 			ID: "LQ-TUNNEL-MTU", Layer: Tunnel, What: "Full-size packets, with WireGuard's encapsulation, fit the path between the gateways.",
 			Needs: []string{"LQ-TUNNEL-ECHO"},
 			Cause: "The network between the clusters carries smaller packets than when the peering was made.",
 			Fix:   update + " adapts the MTU.",
-			reads: []fact{observe.Records}, side: (*side).narrowTunnel,
 		},
 	}
 }
@@ -175,22 +149,16 @@ func (s *side) keysMatch() outcome {
 	return judged(Failed, seen)
 }
 
-// ofTunnels is ofReports for each tunnel.
-func (s *side) ofTunnels(inspect func(r *records.Status, t records.TunnelStatus) string) outcome {
-	return s.ofReports(Failed, func(gateway int, r *records.Status) (seen []string) {
-		for i, t := range r.AllTunnels() {
-			if text := inspect(r, t); text != "" {
-				seen = append(seen, fmt.Sprintf("%s: %s", s.tunnelName(gateway, i+1), text))
-			}
-		}
-		return seen
-	})
-}
-
-// tunnelName returns the name of a tunnel, with its endpoints if this side is the client.
+// tunnelName returns the name of a tunnel, or of all of a gateway (0), with its endpoints if this side is the client.
 func (s *side) tunnelName(own, peer int) string {
-	name := fmt.Sprintf("tunnel %d-%d", own, peer)
-	if e := s.endpoints(own, peer); len(e) > 0 {
+	name, e := fmt.Sprintf("tunnel %d-%d", own, peer), s.endpoints(own, peer)
+	if peer == 0 {
+		name = fmt.Sprintf("tunnels of gateway %d", own)
+		for i := range len(s.reports) + 1 {
+			e = append(e, s.endpoints(own, i)...)
+		}
+	}
+	if len(e) > 0 {
 		name += " to " + strings.Join(e, ", ")
 	}
 	return name
@@ -255,41 +223,4 @@ func servicePort(service *corev1.Service, t records.TunnelID) int32 {
 		}
 	}
 	return 0
-}
-
-func (s *side) handshakes() outcome {
-	return s.ofTunnels(func(r *records.Status, t records.TunnelStatus) string {
-		state, reason := health.Tunnel(r, t)
-		if state != health.Healthy && !health.HasKeys(r, t) {
-			return reason
-		}
-		return ""
-	})
-}
-
-func (s *side) tunnelsSilent() outcome {
-	return s.ofTunnels(func(r *records.Status, t records.TunnelStatus) string {
-		_, reason := health.Tunnel(r, t)
-		return reason
-	})
-}
-
-func (s *side) loss() outcome {
-	return s.ofTunnels(func(_ *records.Status, t records.TunnelStatus) string {
-		if t.Loss < health.MuchLoss {
-			return ""
-		}
-		return fmt.Sprintf("%.1f %% of the echoes are lost", t.Loss*100)
-	})
-}
-
-func (s *side) narrowTunnel() outcome {
-	return s.ofReports(Failed, func(gateway int, r *records.Status) []string {
-		size := health.NarrowTunnel(r, s.status.MTU)
-		if size == 0 {
-			return nil
-		}
-		return []string{fmt.Sprintf("the path of gateway %d to the peer carries %d bytes, enough for packets of %d; the MTU is %d",
-			gateway, size, size-health.TunnelOverhead, s.status.MTU)}
-	})
 }
