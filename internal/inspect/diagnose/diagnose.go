@@ -15,6 +15,8 @@ import (
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/observe"
+	"liqonet.io/liqonet/internal/observe/read"
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
@@ -88,13 +90,22 @@ func (r Result) Count(s State) (n int) {
 func Run(ctx context.Context, o Options, r progress.Reporter) (Result, error) {
 	ctx, cancel := progress.Within(ctx, o.Timeout)
 	defer cancel()
-	clusters := []*kube.Cluster{o.Cluster}
-	if o.Remote != nil {
-		clusters = append(clusters, o.Remote)
+	return Of(ctx, o, read.All(ctx, o.clusters(), Parts()...), r)
+}
+
+func (o Options) clusters() []*kube.Cluster {
+	if o.Remote == nil {
+		return []*kube.Cluster{o.Cluster}
 	}
+	return []*kube.Cluster{o.Cluster, o.Remote}
+}
+
+// Of is Run for what was read of the clusters already.
+func Of(ctx context.Context, o Options, snapshots []*observe.Snapshot, r progress.Reporter) (Result, error) {
+	clusters := o.clusters()
 	all := make([]*facts, len(clusters))
 	err := progress.EachOf([]int{0, 1}[:len(clusters)], func(i int) (err error) {
-		all[i], err = gather(ctx, clusters[i])
+		all[i], err = factsOf(ctx, clusters[i], snapshots[i])
 		return err
 	})
 	if err != nil {

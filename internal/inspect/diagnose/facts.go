@@ -16,7 +16,6 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/observe"
-	"liqonet.io/liqonet/internal/observe/read"
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/choose"
@@ -51,9 +50,12 @@ type facts struct {
 	paths    []pathtest.Check
 }
 
-// gather reads all facts that the user may read. Only the end of the context is an error.
-func gather(ctx context.Context, c *kube.Cluster) (*facts, error) {
-	f := &facts{Snapshot: read.Take(ctx, c, observe.Parts()[1:]...), cluster: c, name: c.Context}
+// Parts are the parts of a snapshot that the checks need: all.
+func Parts() []observe.Part { return observe.Parts()[1:] }
+
+// factsOf returns the facts in what was read of a cluster. Only the end of the context is an error.
+func factsOf(ctx context.Context, c *kube.Cluster, s *observe.Snapshot) (*facts, error) {
+	f := &facts{Snapshot: s, cluster: c, name: c.Context}
 	f.Errors[packets] = errNoProbe
 	if f.Errors[observe.Server] != nil {
 		f.Errors[peerings], f.Errors[reservations] = observe.ErrUnreached, observe.ErrUnreached

@@ -19,6 +19,8 @@ import (
 	"liqonet.io/liqonet/internal/inspect/diagnose"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/observe"
+	"liqonet.io/liqonet/internal/observe/read"
 	"liqonet.io/liqonet/internal/progress"
 )
 
@@ -70,30 +72,32 @@ func Run(ctx context.Context, o Options, _ progress.Reporter) (Result, error) {
 	for _, p := range parts { // first, so that no file contains them
 		p.readSecrets(ctx)
 	}
+	snapshots := make([]*observe.Snapshot, len(parts))
 	var group errgroup.Group
-	for _, p := range parts {
-		group.Go(func() error { p.collect(ctx); return nil })
+	for i, p := range parts {
+		group.Go(func() error {
+			snapshots[i] = read.Take(ctx, p.cluster, diagnose.Parts()...)
+			p.collect(ctx, snapshots[i])
+			return nil
+		})
 	}
-	group.Go(func() error {
-		result, err := diagnose.Run(ctx, diagnose.Options{Cluster: o.Cluster, Remote: o.Remote}, progress.Quiet{})
-		c.addJSON("diagnosis.json", "diagnosis", result, err)
-		return nil
-	})
 	_ = group.Wait() // errors are in unread
+	result, err := diagnose.Of(ctx, diagnose.Options{Cluster: o.Cluster, Remote: o.Remote}, snapshots, progress.Quiet{})
+	c.addJSON("diagnosis.json", "diagnosis", result, err)
 	c.addJSON("version.json", "version", o.Build, nil)
 	c.addReadme(parts)
 	return Result{Files: len(c.archive), Unread: c.unread, archive: c.archive}, ctx.Err()
 }
 
 // collect adds all data of a cluster.
-func (p part) collect(ctx context.Context) {
-	if err := p.cluster.Reach(ctx); err != nil {
+func (p part) collect(ctx context.Context, s *observe.Snapshot) {
+	if err := s.Errors[observe.Server]; err != nil {
 		p.missing("all", err)
 		return
 	}
 	version, err := p.cluster.Kube.Discovery().ServerVersion()
 	p.addJSON(p.folder+"/version.json", p.folder+": version", version, err)
-	peerings, err := status.Read(ctx, status.Options{Cluster: p.cluster})
+	peerings, err := status.Of(ctx, status.Options{Cluster: p.cluster}, []*observe.Snapshot{s})
 	p.addJSON(p.folder+"/status.json", p.folder+": status", peerings, err)
 	p.addObjects(ctx)
 	p.addNodes(ctx)

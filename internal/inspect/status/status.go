@@ -23,7 +23,9 @@ import (
 // cluster it returns their peering as the local cluster observes it, then as the remote one does. A peering with
 // damaged or missing records is listed too. If a report is late by the clocks, which may differ, Read waits for its
 // successor.
-func Read(ctx context.Context, o Options) ([]Peering, error) { return Of(ctx, o, o.take(ctx)) }
+func Read(ctx context.Context, o Options) ([]Peering, error) {
+	return Of(ctx, o, read.All(ctx, o.clusters(), Parts()...))
+}
 
 // Of is Read for what was read of the clusters already. It reads the parts that it needs again while it waits for a
 // report.
@@ -54,16 +56,6 @@ func (o Options) each(f func(i int, c *kube.Cluster) error) error {
 		group.Go(func() error { return f(i, c) })
 	}
 	return group.Wait()
-}
-
-// take reads the clusters.
-func (o Options) take(ctx context.Context) []*observe.Snapshot {
-	snapshots := make([]*observe.Snapshot, len(o.clusters()))
-	_ = o.each(func(i int, c *kube.Cluster) error {
-		snapshots[i] = read.Take(ctx, c, Parts()...)
-		return nil
-	})
-	return snapshots
 }
 
 // look is Of without that wait; seen has the earlier observations of reports.

@@ -14,6 +14,7 @@ import (
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/observe/read"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -30,7 +31,7 @@ func Watch(ctx context.Context, o Options, show func([]Peering) error, lost func
 	go func() { followed <- follow(inner, o.clusters(), changed) }()
 	begun, away, seen := false, false, make(sightings)
 	for {
-		all, err := o.look(ctx, o.take(ctx), seen)
+		all, err := o.look(ctx, read.All(ctx, o.clusters(), Parts()...), seen)
 		if err == nil {
 			err = show(all)
 		}

@@ -3,18 +3,18 @@ package trace
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
-	"liqonet.io/liqonet/internal/progress"
+	"liqonet.io/liqonet/internal/observe"
+	"liqonet.io/liqonet/internal/observe/read"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/translate"
 )
@@ -32,49 +32,41 @@ type side struct {
 
 // gather reads both sides of the peering of two clusters. Level view is sufficient.
 func gather(ctx context.Context, o Options) (local, remote *side, err error) {
-	states, err := status.Read(ctx, status.Options{Cluster: o.Local, Remote: o.Remote})
+	clusters := []*kube.Cluster{o.Local, o.Remote}
+	snapshots := read.All(ctx, clusters, status.Parts()...)
+	states, err := status.Of(ctx, status.Options{Cluster: o.Local, Remote: o.Remote}, snapshots)
 	if err != nil {
 		return nil, nil, err
 	}
-	sides := []*side{{cluster: o.Local}, {cluster: o.Remote}}
-	err = progress.EachOf([]int{0, 1}, func(i int) error {
-		sides[i].status = states[i]
-		return sides[i].read(ctx)
-	})
-	return sides[0], sides[1], err
-}
-
-func (s *side) read(ctx context.Context) error {
-	all, err := kube.All[*corev1.ConfigMap](ctx, s.cluster, "")
-	if err != nil {
-		return err
-	}
-	leases, err := inventory.Leases(ctx, s.cluster)
-	if err != nil {
-		return err
-	}
-	nodes, _ := inventory.Reports(leases) // damaged ones are skipped, as by gateways
-	slices.SortFunc(nodes, func(a, b records.Node) int { return strings.Compare(a.Name, b.Name) })
-	s.Set, _ = inventory.RecordSet(all, nodes)
-	i := slices.IndexFunc(s.Peerings, func(p records.Peering) bool { return p.Name == s.status.Peer })
-	if i < 0 || s.Fabric == nil {
-		return fmt.Errorf("trace in cluster %q: %s", s.cluster.Context, s.status.Reason)
-	}
-	s.peering = s.Peerings[i]
-	s.reports = make(map[records.GatewayID]*records.Status)
-	for _, id := range s.peering.GatewayIDs() {
-		for _, object := range all {
-			if report, err := records.Read[records.Status](object.Name, object.Labels, object.Data); err == nil && object.Name == id.StatusName() {
-				s.reports[id] = &report
-			}
+	var sides [2]*side
+	for i, c := range clusters {
+		if sides[i], err = sideOf(c, snapshots[i], states[i]); err != nil {
+			return nil, nil, err
 		}
 	}
-	translation, err := translate.Read(all)
+	return sides[0], sides[1], nil
+}
+
+// sideOf returns one side from what was read of its cluster.
+func sideOf(c *kube.Cluster, seen *observe.Snapshot, state status.Peering) (*side, error) {
+	if err := seen.Lacks(observe.Leases); err != nil {
+		return nil, err
+	}
+	s := &side{cluster: c, status: state, reports: seen.Statuses}
+	objects := slices.Collect(maps.Values(seen.ConfigMaps))
+	nodes := slices.SortedFunc(slices.Values(seen.Reports), func(a, b records.Node) int { return strings.Compare(a.Name, b.Name) })
+	s.Set, _ = inventory.RecordSet(objects, nodes)
+	i := slices.IndexFunc(s.Peerings, func(p records.Peering) bool { return p.Name == state.Peer })
+	if i < 0 || s.Fabric == nil {
+		return nil, fmt.Errorf("trace in cluster %q: %s", c.Context, state.Reason)
+	}
+	s.peering = s.Peerings[i]
+	translation, err := translate.Read(objects)
 	if err != nil {
-		return fmt.Errorf("records of cluster %q: %w", s.cluster.Context, err)
+		return nil, fmt.Errorf("records of cluster %q: %w", c.Context, err)
 	}
 	s.translator, err = translation.Peer(s.peering.Name)
-	return err
+	return s, err
 }
 
 // node returns the first node report that matches; nil if there is none.

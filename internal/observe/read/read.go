@@ -53,6 +53,17 @@ func Take(ctx context.Context, c *kube.Cluster, parts ...observe.Part) *observe.
 	return s
 }
 
+// All is Take for several clusters, all at once.
+func All(ctx context.Context, clusters []*kube.Cluster, parts ...observe.Part) []*observe.Snapshot {
+	snapshots := make([]*observe.Snapshot, len(clusters))
+	var all sync.WaitGroup
+	for i, c := range clusters {
+		all.Go(func() { snapshots[i] = Take(ctx, c, parts...) })
+	}
+	all.Wait()
+	return snapshots
+}
+
 // Again reads parts of a snapshot anew, or for the first time.
 func Again(ctx context.Context, c *kube.Cluster, s *observe.Snapshot, parts ...observe.Part) {
 	r := reader{s, c}
