@@ -29,12 +29,12 @@ func hostilePeering() status.Peering {
 func TestTablesObeyNobody(t *testing.T) {
 	for _, output := range []ui.Format{ui.FormatText, ui.FormatWide, ui.FormatJSON, ui.FormatYAML} {
 		var b strings.Builder
-		o := statusOptions{output: output}
+		o := statusOptions{Options: here(), output: output}
 		require.NoError(t, o.print(&b, statusAnswer{Peerings: []status.Peering{hostilePeering()}}))
 		if bad := hostile.Obeyed(b.String()); bad != "" {
 			t.Errorf("-o %s: a terminal would obey %q in\n%q", output, bad, b.String())
 		}
-		if lines := strings.Count(b.String(), "\n"); (output == ui.FormatText || output == ui.FormatWide) && lines != 3 {
+		if lines := strings.Count(b.String(), "\n"); (output == ui.FormatText || output == ui.FormatWide) && lines != 4 {
 			t.Errorf("-o %s: a forged line:\n%s", output, b.String())
 		}
 		if output != ui.FormatJSON {
@@ -49,8 +49,8 @@ func TestTablesObeyNobody(t *testing.T) {
 
 // written returns all answers for people by name, with the same text in each field.
 func written(text string) map[string]string {
-	status, wide := statusOptions{output: ui.FormatText}, statusOptions{output: ui.FormatWide}
-	tree, diagram := statusOptions{output: ui.FormatTree}, statusOptions{output: ui.FormatMermaid}
+	status, wide := statusOptions{Options: here(), output: ui.FormatText}, statusOptions{Options: here(), output: ui.FormatWide}
+	tree, diagram := statusOptions{Options: here(), output: ui.FormatTree}, statusOptions{Options: here(), output: ui.FormatMermaid}
 	return map[string]string{
 		"init":        describeInstallation(hostile.Filled[peering.InitResult](text)),
 		"connect":     describeConnection(hostile.Filled[peering.Connection](text)),

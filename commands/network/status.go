@@ -16,6 +16,8 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/records"
 )
 
 // statusOptions are the options of `network status`.
@@ -193,6 +195,7 @@ func (o statusOptions) print(w io.Writer, a statusAnswer) error {
 		}
 	}
 	o.notes(&b, a, o.output != ui.FormatTree)
+	o.next(&b, a.Peerings)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -212,6 +215,26 @@ func (o statusOptions) notes(b *strings.Builder, a statusAnswer, reasons bool) {
 		local, remote := a.Peerings[0].Cluster, a.Peerings[1].Cluster
 		ui.Writef(b, "%s and %s disagree on %s: %s in %s; %s in %s\n", local, remote, d.About, d.Local, local, d.Remote, remote)
 	}
+}
+
+// next writes a line with the command that explains what is wrong; none if all peerings are healthy.
+func (o statusOptions) next(b *strings.Builder, all []status.Peering) {
+	unhealthy := slices.DeleteFunc(slices.Clone(all), func(p status.Peering) bool { return p.State == health.Healthy })
+	if len(unhealthy) == 0 {
+		return
+	}
+	command := "liqoctl network diagnose"
+	if o.Remote == nil && len(unhealthy) == 1 {
+		command += " " + kube.ShellWord(unhealthy[0].Peer)
+	}
+	command += " --context " + kube.ShellWord(o.Cluster.Context)
+	if o.Cluster.Namespace != records.DefaultNamespace {
+		command += " --namespace " + kube.ShellWord(o.Cluster.Namespace)
+	}
+	if o.Remote != nil {
+		command += " --remote-context " + kube.ShellWord(o.Remote.Context)
+	}
+	ui.Writef(b, "next: %s\n", command)
 }
 
 // subject returns the name of a peering in one cluster.

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/commands/ui"
+	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -26,7 +29,7 @@ func TestUnknownIsAbsent(t *testing.T) {
 // TestStateInColour: colours do not change the names of states nor move columns.
 func TestStateInColour(t *testing.T) {
 	var plain, coloured strings.Builder
-	for out, o := range map[*strings.Builder]statusOptions{&plain: {output: ui.FormatText}, &coloured: {output: ui.FormatText, coloured: true}} {
+	for out, o := range map[*strings.Builder]statusOptions{&plain: {Options: here(), output: ui.FormatText}, &coloured: {Options: here(), output: ui.FormatText, coloured: true}} {
 		require.NoError(t, o.print(out, statusAnswer{Peerings: peerings()}))
 	}
 	if got := regexp.MustCompile(`\x1b\[[0-9;]*m`).ReplaceAllString(coloured.String(), ""); got != plain.String() {
@@ -38,10 +41,13 @@ func TestStateInColour(t *testing.T) {
 	hostile := peerings()[:1]
 	hostile[0].State = hostileState
 	coloured.Reset()
-	o := statusOptions{output: ui.FormatText, coloured: true}
+	o := statusOptions{Options: here(), output: ui.FormatText, coloured: true}
 	if err := o.print(&coloured, statusAnswer{Peerings: hostile}); err != nil || strings.Contains(coloured.String(), hostileState) {
 		t.Errorf("%v, a state passes as a colour: %q", err, coloured.String())
 	}
 }
 
 const hostileState = "\x1b[41mhealthy"
+
+// here are the options of one cluster.
+func here() status.Options { return status.Options{Cluster: &kube.Cluster{Context: "a", Namespace: records.DefaultNamespace}} }

@@ -74,7 +74,7 @@ func hostileNames() []status.Peering {
 func treeOf(t *testing.T, all []status.Peering) string {
 	t.Helper()
 	var b strings.Builder
-	o := statusOptions{output: ui.FormatTree}
+	o := statusOptions{Options: here(), output: ui.FormatTree}
 	require.NoError(t, o.print(&b, statusAnswer{Peerings: all}))
 	return b.String()
 }
@@ -107,7 +107,7 @@ func TestNotesOfTree(t *testing.T) {
 		t.Error(text)
 	}
 	var coloured strings.Builder
-	o := statusOptions{output: ui.FormatTree, coloured: true}
+	o := statusOptions{Options: here(), output: ui.FormatTree, coloured: true}
 	if err := o.print(&coloured, statusAnswer{Peerings: all}); err != nil || !strings.Contains(coloured.String(), "\x1b[32mhealthy") {
 		t.Errorf("%v, %q", err, coloured.String())
 	}

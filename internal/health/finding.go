@@ -64,6 +64,17 @@ func (l Level) MarshalText() ([]byte, error) {
 	return []byte(states[l]), nil
 }
 
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (l *Level) UnmarshalText(text []byte) error {
+	for level := Note; level <= levelDown; level++ {
+		if known, _ := level.MarshalText(); string(known) == string(text) {
+			*l = level
+			return nil
+		}
+	}
+	return fmt.Errorf("level %q: want note, warning or a state", text)
+}
+
 // LevelOf returns the level that results in a state.
 func LevelOf(s State) Level { return Level(slices.Index(states[:], s)) }
 

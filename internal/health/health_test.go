@@ -1,6 +1,8 @@
 package health
 
 import (
+	"encoding/json"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
@@ -124,6 +126,52 @@ func TestJudge(t *testing.T) {
 				t.Errorf("%s, %q; want %s, %q", state, reason, tt.want, tt.reason)
 			}
 		})
+	}
+}
+
+// TestStateFollowsFromFindings: whatever reports say, a gateway is healthy exactly if no finding is above a warning, each
+// state but healthy has a reason, and findings survive JSON.
+func TestStateFollowsFromFindings(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	some := func(all ...time.Duration) time.Duration { return all[r.IntN(len(all))] }
+	when := func() time.Time {
+		if r.IntN(4) == 0 {
+			return time.Time{}
+		}
+		return ago(some(0, time.Second, EchoSilence, NodeSilence, handshakeLife))
+	}
+	states := map[State]int{}
+	for range 20_000 {
+		tunnel := func() records.TunnelStatus {
+			return records.TunnelStatus{LastEcho: when(), LastHandshake: when(), Loss: float64(r.IntN(3)) / 100, Path: records.PathSize{MTU: r.IntN(3) * 740}}
+		}
+		s := &records.Status{Time: noon, TunnelStatus: tunnel()}
+		for range r.IntN(3) {
+			s.Tunnels = append(s.Tunnels, tunnel())
+		}
+		o := Observation{Status: s, Age: some(0, time.Minute, -time.Hour), MTU: r.IntN(2) * 1420, Witnesses: map[string]string{}}
+		for _, name := range []string{"n1", "n2"}[:r.IntN(3)] {
+			s.Nodes = append(s.Nodes, records.NodeStatus{Name: name, LastEcho: when(), LastProof: when(), Refused: []string{"", "", "range"}[r.IntN(3)]})
+			o.Nodes, o.Witnesses[name] = append(o.Nodes, name), []string{"", "no answer"}[r.IntN(2)]
+		}
+		if r.IntN(4) == 0 {
+			s.Failed, o.Problem = records.Failures{"nft: busy"}, "evicted"
+		}
+		findings := Gateways([]Observation{o})
+		above := slices.ContainsFunc(findings, func(f Finding) bool { return f.Level > Warning })
+		state, reason := Judge(o)
+		states[state]++
+		if (state == Healthy) == above || above && reason == "" || slices.ContainsFunc(findings, func(f Finding) bool { return f.Text == "" || !slices.Contains(Codes(), f.Code) }) {
+			t.Fatalf("%s, %q: %+v of %+v", state, reason, findings, o)
+		}
+		text, err := json.Marshal(findings)
+		var back []Finding
+		if err != nil || json.Unmarshal(text, &back) != nil || StateOf(back) != state {
+			t.Fatalf("%v: %s", err, text)
+		}
+	}
+	if len(states) != len(States()) {
+		t.Errorf("states %v", states)
 	}
 }
 
