@@ -29,7 +29,7 @@ type rule struct {
 // outside are the families of packages that run outside the clusters.
 var outside = []string{
 	module + "internal/peering", module + "internal/inspect", module + "internal/pathtest",
-	module + "internal/inventory", module + "internal/progress",
+	module + "internal/inventory", module + "internal/progress", module + "internal/observe",
 }
 
 // terminal are the libraries of the command line.
@@ -91,6 +91,10 @@ var rules = []rule{
 		"removal works when everything else is broken"},
 	{"internal/inspect/...", slices.Concat(terminal, []string{module + "internal/peering", module + "internal/helper", module + "commands"}),
 		"inspection changes nothing"},
+	{"internal/observe", slices.Concat(inCluster, terminal, []string{module + "internal/inspect", module + "internal/inventory", module + "internal/peering"}),
+		"what was read is a value, which all that look at a cluster judge"},
+	{"internal/observe/read", slices.Concat(inCluster, terminal, []string{module + "internal/inspect", module + "internal/peering"}),
+		"it reads, and judges nothing"},
 	{"internal/inspect/status", []string{module + "netops"}, "it builds on every system"},
 	{"internal/inspect/report", []string{module + "netops"}, "it builds on every system"},
 	{"internal/pathtest", slices.Concat(inCluster, terminal, []string{module + "internal/peering", module + "internal/inspect"}),

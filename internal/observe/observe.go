@@ -65,7 +65,7 @@ type Snapshot struct {
 	// Records. Those that do not decode are in Damaged, with the reason, by the name of the ConfigMap.
 	ConfigMaps map[string]*corev1.ConfigMap
 	Fabric     *records.Fabric
-	Peerings   map[string]*records.Peering // all that have a record, an object of a gateway or a reservation; nil: no record that decodes
+	Peerings   map[string]*records.Peering // by name, of whatever there is of them; nil: no record that decodes
 	Places     map[records.GatewayID]*records.Gateway
 	Statuses   map[records.GatewayID]*records.Status
 	Registry   *ipam.Registry // nil: none, or damaged
@@ -118,8 +118,8 @@ func (s *Snapshot) Problem(name string) string {
 	return ""
 }
 
-// PeeringWith returns the name of the peering with another cluster; "" if there is none. If a record cannot be read, the
-// name decides.
+// PeeringWith returns the name of the peering with another cluster; "" if there is none. If a record cannot be read,
+// the name decides.
 func (s *Snapshot) PeeringWith(peer records.Fabric) string {
 	for name, p := range s.Peerings {
 		if p != nil && p.Peer.ClusterID == peer.ClusterID || p == nil && name == peer.Name {
@@ -154,8 +154,8 @@ func (s *Snapshot) ReadyNodes() (names []string) {
 	return names
 }
 
-// PodProblem returns why the first pod that a label selector matches cannot start, or was not created; nil if none has a
-// problem.
+// PodProblem returns why the first pod that a label selector matches cannot start, or was not created; nil if none has
+// a problem.
 func (s *Snapshot) PodProblem(selector labels.Selector) *kube.PodError {
 	found := false
 	for _, pod := range s.Pods {

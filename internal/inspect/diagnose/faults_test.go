@@ -340,6 +340,31 @@ func TestDiagnose(t *testing.T) {
 	})
 }
 
+// TestEachKindIsListedOnce: the number of requests does not grow with that of gateways and peerings.
+func TestEachKindIsListedOnce(t *testing.T) {
+	t.Parallel()
+	bubble.Run(t, "once", func(t *testing.T) {
+		a, _ := stopped(t)
+		a.Fake.ClearActions()
+		_, err := diagnose.Run(t.Context(), diagnose.Options{Cluster: a.Cluster}, progress.Quiet{})
+		require.NoError(t, err)
+		lists := map[string]int{}
+		for _, action := range a.Fake.Actions() {
+			if action.GetNamespace() == a.Namespace {
+				lists[action.GetVerb()+" "+action.GetResource().Resource]++
+			}
+		}
+		for _, kind := range []string{"configmaps", "leases", "pods", "events", "secrets", "deployments", "services", "networkpolicies"} {
+			if n := lists["list "+kind]; n != 1 {
+				t.Errorf("%s are listed %d times", kind, n)
+			}
+		}
+		if lists["get secrets"]+lists["get configmaps"] > 0 {
+			t.Errorf("some are asked for by name: %v", lists)
+		}
+	})
+}
+
 // refusing is a transport to an API server that is not there.
 type refusing struct{}
 

@@ -20,7 +20,8 @@ import (
 	"liqonet.io/liqonet/ipam/choose"
 )
 
-// view is what was read of a cluster, as peerings. A damaged record does not stop it: problems are listed beside the rest.
+// view is what was read of a cluster, as peerings. A damaged record does not stop it: problems are listed beside the
+// rest.
 type view struct {
 	*observe.Snapshot
 

@@ -1,4 +1,5 @@
-// Package read fills snapshots of package observe: each part in parallel, and each with its own error. It changes nothing.
+// Package read fills snapshots of package observe: each part in parallel, and each with its own error. It changes
+// nothing.
 package read
 
 import (
@@ -86,8 +87,8 @@ func Again(ctx context.Context, c *kube.Cluster, s *observe.Snapshot, parts ...o
 			case observe.Records:
 				defer close(recorded)
 			case observe.Objects, observe.Keys:
-				// Commands reserve ranges, which are records, before they make objects: each peering of a reservation that is
-				// read has its objects in what is read after it.
+				// Commands reserve ranges, which are records, before they make objects: each peering of a
+				// reservation that is read has its objects in what is read after it.
 				if slices.Contains(parts, observe.Records) {
 					<-recorded
 				}
@@ -167,7 +168,8 @@ func (r reader) records(ctx context.Context) error {
 	return nil
 }
 
-// decode decodes the record in a ConfigMap, and returns what adds it to a snapshot; nil if it is none, or not written yet.
+// decode decodes the record in a ConfigMap, and returns what adds it to a snapshot; nil if it is none, or not written
+// yet.
 func decode(object *corev1.ConfigMap, id records.Identity) (add func(*observe.Snapshot), err error) {
 	gateway := records.GatewayID{Peering: id.Peering, Number: id.Gateway}
 	switch id.Component {
@@ -216,8 +218,8 @@ func (r reader) nodes(ctx context.Context) error {
 	return err
 }
 
-// pods reads all pods of the namespace, and why others were not created. Without permission to read events, the latter is
-// not known.
+// pods reads all pods of the namespace, and why others were not created. Without permission to read events, the latter
+// is not known.
 func (r reader) pods(ctx context.Context) (err error) {
 	if r.Pods, err = kube.All[*corev1.Pod](ctx, r.cluster, ""); err != nil {
 		return err
@@ -241,8 +243,8 @@ func (r reader) objects(ctx context.Context) error {
 	return err
 }
 
-// keys reads the keys of all gateways; private and preshared ones are forgotten at once. The permission is asked for first,
-// as audit logs have refused requests for Secrets.
+// keys reads the keys of all gateways; private and preshared ones are forgotten at once. The permission is asked for
+// first, as audit logs have refused requests for Secrets.
 func (r reader) keys(ctx context.Context) error {
 	list := []kube.Permission{{Verb: "list", Resource: "secrets", Namespace: r.Namespace}}
 	if err := r.cluster.CheckPermissions(ctx, list); err != nil {
