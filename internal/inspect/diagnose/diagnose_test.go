@@ -158,8 +158,8 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestStatusIsNeverContradicted checks that each finding that changes the state of a peering fails the check of its code,
-// even if all else passes, and that there is a check for each code.
+// TestStatusIsNeverContradicted checks that each finding that changes the state of a peering fails the check of its
+// code, even if all else passes, and that there is a check for each code.
 func TestStatusIsNeverContradicted(t *testing.T) {
 	for _, code := range health.Codes() {
 		s := sideOf("a")

@@ -45,7 +45,7 @@ type Check struct {
 	Fix string
 
 	reads []fact
-	// cluster or side evaluates the facts of a cluster, or of a side of a peering. Without either, the findings of package
+	// cluster or side evaluates the facts of a cluster, or of a side of a peering. Without either, findings of package
 	// health decide that have the ID as their code.
 	cluster func(*facts) outcome
 	side    func(*side) outcome
