@@ -50,4 +50,6 @@ func TestStateInColour(t *testing.T) {
 const hostileState = "\x1b[41mhealthy"
 
 // here are the options of one cluster.
-func here() status.Options { return status.Options{Cluster: &kube.Cluster{Context: "a", Namespace: records.DefaultNamespace}} }
+func here() status.Options {
+	return status.Options{Cluster: &kube.Cluster{Context: "a", Namespace: records.DefaultNamespace}}
+}

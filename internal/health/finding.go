@@ -125,8 +125,8 @@ func StateOf(findings []Finding) State {
 	return states[highest]
 }
 
-// Reason joins what findings above Note say. If a peering has several gateways which differ in it, each clause names its
-// gateway.
+// Reason joins what findings above Note say. If a peering has several gateways which differ in it, each clause names
+// its gateway.
 func Reason(findings []Finding, gateways int) string {
 	texts := make([]string, 1+max(gateways, 1)) // by number of the gateway; 0: of none
 	for number := range texts {

@@ -1,8 +1,8 @@
 // Package health determines the state of a peering. It is the only place with thresholds: gateways use it to decide
 // which reports to send immediately, `network status` to evaluate them, so that both apply the same thresholds.
 //
-// It is pure: it maps records to findings, from which a state and its reason follow. It depends neither on Kubernetes nor
-// on the kernel.
+// It is pure: it maps records to findings, from which a state and its reason follow. It depends neither on Kubernetes
+// nor on the kernel.
 package health
 
 import (
@@ -174,8 +174,8 @@ func Gateway(o Observation) []Finding {
 
 // witnessed returns the faults according to the witnesses: the gateway is down if all of them miss it, or the peer
 // behind it. A node from which the gateway misses echoes or answers of the peer is not a witness, because the gateway
-// reports that path itself. The gateway's own node is a witness only if there is no other: if it is lost, its last report
-// is that the path works.
+// reports that path itself. The gateway's own node is a witness only if there is no other: if it is lost, its last
+// report is that the path works.
 func witnessed(o Observation) []Finding {
 	var others, own []Finding // one for each witness, without text if its path works
 	for _, name := range o.Nodes {

@@ -129,8 +129,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestStateFollowsFromFindings: whatever reports say, a gateway is healthy exactly if no finding is above a warning, each
-// state but healthy has a reason, and findings survive JSON.
+// TestStateFollowsFromFindings: whatever reports say, a gateway is healthy exactly if no finding is above a warning,
+// each state but healthy has a reason, and findings survive JSON.
 func TestStateFollowsFromFindings(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	some := func(all ...time.Duration) time.Duration { return all[r.IntN(len(all))] }

@@ -114,8 +114,8 @@ func decimals(loss float64) int {
 	return 0
 }
 
-// nodes evaluates the paths of the nodes: to their gateway, and through it to nodes of the peer. If none works, which is
-// also so in the first seconds, as the gateways reach each other before the nodes do, the gateway is down.
+// nodes evaluates the paths of the nodes: to their gateway, and through it to nodes of the peer. If none works, which
+// is also so in the first seconds, as the gateways reach each other before the nodes do, the gateway is down.
 func nodes(s *records.Status, names []string) (findings []Finding) {
 	if len(names) == 0 {
 		return []Finding{{Code: NodesNotReady, Level: levelDegraded, Text: "no node is Ready"}}
@@ -195,8 +195,8 @@ func NarrowNode(n records.NodeStatus, mtu int) int {
 	return 0
 }
 
-// narrow has the hops in a report that do not carry packets of that size, in bytes; none if the size is 0, or nothing was
-// measured.
+// narrow has the hops in a report that do not carry packets of that size, in bytes; none if the size is 0, or nothing
+// was measured.
 func narrow(s *records.Status, names []string, mtu int) (findings []Finding) {
 	if mtu == 0 {
 		return nil

@@ -156,10 +156,14 @@ func (s *Snapshot) ReadyNodes() (names []string) {
 
 // PodProblem returns why the first pod that a label selector matches cannot start, or was not created; nil if none has
 // a problem.
-func (s *Snapshot) PodProblem(selector labels.Selector) *kube.PodError {
+func (s *Snapshot) PodProblem(selector string) *kube.PodError {
+	matching, err := labels.Parse(selector)
+	if err != nil {
+		return nil //nolint:nilerr // selectors are those of this program
+	}
 	found := false
 	for _, pod := range s.Pods {
-		if !selector.Matches(labels.Set(pod.Labels)) {
+		if !matching.Matches(labels.Set(pod.Labels)) {
 			continue
 		}
 		found = true

@@ -83,8 +83,8 @@ func question(c net.Conn, what string, wait time.Duration) (string, error) {
 	return string(buf[:n]), err
 }
 
-// ask sends one question from a namespace and returns the answer. As a busy machine may lose a datagram, it is sent three
-// times where none comes.
+// ask sends one question from a namespace and returns the answer. As a busy machine may lose a datagram, it is sent
+// three times where none comes.
 func ask(t *testing.T, from namespace, network string, to netip.AddrPort) (answer string, err error) {
 	ctx, cancel := context.WithTimeout(t.Context(), answerWait)
 	defer cancel()

@@ -207,13 +207,11 @@ func (c Check) ofCluster(f *facts) outcome {
 
 // ofSide evaluates a check of a side. It fails if a finding with its code changes the state of the peering.
 func (c Check) ofSide(s *side) outcome {
-	measured := c.Layer == Overlay || c.Layer == Tunnel || c.Layer == Path
-	switch o := passed(); {
-	case c.side != nil:
-		if o = c.side(s); o.state == Failed || len(c.decisive(s.status)) == 0 {
+	if c.side != nil {
+		if o := c.side(s); o.state == Failed || len(c.decisive(s.status)) == 0 {
 			return o
 		}
-	case measured && !s.reported():
+	} else if measured := c.Layer == Overlay || c.Layer == Tunnel || c.Layer == Path; measured && !s.reported() {
 		return skipped("no gateway has reported lately")
 	}
 	return s.found(Failed, health.Code(c.ID))

@@ -143,14 +143,6 @@ func (f *facts) sideWith(peer *facts, name string) *side {
 	return nil
 }
 
-// ready returns the names of the nodes that should take part.
-func (s *side) ready() (names []string) {
-	for _, n := range s.status.Nodes {
-		names = append(names, n.Name)
-	}
-	return names
-}
-
 // ids returns the gateways of the side.
 func (s *side) ids() (ids []records.GatewayID) {
 	for _, g := range s.status.Gateways {

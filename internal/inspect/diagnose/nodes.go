@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/hint"
@@ -130,16 +129,7 @@ func (f *facts) helpersRun() outcome {
 	if len(without) == 0 {
 		return passed()
 	}
-	return explained(failed("no helper is ready on node %s", strings.Join(without, ", ")), f.problem(templates.NodePods()))
-}
-
-// problem returns why a pod that a label selector matches does not start; nil if none is known.
-func (f *facts) problem(selector string) *kube.PodError {
-	parsed, err := labels.Parse(selector)
-	if err != nil {
-		return nil
-	}
-	return f.PodProblem(parsed)
+	return explained(failed("no helper is ready on node %s", strings.Join(without, ", ")), f.PodProblem(templates.NodePods()))
 }
 
 // explained adds the reason for which a pod does not start to a failure.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
@@ -166,11 +165,7 @@ func (v *view) readProblems(ctx context.Context) error {
 				}
 				return err
 			}
-			selector, err := labels.Parse(inventory.GatewaySelector(id))
-			if err != nil {
-				return err
-			}
-			if problem := v.PodProblem(selector); problem != nil {
+			if problem := v.PodProblem(inventory.GatewaySelector(id)); problem != nil {
 				gateways[i].Problem = problem.Error()
 			}
 		}
