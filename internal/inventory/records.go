@@ -33,14 +33,14 @@ func Record[T records.Document](ctx context.Context, c *kube.Cluster, name strin
 func DecodeRecord[T records.Document](c *kube.Cluster, object *corev1.ConfigMap) (*T, error) {
 	record, err := records.Decode[T](object.Data[records.DataKey])
 	if err != nil {
-		return nil, damaged(c, object, err)
+		return nil, Damaged(c, object.Name, err)
 	}
 	return &record, nil
 }
 
-// damaged returns the error for a ConfigMap whose record does not decode.
-func damaged(c *kube.Cluster, object *corev1.ConfigMap, err error) error {
-	return hint.With(fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", object.Namespace, object.Name, c.Context, err), records.DamageHint)
+// Damaged returns the error for a ConfigMap whose record does not decode.
+func Damaged(c *kube.Cluster, name string, err error) error {
+	return hint.With(fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", c.Namespace, name, c.Context, err), records.DamageHint)
 }
 
 // Fabric returns the cluster's fabric; nil if liqonet is not installed.
@@ -65,7 +65,7 @@ func Peerings(ctx context.Context, c *kube.Cluster) ([]records.Peering, error) {
 			return nil, err
 		}
 		if p.Name != id.Peering {
-			return nil, damaged(c, object, fmt.Errorf("it is the record of peering %q", p.Name))
+			return nil, Damaged(c, object.Name, fmt.Errorf("it is the record of peering %q", p.Name))
 		}
 		peerings = append(peerings, *p)
 	}

@@ -95,7 +95,7 @@ func (t *test) reach(ctx context.Context) (string, error) {
 	if local.fabric.ClusterID == remote.fabric.ClusterID {
 		return "", progress.SameCluster(local.cluster, remote.cluster)
 	}
-	if err := t.each(func(s, peer *side) error { return s.choose(ctx, peer.fabric, t.Nodes) }); err != nil {
+	if err := t.each(func(s, peer *side) error { return s.choose(peer.fabric, t.Nodes) }); err != nil {
 		return "", err
 	}
 	if t.Peer != "" && t.Peer != local.peering.Name {

@@ -24,6 +24,8 @@ import (
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/observe"
+	"liqonet.io/liqonet/internal/observe/read"
 	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
@@ -376,8 +378,8 @@ func TestNodesAreSampled(t *testing.T) {
 		_, err := a.api.CoreV1().Nodes().Create(t.Context(), unready, metav1.CreateOptions{})
 		require.NoError(t, err)
 		for sample, want := range map[int]string{0: "[a-1 a-2] [a-0] []", 1: "[a-1] [a-0] [a-1]", 2: "[a-1 a-2] [a-0] []", 9: "[a-1 a-2] [a-0] []"} {
-			s := &side{cluster: a.Cluster}
-			require.NoError(t, s.chooseNodes(t.Context(), sample))
+			s := &side{cluster: a.Cluster, seen: read.Take(t.Context(), a.Cluster, observe.Nodes)}
+			require.NoError(t, s.chooseNodes(sample))
 			if got := fmt.Sprint(s.nodes, s.notReady, s.values("i").Nodes); got != want {
 				t.Errorf("--nodes %d: %s, want %s", sample, got, want)
 			}

@@ -1,9 +1,11 @@
 package pathtest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -16,6 +18,8 @@ import (
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/observe"
+	"liqonet.io/liqonet/internal/observe/read"
 	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/translate"
@@ -25,6 +29,7 @@ import (
 // side is one cluster of a test.
 type side struct {
 	cluster    *kube.Cluster
+	seen       *observe.Snapshot
 	run        string // ID of the test
 	fabric     records.Fabric
 	peering    records.Peering
@@ -39,48 +44,48 @@ type side struct {
 	service    *corev1.Service
 }
 
-// reach checks the preconditions of a test in the cluster.
+// reach reads the cluster, and checks the preconditions of a test in it.
 func (s *side) reach(ctx context.Context) error {
-	if err := s.cluster.Reach(ctx); err != nil {
-		return err
-	}
-	if _, err := inventory.CheckElsewhere(ctx, s.cluster); err != nil {
+	s.seen = read.Take(ctx, s.cluster, observe.Elsewhere, observe.Records, observe.Leases, observe.Nodes)
+	if err := cmp.Or(s.seen.Errors[observe.Server], s.seen.Errors[observe.Elsewhere]); err != nil {
 		return err
 	}
 	if err := inventory.CheckPermissions(ctx, s.cluster, templates.Administer); err != nil {
 		return err
 	}
-	fabric, err := inventory.Fabric(ctx, s.cluster)
-	if err != nil {
+	if err := cmp.Or(s.seen.Errors[observe.Records], s.seen.Errors[observe.Leases], s.seen.Errors[observe.Nodes]); err != nil {
 		return err
 	}
-	if fabric == nil {
+	if err := s.seen.Damaged[records.FabricName]; err != nil {
+		return inventory.Damaged(s.cluster, records.FabricName, err)
+	}
+	if s.seen.Fabric == nil {
 		return inventory.NotInstalled(ctx, s.cluster)
 	}
-	s.fabric = *fabric
+	s.fabric = *s.seen.Fabric
+	var err error
 	s.pods, err = inventory.PodSettings(ctx, s.cluster)
 	return err
 }
 
 // choose finds the peering with another cluster and the nodes that take part: a sample of that size, or all if 0.
-func (s *side) choose(ctx context.Context, peer records.Fabric, sample int) error {
-	var err error
-	s.peering, err = inventory.FindPeering(ctx, s.cluster, peer.Name, func(p records.Peering) bool { return p.Peer.ClusterID == peer.ClusterID })
+func (s *side) choose(peer records.Fabric, sample int) error {
+	name := s.seen.PeeringWith(peer)
+	switch err := s.seen.Damaged[records.PeeringName(name)]; {
+	case err != nil:
+		return inventory.Damaged(s.cluster, records.PeeringName(name), err)
+	case s.seen.Peerings[name] == nil:
+		return &inventory.NoPeeringError{Context: s.cluster.Context, Name: peer.Name, Known: s.seen.Names()}
+	}
+	s.peering = *s.seen.Peerings[name]
+	translation, err := translate.Read(slices.Collect(maps.Values(s.seen.ConfigMaps)))
 	if err != nil {
+		return fmt.Errorf("records of cluster %q: %w", s.cluster.Context, err)
+	}
+	if s.translator, err = translation.Peer(name); err != nil {
 		return err
 	}
-	translation, err := inventory.Translation(ctx, s.cluster)
-	if err != nil {
-		return err
-	}
-	if s.translator, err = translation.Peer(s.peering.Name); err != nil {
-		return err
-	}
-	leases, err := inventory.Leases(ctx, s.cluster)
-	if err != nil {
-		return err
-	}
-	reports, err := inventory.Reports(leases)
+	reports, err := inventory.Reports(s.seen.Leases)
 	if err != nil {
 		return err
 	}
@@ -88,14 +93,17 @@ func (s *side) choose(ctx context.Context, peer records.Fabric, sample int) erro
 	for _, n := range reports {
 		s.internal[n.Name] = n.Internal
 	}
-	return s.chooseNodes(ctx, sample)
+	return s.chooseNodes(sample)
 }
 
-func (s *side) chooseNodes(ctx context.Context, sample int) error {
-	var err error
-	if s.nodes, s.notReady, err = inventory.HelperNodes(ctx, s.cluster); err != nil {
-		return err
+func (s *side) chooseNodes(sample int) error {
+	s.nodes = s.seen.ReadyNodes()
+	for _, n := range s.seen.Nodes {
+		if !kube.Ready(n) {
+			s.notReady = append(s.notReady, n.Name)
+		}
 	}
+	slices.Sort(s.notReady)
 	if len(s.nodes) == 0 {
 		return fmt.Errorf("cluster %q has no node that is Ready", s.cluster.Context)
 	}

@@ -16,6 +16,8 @@ import (
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/observe"
+	"liqonet.io/liqonet/internal/observe/read"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -191,7 +193,7 @@ func (c *Cluster) ExpectExposed(t *testing.T, want ...string) {
 // Findings returns those of choose.Check as text, and expects each to have a hint.
 func (c *Cluster) Findings(t *testing.T) []string {
 	t.Helper()
-	found, err := inventory.CheckReservations(t.Context(), c.Cluster)
+	found, err := read.Take(t.Context(), c.Cluster, observe.Records, observe.Objects, observe.Keys, observe.Platform).Reservations()
 	require.NoError(t, err)
 	lines := make([]string, len(found))
 	for i, f := range found {
