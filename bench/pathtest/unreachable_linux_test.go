@@ -85,7 +85,9 @@ func TestUnreachableGateway(t *testing.T) {
 		}
 		return err
 	})
-	if _, err := process.Ask(a.nodes[1].Handle, "/readyz"); !errors.Is(err, process.ErrUnavailable) {
+	ready := func() error { _, err := process.Ask(a.nodes[1].Handle, "/readyz"); return err }
+	wait.Until(t, "an answer", joining, func() bool { err := ready(); return err == nil || errors.Is(err, process.ErrUnavailable) })
+	if err := ready(); !errors.Is(err, process.ErrUnavailable) {
 		t.Errorf("the helper has no route to a gateway: ready %v", err)
 	}
 }

@@ -21,8 +21,10 @@ import (
 
 func hostilePeering() status.Peering {
 	return status.Peering{
-		Peer: hostile.Text, Role: hostile.Text, State: health.Down, Reason: hostile.Text, Endpoint: hostile.Text, Implementation: hostile.Text, Overlay: hostile.Text,
-		Pod: hostile.Text, Nodes: []status.NodeState{{Name: hostile.Text}},
+		Peer: hostile.Text, Role: hostile.Text, State: health.Down, Reason: hostile.Text, Overlay: hostile.Text,
+		Gateways: []status.Gateway{{
+			Pod: hostile.Text, WireGuard: hostile.Text, Nodes: []status.NodeState{{Name: hostile.Text}}, Tunnels: []status.Tunnel{{Endpoint: hostile.Text}},
+		}},
 	}
 }
 
@@ -41,7 +43,7 @@ func TestTablesObeyNobody(t *testing.T) {
 			continue
 		}
 		var back statusAnswer
-		if err := json.Unmarshal([]byte(b.String()), &back); err != nil || back.Peerings[0].Pod != strings.ToValidUTF8(hostile.Text, "\ufffd") {
+		if err := json.Unmarshal([]byte(b.String()), &back); err != nil || back.Peerings[0].Gateways[0].Pod != strings.ToValidUTF8(hostile.Text, "\ufffd") {
 			t.Errorf("JSON means something else: %v, %+v", err, back.Peerings)
 		}
 	}

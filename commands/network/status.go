@@ -291,34 +291,54 @@ type statusColumn struct {
 
 func statusColumns() []statusColumn {
 	type side = status.Peering
-	reported := func(p side, text string) string {
-		if p.ReportAge < 0 {
+	reported := func(cell func(status.Totals) string) func(side) string {
+		return func(p side) string {
+			if t := p.Totals(); t.ReportAge != nil {
+				return cell(t)
+			}
 			return ui.Unknown
 		}
-		return text
 	}
 	return []statusColumn{
 		{"CLUSTER", true, true, func(p side) string { return p.Cluster }},
 		{"PEER", true, true, func(p side) string { return p.Peer }},
 		{"ROLE", true, true, func(p side) string { return string(p.Role) }},
 		{"STATE", true, true, func(p side) string { return string(p.State) }},
-		{"ENDPOINT", true, false, func(p side) string { return p.Endpoint }},
-		{"HANDSHAKE", true, false, func(p side) string { return ui.Age(p.HandshakeAge) }},
-		{"RTT", true, true, func(p side) string { return ui.RoundTrip(p.RTT) }},
-		{"LOSS", true, true, func(p side) string { return reported(p, ui.Percent(p.Loss)) }},
-		{"RX/TX", true, false, func(p side) string { return reported(p, ui.ByteCount(p.RxBytes)+"/"+ui.ByteCount(p.TxBytes)) }},
-		{"NODES", true, true, func(p side) string { return fmt.Sprintf("%d/%d", p.NodesReady, p.NodesTotal) }},
-		{"WIREGUARD", true, false, func(p side) string { return string(p.Implementation) }},
+		{"ENDPOINT", true, false, func(p side) string { return p.Totals().Endpoint }},
+		{"HANDSHAKE", true, false, func(p side) string { return known(p.Totals().HandshakeAge, ui.Age) }},
+		{"RTT", true, true, func(p side) string { return known(p.Totals().RTT, ui.RoundTrip) }},
+		{"LOSS", true, true, reported(func(t status.Totals) string { return ui.Percent(t.Loss) })},
+		{"RX/TX", true, false, reported(func(t status.Totals) string { return ui.ByteCount(t.RxBytes) + "/" + ui.ByteCount(t.TxBytes) })},
+		{"NODES", true, true, func(p side) string { return fmt.Sprintf("%d/%d", p.Nodes.Ready, p.Nodes.Total) }},
+		{"WIREGUARD", true, false, func(p side) string { return firstOf(p, func(g status.Gateway) string { return string(g.WireGuard) }) }},
 		{"OVERLAY", true, false, func(p side) string { return string(p.Overlay) }},
 		{"MTU", false, true, func(p side) string { return size(p.MTU) }},
 		{"PATHS", false, false, paths},
-		{"DRIFT", false, false, func(p side) string { return reported(p, fmt.Sprint(p.Drifts())) }},
-		{"REPORT", false, false, func(p side) string { return ui.Age(p.ReportAge) }},
-		{"KEY", false, false, func(p side) string { return keyAge(p.KeyCreated) }},
-		{"GATEWAY", false, false, func(p side) string { return p.Pod }},
+		{"DRIFT", false, false, reported(func(t status.Totals) string { return fmt.Sprint(t.Drifts) })},
+		{"REPORT", false, false, func(p side) string { return known(p.Totals().ReportAge, ui.Age) }},
+		{"KEY", false, false, func(p side) string { return keyAge(p.KeyCreated()) }},
+		{"GATEWAY", false, false, func(p side) string { return firstOf(p, func(g status.Gateway) string { return g.Pod }) }},
 		{"PEER CIDRS", false, true, func(p side) string { return ui.Joined(p.Mappings, status.MappedRange.String) }},
 		{"EXPOSED", false, false, func(p side) string { return ui.Joined(p.Exposed, exposedCell) }},
 	}
+}
+
+// known formats a duration that may not be known.
+func known(d *status.Seconds, format func(time.Duration) string) string {
+	if d == nil {
+		return ui.Unknown
+	}
+	return format(time.Duration(*d))
+}
+
+// firstOf returns a text of the first gateway that has one.
+func firstOf(p status.Peering, text func(status.Gateway) string) string {
+	for _, g := range p.Gateways {
+		if s := text(g); s != "" {
+			return s
+		}
+	}
+	return ""
 }
 
 // keyAge formats the age of a key pair; the zero time: not known.
@@ -342,13 +362,8 @@ func exposedCell(x status.ExposedHost) string {
 
 // paths formats the path MTU between the gateways, and the smallest between a node and its gateway.
 func paths(p status.Peering) string {
-	nodes := 0
-	for _, n := range p.Nodes {
-		if n.PathMTU > 0 && (nodes == 0 || n.PathMTU < nodes) {
-			nodes = n.PathMTU
-		}
-	}
-	return size(p.PathMTU) + ", nodes " + size(nodes)
+	t := p.Totals()
+	return size(t.PathMTU) + ", nodes " + size(t.NodePathMTU)
 }
 
 // size formats an MTU in bytes; 0: not known.

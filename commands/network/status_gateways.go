@@ -3,7 +3,6 @@ package network
 import (
 	"fmt"
 	"io"
-	"time"
 
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/inspect/status"
@@ -22,7 +21,7 @@ func gatewaysTable(w io.Writer, all []status.Peering, both bool) error {
 			if len(p.Gateways) == 1 && len(g.Tunnels) < 2 {
 				continue
 			}
-			gateway := []string{subject, fmt.Sprint(g.Number), string(g.State), ui.OrDash(g.Pod), ui.OrDash(g.Node), fmt.Sprintf("%d/%d", g.NodesReady, p.NodesTotal), keyAge(g.KeyCreated)}
+			gateway := []string{subject, fmt.Sprint(g.Number), string(g.State), ui.OrDash(g.Pod), ui.OrDash(g.Node), fmt.Sprintf("%d/%d", g.NodesReady, p.Nodes.Total), keyAge(g.KeyCreated)}
 			if len(g.Tunnels) == 0 { // it has not reported yet
 				g.Tunnels = []status.Tunnel{{}}
 			}
@@ -42,19 +41,11 @@ func gatewaysTable(w io.Writer, all []status.Peering, both bool) error {
 
 // tunnelCells returns the cells of a tunnel; one without a number is not known.
 func tunnelCells(t status.Tunnel) []string {
-	if t.Gateway == 0 {
+	if t.PeerGateway == 0 {
 		return []string{ui.Unknown, ui.Unknown, ui.Unknown, ui.Unknown, ui.Unknown, ui.Unknown, ui.Unknown}
 	}
 	return []string{
-		fmt.Sprint(t.Gateway), ui.OrDash(t.Endpoint), ui.Age(durationOf(t.HandshakeAge)), ui.RoundTrip(durationOf(t.RTT)), ui.Percent(t.Loss),
+		fmt.Sprint(t.PeerGateway), ui.OrDash(t.Endpoint), known(t.HandshakeAge, ui.Age), known(t.RTT, ui.RoundTrip), ui.Percent(t.Loss),
 		ui.ByteCount(t.RxBytes) + "/" + ui.ByteCount(t.TxBytes), size(t.PathMTU),
 	}
-}
-
-// durationOf returns a duration that may not be known, in the form that age and roundTrip accept.
-func durationOf(d *time.Duration) time.Duration {
-	if d == nil {
-		return -1
-	}
-	return *d
 }

@@ -71,7 +71,7 @@ func (d *diagram) edges() (edges []edge) {
 		for _, g := range p.Gateways {
 			for _, t := range g.Tunnels {
 				t = currentTunnel(g, t)
-				e := edge{d.id(p.Cluster, d.peers[i], g.Number), d.id(d.peers[i], p.Cluster, t.Gateway), t.Gateway, t.State, string(t.State)}
+				e := edge{d.id(p.Cluster, d.peers[i], g.Number), d.id(d.peers[i], p.Cluster, t.PeerGateway), t.PeerGateway, t.State, string(t.State)}
 				if t.State == health.Healthy {
 					e.label += ", " + measured(t, false)
 				}

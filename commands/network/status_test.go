@@ -24,22 +24,32 @@ import (
 func peerings() []status.Peering {
 	return []status.Peering{
 		{
-			Peer: "b", Role: records.Client, State: health.Healthy, Endpoint: "192.0.2.1:30000", HandshakeAge: 12 * time.Second,
-			RTT: 600 * time.Microsecond, RxBytes: 1536, TxBytes: 10, NodesReady: 2, NodesTotal: 2, Implementation: records.Kernel,
-			Overlay: records.Geneve, ReportAge: 3 * time.Second, Pod: "gateway-b-x", MTU: 1420, PathMTU: 1460,
+			Peer: "b", Role: records.Client, State: health.Healthy, Nodes: status.NodeCount{Ready: 2, Total: 2}, Overlay: records.Geneve, MTU: 1420,
 			Mappings: []status.MappedRange{{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}},
 			Exposed: []status.ExposedHost{{
 				Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"), Seen: netip.MustParseAddr("10.72.128.1"), Served: true,
 			}},
-			Drift: records.Drift{Times: 1, What: "tunnel lqn-tunnel"}, KeyCreated: time.Now().Add(-72 * time.Hour),
-			Nodes:    []status.NodeState{{Name: "n1", Ready: true, Drift: records.Drift{Times: 2, What: "rule 104 table 7600"}}},
+			Gateways: []status.Gateway{{
+				Number: 1, State: health.Healthy, Pod: "gateway-b-x", WireGuard: records.Kernel, ReportAge: seconds(3 * time.Second), NodesReady: 2,
+				Drift: records.Drift{Times: 1, What: "tunnel lqn-tunnel"}, KeyCreated: time.Now().Add(-72 * time.Hour),
+				Nodes: []status.NodeState{{Name: "n1", Ready: true, Drift: records.Drift{Times: 2, What: "rule 104 table 7600"}}},
+				Tunnels: []status.Tunnel{{
+					PeerGateway: 1, State: health.Healthy, Endpoint: "192.0.2.1:30000", HandshakeAge: seconds(12 * time.Second), RTT: seconds(600 * time.Microsecond),
+					RxBytes: 1536, TxBytes: 10, PathMTU: 1460,
+				}},
+			}},
 			Warnings: []string{`chain "ip filter FORWARD" of node n1 drops packets of pods that none of its rules accepts; verification does not pass it`},
 		},
 		{
-			Peer: "c", Role: records.Server, State: health.Connecting, Reason: "the gateway has not reported yet", HandshakeAge: -1,
-			RTT: -1, NodesTotal: 2, ReportAge: -1, MTU: 1420,
+			Peer: "c", Role: records.Server, State: health.Connecting, Reason: "the gateway has not reported yet", Nodes: status.NodeCount{Total: 2}, MTU: 1420,
+			Gateways: []status.Gateway{{Number: 1, State: health.Connecting}},
 		},
 	}
+}
+
+func seconds(d time.Duration) *status.Seconds {
+	s := status.Seconds(d)
+	return &s
 }
 
 // statusOf runs `network status` on the given peerings.
@@ -96,13 +106,14 @@ func TestStatus(t *testing.T) {
 
 // TestStatusOfGateways: the wide table has a line for each tunnel of several gateways.
 func TestStatusOfGateways(t *testing.T) {
-	handshake, rtt := 12*time.Second, 600*time.Microsecond
-	tunnel := status.Tunnel{Gateway: 1, State: health.Healthy, Endpoint: "192.0.2.1:30000", HandshakeAge: &handshake, RTT: &rtt, RxBytes: 1536, PathMTU: 1460}
-	silent := status.Tunnel{Gateway: 2, State: health.Connecting, Endpoint: "192.0.2.1:30008"}
+	tunnel := status.Tunnel{
+		PeerGateway: 1, State: health.Healthy, Endpoint: "192.0.2.1:30000", HandshakeAge: seconds(12 * time.Second), RTT: seconds(600 * time.Microsecond), RxBytes: 1536, PathMTU: 1460,
+	}
+	silent := status.Tunnel{PeerGateway: 2, State: health.Connecting, Endpoint: "192.0.2.1:30008"}
 	all := peerings()[:1]
 	all[0].State, all[0].Reason = health.Degraded, "gateway 1: tunnel to gateway 2 of the peer: no handshake yet; gateway 2: the gateway has not reported yet"
 	all[0].Gateways = []status.Gateway{
-		{Number: 1, State: health.Degraded, Pod: "gateway-b-x", Node: "n1", NodesReady: 2, Tunnels: []status.Tunnel{tunnel, silent}},
+		{Number: 1, State: health.Degraded, Pod: "gateway-b-x", Node: "n1", WireGuard: records.Kernel, ReportAge: seconds(time.Second), NodesReady: 2, Tunnels: []status.Tunnel{tunnel, silent}},
 		{Number: 2, State: health.Connecting},
 	}
 	out, _ := statusOf(t, all, "-o", "wide")
@@ -119,7 +130,10 @@ func bothSides() []status.Peering {
 	local.OwnMappings = []status.MappedRange{{What: "pods", Real: pfx("10.1.0.0/16"), Seen: pfx("10.1.0.0/16"), Identity: true}}
 	return []status.Peering{local, {
 		Cluster: "b", Peer: "a", Role: records.Server, State: health.Down, Reason: "the peer's gateway answered last 8s ago",
-		HandshakeAge: 9 * time.Second, RTT: 700 * time.Microsecond, Loss: 1, NodesTotal: 3, ReportAge: time.Second, MTU: 1300,
+		Nodes: status.NodeCount{Total: 3}, MTU: 1300,
+		Gateways: []status.Gateway{{Number: 1, State: health.Down, ReportAge: seconds(time.Second), Tunnels: []status.Tunnel{{
+			PeerGateway: 1, State: health.Down, HandshakeAge: seconds(9 * time.Second), RTT: seconds(700 * time.Microsecond), Loss: 1,
+		}}}},
 		Mappings: []status.MappedRange{{What: "pods", Real: pfx("10.1.0.0/16"), Seen: pfx("10.12.0.0/16")}},
 	}}
 }
@@ -167,7 +181,7 @@ func TestStatusForPrograms(t *testing.T) {
 	}
 	var answer statusAnswer
 	require.NoError(t, json.Unmarshal([]byte(out), &answer))
-	if got := answer.Peerings[0].Nodes[0].Drift; got.Times != 2 || got.What != "rule 104 table 7600" {
+	if got := answer.Peerings[0].Gateways[0].Nodes[0].Drift; got.Times != 2 || got.What != "rule 104 table 7600" {
 		t.Errorf("drift of n1: %+v", got)
 	}
 	if answer.Healthy || len(answer.Peerings) != 2 || answer.Peerings[0].Mappings[0].Seen != pfx("10.11.0.0/16") {

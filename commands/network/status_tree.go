@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/health"
@@ -63,7 +64,7 @@ func (o statusOptions) peeringBranch(p status.Peering) branch {
 		}
 		for _, t := range g.Tunnels {
 			t = currentTunnel(g, t)
-			text := fmt.Sprintf("tunnel to gateway %d: %s", t.Gateway, state(t.State))
+			text := fmt.Sprintf("tunnel to gateway %d: %s", t.PeerGateway, state(t.State))
 			switch {
 			case t.State != health.Healthy:
 				text += because(t.Reason)
@@ -95,7 +96,7 @@ func (t branch) write(b *strings.Builder, first, rest string) {
 // If the gateway is down, for example because no node reaches it, the tunnel carries no packets and is down.
 func currentTunnel(g status.Gateway, t status.Tunnel) status.Tunnel {
 	switch {
-	case g.State == health.Unknown || g.ReportAge != nil && health.Late(*g.ReportAge, 0):
+	case g.State == health.Unknown || g.ReportAge != nil && health.Late(time.Duration(*g.ReportAge), 0):
 		t.State, t.Reason = health.Unknown, "the gateway's last report is too old"
 	case g.State == health.Down && t.State == health.Healthy:
 		t.State, t.Reason = g.State, g.Reason
@@ -109,7 +110,7 @@ func measured(t status.Tunnel, withLoss bool) string {
 	if withLoss {
 		loss = ", loss " + ui.Percent(t.Loss)
 	}
-	return fmt.Sprintf("%s%s, %s received, %s sent", ui.RoundTrip(durationOf(t.RTT)), loss, ui.ByteCount(t.RxBytes), ui.ByteCount(t.TxBytes))
+	return fmt.Sprintf("%s%s, %s received, %s sent", known(t.RTT, ui.RoundTrip), loss, ui.ByteCount(t.RxBytes), ui.ByteCount(t.TxBytes))
 }
 
 func because(reason string) string {
@@ -130,7 +131,7 @@ func nodeLines(sides []status.Peering) (lines []string, state health.State) {
 	var names, verified, others []string
 	missed := make(map[string][]string) // peers that did not verify a node, by the node's name
 	for _, p := range sides {
-		for _, n := range p.Nodes {
+		for _, n := range p.NodeStates() {
 			if _, known := missed[n.Name]; !known {
 				names, missed[n.Name] = append(names, n.Name), nil
 			}

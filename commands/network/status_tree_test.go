@@ -15,8 +15,7 @@ import (
 
 // tunnelOf returns a tunnel in a recent report.
 func tunnelOf(number int, state health.State) status.Tunnel {
-	rtt := 600 * time.Microsecond
-	t := status.Tunnel{Gateway: number, State: state, Endpoint: "192.0.2.1:30000", RTT: &rtt, RxBytes: 1536, TxBytes: 10}
+	t := status.Tunnel{PeerGateway: number, State: state, Endpoint: "192.0.2.1:30000", RTT: seconds(600 * time.Microsecond), RxBytes: 1536, TxBytes: 10}
 	if state != health.Healthy {
 		t.Reason = "the peer's gateway answered last 8s ago"
 	}
@@ -24,9 +23,8 @@ func tunnelOf(number int, state health.State) status.Tunnel {
 }
 
 func gatewayOf(number int, state health.State, cluster string, tunnels ...status.Tunnel) status.Gateway {
-	age := time.Second
 	return status.Gateway{
-		Number: number, State: state, Pod: fmt.Sprintf("gateway-%d", number), Node: fmt.Sprintf("%s-%d", cluster, number), ReportAge: &age, Tunnels: tunnels,
+		Number: number, State: state, Pod: fmt.Sprintf("gateway-%d", number), Node: fmt.Sprintf("%s-%d", cluster, number), ReportAge: seconds(time.Second), Tunnels: tunnels,
 	}
 }
 
@@ -36,7 +34,7 @@ func peeringOf(cluster, peer string, state health.State, nodes int, gateways ...
 		p.Reason = "gateway 2: tunnel to gateway 1 of the peer: the peer's gateway answered last 8s ago"
 	}
 	for i := range nodes {
-		p.Nodes = append(p.Nodes, status.NodeState{Name: fmt.Sprintf("%s-%d", cluster, i+1), Ready: true})
+		p.Gateways[0].Nodes = append(p.Gateways[0].Nodes, status.NodeState{Name: fmt.Sprintf("%s-%d", cluster, i+1), Ready: true})
 	}
 	return p
 }
@@ -55,9 +53,9 @@ func twoGateways() []status.Peering {
 // severalPeers returns the peerings of a cluster with 500 nodes.
 func severalPeers() []status.Peering {
 	b := peeringOf("a", "b", health.Degraded, 500, gatewayOf(1, health.Healthy, "a", tunnelOf(1, health.Healthy)))
-	b.Nodes[6].Ready, b.Nodes[300].Ready = false, false
+	b.Gateways[0].Nodes[6].Ready, b.Gateways[0].Nodes[300].Ready = false, false
 	c := peeringOf("a", "c", health.Connecting, 500, status.Gateway{Number: 1, State: health.Connecting})
-	c.Nodes[6].Ready = false
+	c.Gateways[0].Nodes[6].Ready = false
 	return []status.Peering{b, c}
 }
 
@@ -65,7 +63,7 @@ func severalPeers() []status.Peering {
 func hostileNames() []status.Peering {
 	names := []string{`x"]; a["<script>alert(1)</script>`, "c\\\" %%{init: {}}%% `**b**` <img src=x>&amp;", "n\x1b[2J\n└─ gateway 9: healthy \u202e"}
 	p := peeringOf(names[0], names[1], health.Down, 1, gatewayOf(1, health.Down, names[2], tunnelOf(1, health.Down)))
-	p.Nodes[0] = status.NodeState{Name: names[2]}
+	p.Gateways[0].Nodes[0] = status.NodeState{Name: names[2]}
 	p.Reason, p.Gateways[0].Pod, p.Gateways[0].Tunnels[0].Reason = names[2], names[0], names[1]
 	return []status.Peering{p}
 }
@@ -153,8 +151,8 @@ func TestManyNodes(t *testing.T) {
 		}
 	}
 	silent := severalPeers()[:1]
-	for i := range silent[0].Nodes {
-		silent[0].Nodes[i].Ready = false
+	for i := range silent[0].Gateways[0].Nodes {
+		silent[0].Gateways[0].Nodes[i].Ready = false
 	}
 	if text := treeOf(t, silent); strings.Count(text, "\n") > 70 || !strings.Contains(text, "and 450 more that are not verified") {
 		t.Errorf("a cluster of which no node is verified:\n%s", text)
@@ -170,8 +168,8 @@ func TestStateOfTunnels(t *testing.T) {
 	if strings.Count(text, "===") != 4 || strings.Count(text, `|"down"|`) != 1 || strings.Contains(text, "not read") {
 		t.Error(text)
 	}
-	old, age := twoGateways()[:1], time.Minute
-	old[0].Gateways[0].ReportAge = &age
+	old := twoGateways()[:1]
+	old[0].Gateways[0].ReportAge = seconds(time.Minute)
 	if text := treeOf(t, old); strings.Count(text, ": unknown: the gateway's last report is too old") != 2 || !strings.Contains(text, "gateway 1: down") {
 		t.Error(text)
 	}

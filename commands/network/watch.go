@@ -73,7 +73,7 @@ func (o statusOptions) changes(now time.Time, before, after statusAnswer) string
 func (o statusOptions) lines(a statusAnswer) (states, notes []string) {
 	for _, p := range a.Peerings {
 		states = append(states, fmt.Sprintf("%s %s, nodes %d/%d%s",
-			ui.VisibleCell(o.subject(p)), o.paint(ui.VisibleCell(string(p.State))), p.NodesReady, p.NodesTotal, because(p.Reason)))
+			ui.VisibleCell(o.subject(p)), o.paint(ui.VisibleCell(string(p.State))), p.Nodes.Ready, p.Nodes.Total, because(p.Reason)))
 	}
 	var b strings.Builder
 	o.notes(&b, a, false)

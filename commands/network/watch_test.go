@@ -38,7 +38,7 @@ func TestStatusWatch(t *testing.T) {
 func TestStatusWatchForPrograms(t *testing.T) {
 	created := time.Now().Add(-time.Hour)
 	all := peerings()
-	all[0].KeyCreated = created
+	all[0].Gateways[0].KeyCreated = created
 	first, _ := statusOf(t, all[:1], "-o", "json")
 	second, _ := statusOf(t, all, "-o", "json")
 	out, err := statusOf(t, all, "--watch", "-o", "json")
@@ -87,7 +87,7 @@ func TestChanges(t *testing.T) {
 		want          string
 	}{
 		"nothing":      {all(), all(), ""},
-		"measurements": {all(), all(func(a *statusAnswer) { a.Peerings[0].RTT, a.Peerings[0].RxBytes = time.Second, 7 }), ""},
+		"measurements": {all(), all(func(a *statusAnswer) { a.Peerings[0].Gateways[0].Tunnels[0].RxBytes = 7 }), ""},
 		"a state": {
 			all(), all(degraded("no echo between gateway and node eu-3\x1b[2J")),
 			"12:00:00 b degraded, nodes 2/2: no echo between gateway and node eu-3\\x1b[2J\n",
@@ -95,7 +95,7 @@ func TestChanges(t *testing.T) {
 		"a reason":                 {all(degraded("node eu-3 is lost")), all(degraded("node eu-4 is lost")), "12:00:00 b degraded, nodes 2/2: node eu-4 is lost\n"},
 		"the age in a reason":      {all(degraded("answered last 8s ago")), all(degraded("answered last 1m5s ago")), ""},
 		"the share in a reason":    {all(degraded("2.5 % are lost")), all(degraded("48 % are lost")), ""},
-		"a node":                   {all(), all(func(a *statusAnswer) { a.Peerings[0].NodesTotal = 3 }), "12:00:00 b healthy, nodes 2/3\n"},
+		"a node":                   {all(), all(func(a *statusAnswer) { a.Peerings[0].Nodes.Total = 3 }), "12:00:00 b healthy, nodes 2/3\n"},
 		"another peering":          {all(func(a *statusAnswer) { a.Peerings = a.Peerings[:1] }), all(), "12:00:00 c connecting, nodes 0/2: the gateway has not reported yet\n"},
 		"a peering less":           {all(), all(func(a *statusAnswer) { a.Peerings = a.Peerings[:1] }), "12:00:00 c: removed\n"},
 		"a disagreement":           {all(), all(disagreement), "12:00:00 a and b disagree on MTU: 1420 in a; 1300 in b\n"},

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -88,19 +89,33 @@ type Subject struct {
 
 // Figures are the measurements of a finding. Those that are zero do not apply.
 type Figures struct {
-	Age    time.Duration `json:"ageNanoseconds,omitzero"` // since the last sign
-	Loss   float64       `json:"loss,omitzero"`           // 0 to 1
-	Size   int           `json:"size,omitzero"`           // bytes, of the packets that fit a hop, with encapsulation
-	Needed int           `json:"needed,omitzero"`         // bytes, of those that must cross, without it
+	Age    Seconds `json:"ageSeconds,omitzero"` // since the last sign
+	Loss   float64 `json:"loss,omitzero"`       // 0 to 1
+	Size   int     `json:"size,omitzero"`       // bytes, of the packets that fit a hop, with encapsulation
+	Needed int     `json:"needed,omitzero"`     // bytes, of those that must cross, without it
+}
+
+// Seconds is a duration, which JSON has in seconds.
+type Seconds time.Duration
+
+// MarshalJSON implements json.Marshaler.
+func (s Seconds) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(s).Seconds()) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *Seconds) UnmarshalJSON(text []byte) error {
+	var seconds float64
+	err := json.Unmarshal(text, &seconds)
+	*s = Seconds(seconds * float64(time.Second))
+	return err
 }
 
 // Finding is a deviation from a peering on which all packets cross.
 type Finding struct {
 	Code    Code    `json:"code"`
-	Level   Level   `json:"level"`
+	Level   Level   `json:"severity"`
 	Subject Subject `json:"subject,omitzero"`
 	Figures Figures `json:"figures,omitzero"`
-	Text    string  `json:"text"` // one clause for people, without cause and remedy
+	Text    string  `json:"message"` // one clause for people, without cause and remedy
 
 	// format is Text with %s for the name of the node: findings that differ only in that become one clause.
 	format string

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
@@ -102,8 +103,8 @@ func wantUnaltered(t *testing.T, clusters ...*fakecluster.Cluster) {
 		s, err := status.Read(t.Context(), status.Options{Cluster: w.Cluster})
 		require.NoError(t, err)
 		for _, p := range s {
-			if len(p.Altered) > 0 {
-				t.Errorf("status of %s: altered %q", w.Context, p.Altered)
+			if altered := health.With(p.Findings, health.ObjectsIntact); len(altered) > 0 {
+				t.Errorf("status of %s: altered %+v", w.Context, altered)
 			}
 		}
 	}

@@ -247,8 +247,8 @@ func testUpdate(ctx context.Context, t *testing.T, c liqoctl) {
 
 // peeringState has the fields of `network status -o json` that tests use.
 type peeringState struct {
-	Peer, State, Reason    string
-	NodesReady, NodesTotal int
+	Peer, State, Reason string
+	Nodes               struct{ Ready, Total int }
 }
 
 func (c liqoctl) status(ctx context.Context, t *testing.T, cluster string) ([]peeringState, int) {
@@ -277,7 +277,7 @@ func testStatus(ctx context.Context, t *testing.T, c liqoctl) {
 		var code int
 		await(ctx, t, func() bool {
 			all, code = c.status(ctx, t, cluster)
-			return code == 0 && len(all) == 1 && all[0].Peer == peer && all[0].State == "healthy" && all[0].NodesReady == 2
+			return code == 0 && len(all) == 1 && all[0].Peer == peer && all[0].State == "healthy" && all[0].Nodes.Ready == 2
 		}, func() string { return fmt.Sprintf("status of %s: exit code %d, %+v", cluster, code, all) })
 	}
 	testBothSides(ctx, t, c)
@@ -312,7 +312,7 @@ func awaitHealthy(ctx context.Context, t *testing.T, c liqoctl, nodes int) {
 	await(ctx, t, func() bool {
 		var code int
 		all, code = c.status(ctx, t, "a")
-		return code == 0 && len(all) == 1 && all[0].NodesReady == nodes
+		return code == 0 && len(all) == 1 && all[0].Nodes.Ready == nodes
 	}, func() string { return fmt.Sprintf("status: %+v", all) })
 }
 

@@ -118,7 +118,7 @@ func (f *facts) side(p status.Peering) *side {
 	for _, g := range p.Gateways {
 		report := f.Statuses[records.GatewayID{Peering: p.Peer, Number: g.Number}]
 		if report != nil {
-			if g.ReportAge == nil || health.Late(*g.ReportAge, time.Duration(report.Every)) {
+			if g.ReportAge == nil || health.Late(time.Duration(*g.ReportAge), time.Duration(report.Every)) {
 				report = nil
 			}
 		}

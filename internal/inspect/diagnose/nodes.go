@@ -237,9 +237,11 @@ func (s *side) drift() outcome {
 			seen = append(seen, fmt.Sprintf("%s: restored %d times, last %s", where, d.Times, d.What))
 		}
 	}
-	for _, n := range s.status.Nodes {
+	for _, n := range s.status.NodeStates() {
 		add("node "+n.Name, n.Drift)
 	}
-	add("gateway", s.status.Drift)
+	for _, g := range s.status.Gateways {
+		add(fmt.Sprintf("gateway %d", g.Number), g.Drift)
+	}
 	return warned(seen)
 }

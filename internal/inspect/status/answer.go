@@ -1,14 +1,13 @@
 package status
 
 import (
-	"encoding/json"
 	"time"
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Peering is the health of a peering, as one cluster observes it. Unknown durations are -1.
+// Peering is the health of a peering, as one cluster observes it. Unknown values are absent.
 type Peering struct {
 	Cluster string       `json:"cluster"` // the cluster that observes, by its name at its peers
 	Peer    string       `json:"peer"`
@@ -16,87 +15,161 @@ type Peering struct {
 	State   health.State `json:"state"`
 	Reason  string       `json:"reason,omitempty"` // if not healthy
 	// Findings are what is wrong, from which state and reason follow.
-	Findings []health.Finding `json:"findings,omitempty"`
-	// Endpoint is the address from which the peer's gateway last sent, else the configured endpoint of the server.
-	Endpoint       string                 `json:"endpoint,omitempty"`
-	HandshakeAge   time.Duration          `json:"handshakeAgeNanoseconds"` // at the time of the report
-	RTT            time.Duration          `json:"rttNanoseconds"`          // between the gateways
-	Loss           float64                `json:"loss"`                    // of echoes between them, 0 to 1
-	RxBytes        int64                  `json:"rxBytes"`
-	TxBytes        int64                  `json:"txBytes"`
-	NodesReady     int                    `json:"nodesReady"` // nodes whose packets cross
-	NodesTotal     int                    `json:"nodesTotal"` // nodes that should take part
-	Implementation records.Implementation `json:"implementation,omitempty"`
-	Overlay        records.OverlayKind    `json:"overlay,omitempty"`
-	ReportAge      time.Duration          `json:"reportAgeNanoseconds"`
-	Pod            string                 `json:"pod,omitempty"` // of the gateway
-	MTU            int                    `json:"mtu,omitempty"` // bytes, for packets between pods
-	// PathMTU is the measured MTU between the gateways, in bytes; 0 if unknown.
-	PathMTU  int           `json:"pathMTU,omitempty"`
-	Mappings []MappedRange `json:"mappings,omitempty"` // of the peer's ranges
+	Findings []health.Finding    `json:"findings,omitempty"`
+	Nodes    NodeCount           `json:"nodes"`
+	MTU      int                 `json:"mtu,omitempty"` // bytes, for packets between pods
+	Overlay  records.OverlayKind `json:"overlay,omitempty"`
+	Mappings []MappedRange       `json:"mappings,omitempty"` // of the peer's ranges
 	// OwnMappings are the mappings of this cluster's ranges at the peer; empty if unknown.
 	OwnMappings []MappedRange `json:"ownMappings,omitempty"`
 	// Exposed are the hosts outside this cluster that the peer may reach.
-	Exposed []ExposedHost `json:"exposed,omitempty"`
-	// Nodes have the state of each node through the first gateway that carries its packets.
-	Nodes []NodeState `json:"nodes,omitempty"`
-	// Gateways are all gateways. The fields above describe the first of them that carries packets.
+	Exposed  []ExposedHost `json:"exposed,omitempty"`
 	Gateways []Gateway     `json:"gateways,omitempty"`
-	Drift    records.Drift `json:"drift,omitzero"` // of the gateway's kernel
-	// KeyCreated is the creation time of the oldest key pair of this cluster's gateways; zero if one of them is
-	// unknown.
-	KeyCreated time.Time `json:"keyCreated,omitzero"`
-	// Altered lists objects that are missing, damaged or changed since liqonet created them, each with the difference.
-	Altered []string `json:"altered,omitempty"`
 	// Warnings name causes of lost pod packets that verification does not detect, because it sends packets of nodes.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// NodeState is the state of one node in a peering.
+// NodeCount counts the nodes that should take part in a peering.
+type NodeCount struct {
+	Ready int `json:"ready"` // whose packets cross by one of the gateways
+	Total int `json:"total"`
+	// Unverified are the others.
+	Unverified []Unverified `json:"unverified,omitempty"`
+}
+
+// Unverified is a node whose packets do not cross.
+type Unverified struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"` // as the first gateway sees it
+}
+
+// Gateway is the health of one gateway of a peering.
+type Gateway struct {
+	Number     int                    `json:"number"`
+	State      health.State           `json:"state"`
+	Reason     string                 `json:"reason,omitempty"` // if not healthy
+	Pod        string                 `json:"pod,omitempty"`
+	Node       string                 `json:"node,omitempty"`
+	WireGuard  records.Implementation `json:"wireguard,omitempty"`
+	ReportAge  *Seconds               `json:"reportAgeSeconds,omitempty"`
+	KeyCreated time.Time              `json:"keyCreated,omitzero"` // creation time of its key pair
+	NodesReady int                    `json:"nodesReady"`          // nodes whose packets cross by this gateway
+	Nodes      []NodeState            `json:"nodes,omitempty"`
+	Tunnels    []Tunnel               `json:"tunnels,omitempty"`
+	Drift      records.Drift          `json:"drift,omitzero"` // of its kernel
+}
+
+// NodeState is the state of one node at a gateway.
 type NodeState struct {
-	Name  string        `json:"name"`
-	Ready bool          `json:"ready"`                   // its packets cross
-	RTT   time.Duration `json:"rttNanoseconds,omitzero"` // to the gateway and back
-	// ProofRTT is the round trip to a node of the peer.
-	ProofRTT time.Duration `json:"proofRTTNanoseconds,omitzero"`
-	PathMTU  int           `json:"pathMTU,omitempty"` // bytes, to the gateway, measured; 0 if unknown
-	Drift    records.Drift `json:"drift,omitzero"`    // of the node's kernel
+	Name     string        `json:"name"`
+	Ready    bool          `json:"ready"`                     // its packets cross
+	RTT      *Seconds      `json:"rttSeconds,omitempty"`      // to the gateway and back
+	ProofRTT *Seconds      `json:"proofRTTSeconds,omitempty"` // to a node of the peer and back
+	PathMTU  int           `json:"pathMTU,omitempty"`         // bytes, to the gateway, measured
+	Drift    records.Drift `json:"drift,omitzero"`            // of the node's kernel
 }
 
-// unknownDuration is the value of a duration that was not measured.
-const unknownDuration = time.Duration(-1)
-
-// MarshalJSON omits unknown values: a program could take -1 or 0 for a measurement.
-func (s Peering) MarshalJSON() ([]byte, error) {
-	type plain Peering
-	document := struct {
-		plain
-
-		HandshakeAge *time.Duration `json:"handshakeAgeNanoseconds,omitempty"`
-		RTT          *time.Duration `json:"rttNanoseconds,omitempty"`
-		ReportAge    *time.Duration `json:"reportAgeNanoseconds,omitempty"`
-		Loss         *float64       `json:"loss,omitempty"`
-		RxBytes      *int64         `json:"rxBytes,omitempty"`
-		TxBytes      *int64         `json:"txBytes,omitempty"`
-	}{plain: plain(s), HandshakeAge: known(s.HandshakeAge), RTT: known(s.RTT), ReportAge: known(s.ReportAge)}
-	if document.ReportAge != nil {
-		document.Loss, document.RxBytes, document.TxBytes = &s.Loss, &s.RxBytes, &s.TxBytes
-	}
-	return json.Marshal(document)
+// Tunnel is the health of a tunnel of a gateway.
+type Tunnel struct {
+	PeerGateway  int          `json:"peerGateway"` // number of the peer's gateway
+	State        health.State `json:"state"`
+	Reason       string       `json:"reason,omitempty"`              // if not healthy
+	Endpoint     string       `json:"endpoint,omitempty"`            // of the last packet, else the configured one
+	HandshakeAge *Seconds     `json:"handshakeAgeSeconds,omitempty"` // at the time of the report
+	RTT          *Seconds     `json:"rttSeconds,omitempty"`
+	Loss         float64      `json:"loss"` // of echoes, 0 to 1
+	RxBytes      int64        `json:"rxBytes"`
+	TxBytes      int64        `json:"txBytes"`
+	PathMTU      int          `json:"pathMTU,omitempty"` // bytes, measured
+	Unused       string       `json:"unused,omitempty"`  // why the gateway does not use it for packets of pods
 }
 
-func known(d time.Duration) *time.Duration {
-	if d < 0 {
+// Seconds is a duration, which JSON has in seconds.
+type Seconds = health.Seconds
+
+// known returns a duration that was measured.
+func known(d time.Duration) *Seconds {
+	s := Seconds(d)
+	return &s
+}
+
+// measured is known for durations of which zero means that they were not measured.
+func measured[D ~int64](d D) *Seconds {
+	if d == 0 {
 		return nil
 	}
-	return &d
+	return known(time.Duration(d))
 }
 
-// Drifts returns how often helpers restored the kernels of the gateway and of all nodes after external changes.
-func (s Peering) Drifts() int64 {
-	times := s.Drift.Times
-	for _, n := range s.Nodes {
-		times += n.Drift.Times
+// Totals are the measurements of all gateways and tunnels of a peering together. Unknown ones are nil or zero.
+type Totals struct {
+	Endpoint     string // of the first tunnel that works, else of the first one
+	HandshakeAge *Seconds
+	RTT          *Seconds // the longest of tunnels that work
+	ReportAge    *Seconds // of the oldest report; nil: no gateway has reported
+	Loss         float64  // the largest
+	RxBytes      int64
+	TxBytes      int64
+	PathMTU      int   // bytes, the smallest between gateways
+	NodePathMTU  int   // bytes, the smallest between a node and a gateway
+	Drifts       int64 // how often helpers restored kernels after external changes
+}
+
+// Totals returns the measurements of all gateways and tunnels together.
+func (p Peering) Totals() (t Totals) {
+	smallest := func(to *int, size int) {
+		if size > 0 && (*to == 0 || size < *to) {
+			*to = size
+		}
 	}
-	return times
+	longest := func(to **Seconds, d *Seconds) {
+		if d != nil && (*to == nil || *d > **to) {
+			*to = d
+		}
+	}
+	works := false
+	for _, g := range p.Gateways {
+		longest(&t.ReportAge, g.ReportAge)
+		t.Drifts += g.Drift.Times
+		for _, one := range g.Tunnels {
+			if healthy := one.State == health.Healthy; t.Endpoint == "" || healthy && !works {
+				t.Endpoint, t.HandshakeAge, works = one.Endpoint, one.HandshakeAge, healthy
+			}
+			if one.State == health.Healthy {
+				longest(&t.RTT, one.RTT)
+			}
+			t.Loss, t.RxBytes, t.TxBytes = max(t.Loss, one.Loss), t.RxBytes+one.RxBytes, t.TxBytes+one.TxBytes
+			smallest(&t.PathMTU, one.PathMTU)
+		}
+	}
+	for _, n := range p.NodeStates() {
+		smallest(&t.NodePathMTU, n.PathMTU)
+		t.Drifts += n.Drift.Times
+	}
+	return t
+}
+
+// NodeStates returns the state of each node at the first gateway that carries its packets, else at the first one.
+func (p Peering) NodeStates() (states []NodeState) {
+	for i, g := range p.Gateways {
+		for j, n := range g.Nodes {
+			switch {
+			case i == 0:
+				states = append(states, n)
+			case j < len(states) && n.Ready && !states[j].Ready:
+				states[j] = n
+			}
+		}
+	}
+	return states
+}
+
+// KeyCreated returns the creation time of the oldest key pair of the gateways; zero if one of them is unknown.
+func (p Peering) KeyCreated() (oldest time.Time) {
+	for i, g := range p.Gateways {
+		if i == 0 || g.KeyCreated.Before(oldest) { // the zero time is before all others
+			oldest = g.KeyCreated
+		}
+	}
+	return oldest
 }

@@ -14,8 +14,9 @@ func TestDrift(t *testing.T) {
 	gateway, node := records.Drift{Times: 2, Last: at, What: "tunnel"}, records.Drift{Times: 3, Last: at, What: "rule"}
 	s := &records.Status{Drift: gateway, Nodes: []records.NodeStatus{{Name: "n1"}, {Name: "n2", Drift: node}, {Name: "gone", Drift: node}}}
 	got := describeStatus(records.Peering{Name: "b"}, []health.Observation{{Status: s, Nodes: []string{"n1", "n2"}}}, nil)
-	if got.Drift != gateway || got.Nodes[0].Drift != (records.Drift{}) || got.Nodes[1].Drift != node || got.Drifts() != 5 {
-		t.Errorf("status %+v, %d times: want that of the gateway and of n2", got, got.Drifts())
+	nodes, drifts := got.NodeStates(), got.Totals().Drifts
+	if got.Gateways[0].Drift != gateway || nodes[0].Drift != (records.Drift{}) || nodes[1].Drift != node || drifts != 5 {
+		t.Errorf("status %+v, %d times: want that of the gateway and of n2", got, drifts)
 	}
 }
 
@@ -35,7 +36,7 @@ func TestOldestKey(t *testing.T) {
 		for _, created := range test.created {
 			gateways = append(gateways, health.Observation{Status: &records.Status{KeyCreated: created}})
 		}
-		if got := describeStatus(records.Peering{}, gateways, nil).KeyCreated; !got.Equal(test.want) {
+		if got := describeStatus(records.Peering{}, gateways, nil).KeyCreated(); !got.Equal(test.want) {
 			t.Errorf("of %v: %v, want %v", test.created, got, test.want)
 		}
 	}

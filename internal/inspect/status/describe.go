@@ -41,79 +41,35 @@ func (v *view) describe(seen sightings) []Peering {
 
 // describeStatus joins the desired peering with the observations of its gateways.
 func describeStatus(p records.Peering, gateways []health.Observation, altered []string) Peering {
-	lead := leading(gateways)
-	v := describeLeading(p, gateways[lead])
-	v.Altered = altered
+	v := Peering{Peer: p.Name, Role: p.Role, MTU: p.MTU, Mappings: MappedRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR)}
 	v.Findings = slices.Concat(health.Altered(altered), health.Gateways(gateways))
 	v.State, v.Reason = health.StateOf(v.Findings), health.Reason(v.Findings, len(gateways))
+	served := func(x records.Exposed) bool {
+		reported := slices.DeleteFunc(slices.Clone(gateways), func(o health.Observation) bool { return o.Status == nil })
+		return len(reported) > 0 && !slices.ContainsFunc(reported, func(o health.Observation) bool { return !slices.Contains(o.Status.Exposed, x) })
+	}
+	for _, x := range p.Exposed {
+		h := DescribeHost(p, x)
+		h.Served = served(x)
+		v.Exposed = append(v.Exposed, h)
+	}
 	for i, o := range gateways {
 		var g records.LocalGateway
 		if i < len(p.Gateways) {
 			g = p.Gateways[i]
 		}
-		one := describeGateway(i+1, g, o)
-		v.Gateways = append(v.Gateways, one)
-		// The zero time of an unknown key is before all others.
-		if i == 0 || one.KeyCreated.Before(v.KeyCreated) {
-			v.KeyCreated = one.KeyCreated
+		v.Gateways = append(v.Gateways, describeGateway(i+1, g, o))
+		if o.Status != nil && v.Overlay == "" {
+			v.Overlay = o.Status.Overlay
 		}
-		for j, n := range one.Nodes {
-			if n.Ready && !v.Nodes[j].Ready {
-				v.Nodes[j] = n
-				v.NodesReady++
-			}
-		}
-		if i == lead || o.Status == nil {
+	}
+	for _, n := range v.NodeStates() {
+		v.Nodes.Total++
+		if n.Ready {
+			v.Nodes.Ready++
 			continue
 		}
-		v.RxBytes, v.TxBytes, v.Loss = v.RxBytes+o.Status.RxBytes, v.TxBytes+o.Status.TxBytes, max(v.Loss, o.Status.Loss)
-		v.Drift.Times += o.Status.Drift.Times
+		v.Nodes.Unverified = append(v.Nodes.Unverified, Unverified{n.Name, health.NodeFault(gateways[0].Status, n.Name)})
 	}
 	return v
-}
-
-// describeLeading describes a peering by one of its gateways.
-func describeLeading(p records.Peering, o health.Observation) Peering {
-	v := Peering{
-		Peer: p.Name, Role: p.Role, NodesTotal: len(o.Nodes), MTU: p.MTU, Mappings: MappedRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR),
-		HandshakeAge: unknownDuration, RTT: unknownDuration, ReportAge: unknownDuration,
-	}
-	for _, x := range p.Exposed {
-		h := DescribeHost(p, x)
-		h.Served = o.Status != nil && slices.Contains(o.Status.Exposed, x)
-		v.Exposed = append(v.Exposed, h)
-	}
-	if endpoints := p.Endpoints(); len(endpoints) > 0 {
-		v.Endpoint = endpoints[0]
-	}
-	for _, name := range o.Nodes {
-		v.Nodes = append(v.Nodes, nodeState(o.Status, name))
-	}
-	s := o.Status
-	if s == nil {
-		return v
-	}
-	v.ReportAge = max(o.Age, 0)
-	v.RxBytes, v.TxBytes, v.Loss = s.RxBytes, s.TxBytes, s.Loss
-	v.Implementation, v.Overlay, v.Pod = s.Implementation, s.Overlay, s.Pod
-	v.NodesReady = health.NodesReady(s, o.Nodes)
-	v.Drift, v.PathMTU = s.Drift, s.Path.MTU
-	if s.Endpoint.IsValid() {
-		v.Endpoint = s.Endpoint.String()
-	}
-	if !s.LastHandshake.IsZero() {
-		v.HandshakeAge = s.Time.Sub(s.LastHandshake)
-	}
-	if !s.LastEcho.IsZero() {
-		v.RTT = time.Duration(s.RTT)
-	}
-	return v
-}
-
-func nodeState(s *records.Status, name string) NodeState {
-	n, _ := health.Node(s, name)
-	return NodeState{
-		Name: name, Ready: health.NodeReady(s, name), RTT: time.Duration(n.RTT), ProofRTT: time.Duration(n.ProofRTT),
-		PathMTU: n.Path.MTU, Drift: n.Drift,
-	}
 }

@@ -41,7 +41,7 @@ type ExposedHost struct {
 	Host    netip.Addr `json:"host"`
 	Address netip.Addr `json:"address"`             // in the external CIDR of the host's cluster
 	Seen    netip.Addr `json:"seenByPeer,omitzero"` // by which the peer reaches it; zero if unknown
-	Served  bool       `json:"served"`              // whether the gateway reports that it forwards its packets
+	Served  bool       `json:"served"`              // whether the gateways report that they forward its packets
 }
 
 // DescribeHost describes an exposed host in the record of a peering.

@@ -48,7 +48,7 @@ func (s sightings) age(id records.GatewayID, o health.Observation, now time.Time
 func (s sightings) awaitsSuccessor(p Peering, looked time.Duration) bool {
 	return slices.ContainsFunc(p.Gateways, func(g Gateway) bool {
 		last := s[records.GatewayID{Peering: p.Peer, Number: g.Number}]
-		return g.State == health.Unknown && g.ReportAge != nil && *g.ReportAge < maxClockSkew && !last.successor && !health.Late(looked, last.every)
+		return g.State == health.Unknown && g.ReportAge != nil && time.Duration(*g.ReportAge) < maxClockSkew && !last.successor && !health.Late(looked, last.every)
 	})
 }
 
@@ -59,7 +59,7 @@ func (s sightings) untilLate(all []Peering, most time.Duration) time.Duration {
 			if g.ReportAge == nil {
 				continue
 			}
-			if rest := health.Life(s[records.GatewayID{Peering: p.Peer, Number: g.Number}].every) - *g.ReportAge; rest > 0 {
+			if rest := health.Life(s[records.GatewayID{Peering: p.Peer, Number: g.Number}].every) - time.Duration(*g.ReportAge); rest > 0 {
 				most = min(most, rest)
 			}
 		}

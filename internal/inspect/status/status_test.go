@@ -32,21 +32,19 @@ func TestStatus(t *testing.T) {
 			t.Fatal(all, err)
 		}
 		got := all[0]
-		if got.ReportAge < 0 || got.ReportAge > time.Second {
-			t.Errorf("age %s", got.ReportAge)
+		if age := got.Gateways[0].ReportAge; age == nil || *age < 0 || *age > status.Seconds(time.Second) {
+			t.Errorf("age %v", age)
 		}
-		got.ReportAge, got.Mappings, got.OwnMappings = 0, nil, nil
-		const rtt = 2 * time.Millisecond
+		got.Mappings, got.OwnMappings = nil, nil
+		rtt, echo, handshake := status.Seconds(2*time.Millisecond), status.Seconds(time.Millisecond), status.Seconds(0)
 		want := status.Peering{
-			Cluster: "a", Peer: "b", Role: records.Client, State: health.Healthy, Endpoint: "172.31.2.11:30840", RTT: time.Millisecond,
-			NodesReady: 2, NodesTotal: 2, Implementation: records.Kernel, Overlay: records.Geneve, Pod: "gateway-0", MTU: 1420, PathMTU: 1500,
+			Cluster: "a", Peer: "b", Role: records.Client, State: health.Healthy, Nodes: status.NodeCount{Ready: 2, Total: 2}, Overlay: records.Geneve, MTU: 1420,
 		}
-		want.Nodes = []status.NodeState{{Name: "a1", Ready: true, ProofRTT: rtt, PathMTU: 1500}, {Name: "a2", Ready: true, ProofRTT: rtt, PathMTU: 1500}}
-		handshake, echo := time.Duration(0), want.RTT
 		want.Gateways = []status.Gateway{{
-			Number: 1, State: health.Healthy, Pod: "gateway-0", ReportAge: got.Gateways[0].ReportAge, NodesReady: 2, Nodes: want.Nodes,
+			Number: 1, State: health.Healthy, Pod: "gateway-0", WireGuard: records.Kernel, ReportAge: got.Gateways[0].ReportAge, NodesReady: 2,
+			Nodes: []status.NodeState{{Name: "a1", Ready: true, ProofRTT: &rtt, PathMTU: 1500}, {Name: "a2", Ready: true, ProofRTT: &rtt, PathMTU: 1500}},
 			Tunnels: []status.Tunnel{{
-				Gateway: 1, State: health.Healthy, Endpoint: want.Endpoint, HandshakeAge: &handshake, RTT: &echo, PathMTU: 1500,
+				PeerGateway: 1, State: health.Healthy, Endpoint: "172.31.2.11:30840", HandshakeAge: &handshake, RTT: &echo, PathMTU: 1500,
 			}},
 		}}
 		assert.Equal(t, "status", want, got)
@@ -113,8 +111,8 @@ func TestStatusOfNodesWithoutPod(t *testing.T) {
 			if err != nil || len(all) != 1 {
 				t.Fatal(all, err)
 			}
-			if p := all[0]; p.State != state || p.NodesReady != 2 || p.NodesTotal != total || p.Reason != reason {
-				t.Errorf("%s, %d of %d nodes, %q; want %s, 2 of %d, %q", p.State, p.NodesReady, p.NodesTotal, p.Reason, state, total, reason)
+			if p := all[0]; p.State != state || p.Nodes.Ready != 2 || p.Nodes.Total != total || p.Reason != reason {
+				t.Errorf("%s, %d of %d nodes, %q; want %s, 2 of %d, %q", p.State, p.Nodes.Ready, p.Nodes.Total, p.Reason, state, total, reason)
 			}
 		}
 		expect(health.Healthy, 2, "")
@@ -171,7 +169,7 @@ func TestStatusOfLostReservations(t *testing.T) {
 		if err != nil || len(all) != 1 {
 			t.Fatal(all, err)
 		}
-		want := []string{"ConfigMap ipam does not reserve " + seen.String() + `, peering "b" pods: liqoctl network init --update`}
-		assert.Equal(t, "altered", want, all[0].Altered)
+		want := "ConfigMap ipam does not reserve " + seen.String() + `, peering "b" pods: liqoctl network init --update`
+		assert.Equal(t, "reason", want, all[0].Reason)
 	})
 }

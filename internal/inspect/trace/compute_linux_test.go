@@ -58,7 +58,7 @@ func pair(t *testing.T, equal bool) (a, b *side) {
 			for j := range 2 {
 				ends := []netip.Addr{netip.AddrFrom4([4]byte{169, 254, 18, byte(16*i + 4*j + 1)}), netip.AddrFrom4([4]byte{169, 254, 18, byte(16*i + 4*j + 2)})}
 				g.Tunnels = append(g.Tunnels, records.Tunnel{Address: netip.PrefixFrom(ends[0], 30), PeerAddress: ends[1], ListenPort: 51840})
-				state.Tunnels = append(state.Tunnels, status.Tunnel{Gateway: j + 1, State: health.Healthy, Endpoint: "192.0.2.1:30840", PathMTU: 1500})
+				state.Tunnels = append(state.Tunnels, status.Tunnel{PeerGateway: j + 1, State: health.Healthy, Endpoint: "192.0.2.1:30840", PathMTU: 1500})
 			}
 			s.peering.Gateways = append(s.peering.Gateways, g)
 			s.status.Gateways = append(s.status.Gateways, state)
