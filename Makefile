@@ -94,8 +94,8 @@ LONG_PATHS := TestFaultsAreShown/(2_%|large|the_overlay_of_the_peer|the_helper|h
 LONG_PATHS := $(LONG_PATHS)|TestGatewayFaults/(frozen|from_the_peer)|TestPartitions/(a_gateway_from|half_of_the_nodes_from_what|.*_for_minutes)|TestLossIsNotDeath/queue
 LONG_PATHS := $(LONG_PATHS)|TestPathSizes/reported|TestManyPeers|TestEveryPath|TestWeather|TestFloods/(over|1400|64_bytes)|TestIdle
 LONG_PATHS := $(LONG_PATHS)|TestDetoursAreShown/(port|type|IPsec|smaller|prohibit|unreachable)
-GUEST_PATHS := TestTwoClusters|TestNothingInTheClear|TestStandbyGateways|TestPathSizes/silent|TestWeather
-GUEST_PATHS := $(GUEST_PATHS)|TestRepair/gateway/(overlay|tunnel|peer)|TestUnreachableGateway
+GUEST_PATHS := TestTwoClusters|TestNothingInTheClear|TestStandbyGateways|TestPathSizes/silent|TestRepair/gateway/tunnel|TestUnreachableGateway
+GUEST_BENCH := TestWeather
 GUEST_KERNEL := TestPods\b|TestForgedOverlay\b|TestUnderlaySizes|TestNarrowHops|TestMarksOfOuterPackets|TestGatewayAddresses
 GUEST_KERNEL := $(GUEST_KERNEL)|TestForgedProbe|TestInnerIPv6|TestApply\b|TestRemoteEndMoves|TestManyRemoteEnds|TestOtherMode|TestOverlaySockets
 GUEST_KERNEL := $(GUEST_KERNEL)|TestDesiredStates|TestGroupChangesUnderTraffic|TestUnexpectedPacketsInTunnel/.*/WireGuard
@@ -107,6 +107,7 @@ LONG_LABS := TestLab\b|TestPlugins|TestStyles
 test: export SHORT_PATHS := -skip=$(LONG_PATHS)
 test: export SHORT_LABS := -short -skip=$(LONG_LABS)
 test: export SHORT_GUEST_PATHS := --run=$(GUEST_PATHS)
+test: export SHORT_GUEST_BENCH := --run=$(GUEST_BENCH)
 test: export SHORT_GUEST_KERNEL := --run=$(GUEST_KERNEL)
 test: export SHORT_GUEST_HELPERS := --run=$(GUEST_HELPERS)
 test: ## Run the tests: check, those of the kernel, and real clusters, the long ones in a short form; needs root
@@ -132,9 +133,10 @@ kernel:
 GUESTS ?=
 .PHONY: guest-path guest-kernel
 guest-path:
-	cd bench && ../bin/lab guest test $(GUESTS) "$${SHORT_GUEST_PATHS:---run=}" ./pathtest ./... -- $(LONGEST) -short -p 1
+	cd bench && ../bin/lab guest test $(GUESTS) "$${SHORT_GUEST_PATHS:---run=}" ./pathtest -- $(LONGEST) -short -p 1
 
 guest-kernel:
+	cd bench && ../bin/lab guest test $(GUESTS) "$${SHORT_GUEST_BENCH:---run=}" . ./load ./path ./report -- $(LONGEST) -short -p 1
 	bin/lab guest test $(GUESTS) "$${SHORT_GUEST_KERNEL:---run=}" ./netops ./netops/... -- $(LONGEST) -short -p 1 $(PARALLEL)
 	bin/lab guest test $(GUESTS) "$${SHORT_GUEST_HELPERS:---run=}" ./internal/helper -- $(LONGEST) -short
 	bin/lab guest test $(GUESTS) --virtual-time --run Timers ./netops/tunnel

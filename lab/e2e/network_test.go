@@ -93,6 +93,7 @@ func TestNetwork(t *testing.T) {
 		t.Run("a Service in "+s.cluster, func(t *testing.T) { testFarService(ctx, t, l, s, askers{outside: true, podByNode: true}) })
 	}
 	long(t, "a host outside exposed by b", func(t *testing.T) { testExposedHost(ctx, t, c, sides(conn)[1], declared.Clusters[1].NodeNetwork) })
+	awaitClosed(ctx, t, admin)
 	crossing.enter(connected)
 	t.Run("nodes keep their MTUs", func(t *testing.T) { before.testMTUs(ctx, t, l) })
 	long(t, "plugins are restarted", func(t *testing.T) {
@@ -125,6 +126,16 @@ func TestNetwork(t *testing.T) {
 	t.Run("disconnect and reset leave nothing", func(t *testing.T) { testRemoval(ctx, t, u, clusters, before) })
 	crossing.awaitFree(ctx, t, pair)
 	t.Run("nothing crossed in the clear", crossing.judge)
+}
+
+// awaitClosed waits until the machine outside has no connection that is not closed by both ends.
+func awaitClosed(ctx context.Context, t *testing.T, c liqoctl) {
+	t.Helper()
+	var open string
+	await(ctx, t, func() bool {
+		open = inNode(ctx, t, c, "outside", "ss -Htn state connected exclude time-wait")
+		return open == ""
+	}, func() string { return "open connections of the machine outside:\n" + open })
 }
 
 // testUnverified cuts a node off from the gateways: connect and status name it, and go on without it.
