@@ -118,9 +118,6 @@ func testDiagnose(ctx context.Context, t *testing.T, u users) {
 	// UDP 8 and WireGuard's messages: initiation 148, response 92, keepalive 32.
 	cut("LQ-TUNNEL-ECHO", "udp length != { 156, 100, 40 } drop")
 	cut("LQ-TUNNEL-LOSS", "numgen random mod 100 < 20 drop")
-	fault("LQ-NODES-PLUGIN?",
-		k("a", "-n", "kube-system", "create", "configmap", "cilium-config", "--from-literal=enable-bpf-masquerade=true", "--from-literal=kube-proxy-replacement=true"),
-		k("a", "-n", "kube-system", "delete", "configmap", "cilium-config"))
 	fault("LQ-GATEWAY-POLICY?",
 		k("b", "create", "-f", "testdata/denyall.yaml"), k("b", "delete", "networkpolicy", "deny-all"))
 	fault("LQ-GATEWAY-SERVICE",

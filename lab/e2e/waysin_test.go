@@ -142,8 +142,9 @@ func testRefused(ctx context.Context, t *testing.T, c liqoctl) {
 				t.Errorf("init in namespace %s: exit code %d\n%s\nwant %s", name, code, said, want)
 			}
 		}
+		_, said, code = c.run(ctx, t, "network", "reset", "--context", "a", "-n", name) // its own pods are refused, too
 		if left := kubectl(ctx, t, c.lab, "a", "-n", name, "get", "all,configmaps,secrets,leases", "-l", "liqonet.io/component", "-o", "name"); left != "" {
-			t.Errorf("left in namespace %s:\n%s", name, left)
+			t.Errorf("reset: exit code %d\n%s\nleft in namespace %s:\n%s", code, said, name, left)
 		}
 		kubectl(ctx, t, c.lab, "a", "delete", "namespace", name)
 	}
