@@ -84,7 +84,6 @@ type Subject struct {
 	Gateway int    `json:"gateway,omitzero"` // its number
 	Tunnel  int    `json:"tunnel,omitzero"`  // number of the peer's gateway; 0 with a code of tunnels: all of them
 	Node    string `json:"node,omitzero"`
-	Object  string `json:"object,omitzero"` // kind and name
 }
 
 // Figures are the measurements of a finding. Those that are zero do not apply.
@@ -122,9 +121,6 @@ type Finding struct {
 	// several is set if the finding is about one of several tunnels of the gateway.
 	several bool
 }
-
-// Layer is the second word of the code, such as "tunnel".
-func (f Finding) Layer() string { return strings.ToLower(strings.Split(string(f.Code), "-")[1]) }
 
 // ofNode makes a finding about a node, whose name replaces %s in the format.
 func ofNode(code Code, level Level, name, format string) Finding {

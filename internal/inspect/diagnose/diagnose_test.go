@@ -172,6 +172,27 @@ func TestStatusIsNeverContradicted(t *testing.T) {
 	}
 }
 
+// TestDamagedKeys checks that keys which do not decode are not called other keys: LQ-OBJECTS-INTACT names the Secret.
+func TestDamagedKeys(t *testing.T) {
+	ids, tunnels := records.GatewayIDs("b", 1), []records.LocalGateway{{Tunnels: []records.Tunnel{{PublicKey: "of the other"}}}}
+	for name, damaged := range map[string]func(own, peer *side){
+		"here": func(own, _ *side) { own.Keys[ids[0].KeysName()] = observe.Key{Err: errNotAllowed} },
+		"there": func(_, peer *side) {
+			peer.Keys[records.GatewayID{Peering: "a", Number: 1}.KeysName()] = observe.Key{Err: errNotAllowed}
+		},
+	} {
+		own, peer := sideOf("a"), sideOf("b")
+		own.peer, peer.status.Peer = peer, "a"
+		own.record, peer.record = &records.Peering{Name: "b", Gateways: tunnels}, &records.Peering{Name: "a", Gateways: tunnels}
+		own.Keys = map[string]observe.Key{ids[0].KeysName(): {Public: "of the other", Preshared: "x"}}
+		peer.Keys = map[string]observe.Key{records.GatewayID{Peering: "a", Number: 1}.KeysName(): {Public: "of the other", Preshared: "x"}}
+		damaged(own, peer)
+		if got := runCheck(t, "LQ-TUNNEL-KEYS", own); got.State != Passed {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 // TestTunnelName checks that the remedy lists all endpoints, as the client tries them in turn even after one answered.
 func TestTunnelName(t *testing.T) {
 	s := sideOf("a")

@@ -27,7 +27,6 @@ type fact = observe.Part
 const (
 	peerings     fact = "peerings"
 	reservations fact = "reservations"
-	surroundings fact = "API servers and nodes"
 	packets      fact = "packets along all paths"
 )
 

@@ -50,7 +50,7 @@ func (s *side) found(state State, code health.Code) outcome {
 	var seen []string
 	var others []health.Finding
 	for _, f := range health.With(s.status.Findings, code) {
-		if code == health.TunnelMTU || f.Layer() != string(Tunnel) {
+		if !slices.Contains([]health.Code{health.TunnelHandshake, health.TunnelEcho, health.TunnelLoss}, code) {
 			f.Level = max(f.Level, health.Warning) // a note too: what it follows from fails another check
 			others = append(others, f)
 			continue
@@ -136,12 +136,15 @@ func (s *side) keysMatch() outcome {
 			seen = append(seen, "there is no Secret "+id.KeysName())
 			continue
 		}
+		if own.Err != nil {
+			continue // LQ-OBJECTS-INTACT names it
+		}
 		for i := range s.record.Gateways[id.Number-1].Tunnels {
 			far := records.GatewayID{Peering: s.peer.status.Peer, Number: i + 1}
 			if t, ok := s.peer.record.Tunnel(far.Number, id.Number); ok && t.PublicKey != own.Public {
 				seen = append(seen, fmt.Sprintf("%s has another public key of gateway %d", s.peer.name, id.Number))
 			}
-			if theirs, ok := s.peer.Keys[far.KeysName()]; ok && theirs.Preshared != own.Preshared {
+			if theirs, ok := s.peer.Keys[far.KeysName()]; ok && theirs.Err == nil && theirs.Preshared != own.Preshared {
 				seen = append(seen, fmt.Sprintf("gateway %d and gateway %d of %s have different preshared keys", id.Number, far.Number, s.peer.name))
 			}
 		}

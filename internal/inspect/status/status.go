@@ -5,6 +5,7 @@ package status
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,8 +43,11 @@ func Of(ctx context.Context, o Options, snapshots []*observe.Snapshot) ([]Peerin
 		case <-time.After(pollInterval):
 		}
 		_ = o.each(func(i int, c *kube.Cluster) error {
-			read.Again(ctx, c, snapshots[i], Parts()...)
-			snapshots[i].Errors[observe.Pods] = observe.ErrNotRead
+			parts := Parts()
+			if !errors.Is(snapshots[i].Errors[observe.Pods], observe.ErrNotRead) {
+				parts = append(parts, observe.Pods)
+			}
+			read.Again(ctx, c, snapshots[i], parts...)
 			return nil
 		})
 	}
