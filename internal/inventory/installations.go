@@ -80,7 +80,12 @@ func NotInstalled(ctx context.Context, c *kube.Cluster) error {
 	if _, err := CheckElsewhere(ctx, c); err != nil {
 		return err
 	}
-	return hint.With(fmt.Errorf("liqonet is not installed in namespace %s of cluster %q", c.Namespace, c.Context),
+	return NotInstalledError(c.Context, c.Namespace)
+}
+
+// NotInstalledError returns the error for a cluster in which liqonet is not installed.
+func NotInstalledError(kubeContext, namespace string) error {
+	return hint.With(fmt.Errorf("liqonet is not installed in namespace %s of cluster %q", namespace, kubeContext),
 		"install it with liqoctl network init, or by connecting the cluster: liqoctl network connect")
 }
 

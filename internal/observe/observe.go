@@ -57,6 +57,7 @@ var (
 // Snapshot is what was read of one cluster. A part with an error is zero.
 type Snapshot struct {
 	Context, Namespace string
+	At                 time.Time // when it was read last, by the reader's clock
 	Errors             map[Part]error
 
 	Missing []string // Rights: those of level view that the user lacks
@@ -70,6 +71,7 @@ type Snapshot struct {
 	Statuses   map[records.GatewayID]*records.Status
 	Registry   *ipam.Registry // nil: none, or damaged
 	Damaged    map[string]error
+	Sightings  map[records.GatewayID]Sighting // of Statuses
 
 	Leases         []*coordinationv1.Lease
 	Reports        []records.Node // in Leases; those that decode
@@ -84,6 +86,13 @@ type Snapshot struct {
 	Platform discover.Discovery
 	Servers  []netip.Addr
 	Policies []networkingv1.NetworkPolicy
+}
+
+// Sighting is the first reading of a gateway's report. The age of a report whose arrival was observed is measured with
+// the reader's clock alone.
+type Sighting struct {
+	Since     time.Time // by the reader's clock
+	Successor bool      // an earlier report had been read before
 }
 
 // Key describes the keys of a gateway.

@@ -93,7 +93,7 @@ func (t *test) reach(ctx context.Context) (string, error) {
 	}
 	local, remote := t.sides[0], t.sides[1]
 	if local.fabric.ClusterID == remote.fabric.ClusterID {
-		return "", progress.SameCluster(local.cluster, remote.cluster)
+		return "", progress.SameCluster(local.cluster.Context, remote.cluster.Context)
 	}
 	if err := t.each(func(s, peer *side) error { return s.choose(peer.fabric, t.Nodes) }); err != nil {
 		return "", err

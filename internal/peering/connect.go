@@ -150,7 +150,7 @@ func (c *connector) reach(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if c.local.id == c.remote.id {
-		return "", progress.SameCluster(c.local.cluster, c.remote.cluster)
+		return "", progress.SameCluster(c.local.cluster.Context, c.remote.cluster.Context)
 	}
 	return c.local.cluster.Context + ", " + c.remote.cluster.Context, nil
 }

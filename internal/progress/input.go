@@ -2,8 +2,6 @@ package progress
 
 import (
 	"fmt"
-
-	"liqonet.io/liqonet/internal/kube"
 )
 
 // InputError reports an input that no state of the clusters could satisfy. Nothing was changed.
@@ -21,9 +19,9 @@ func (e *InputError) Unwrap() error { return e.Err }
 func (e *InputError) Hint() string { return e.Advice }
 
 // SameCluster returns the error for two contexts of the same cluster.
-func SameCluster(local, remote *kube.Cluster) error {
+func SameCluster(local, remote string) error {
 	return &InputError{
-		Err:    fmt.Errorf("%q and %q are the same cluster", local.Context, remote.Context),
+		Err:    fmt.Errorf("%q and %q are the same cluster", local, remote),
 		Advice: "name another one with --remote-context or --remote-kubeconfig",
 	}
 }

@@ -15,7 +15,7 @@ import (
 func TestCommandsToCopy(t *testing.T) {
 	const evil = "x;echo CONTEXT NAMESPACE PEER REMOTE OTHER BROKEN $(id) 'y"
 	s := sideOf(evil)
-	s.cluster.Namespace, s.status.Peer, s.remote = evil, evil, evil
+	s.Namespace, s.status.Peer, s.remote = evil, evil, evil
 	s.Others, s.peerings = []string{evil}, []status.Peering{s.status}
 	for _, c := range Table() {
 		o := failed("it failed")

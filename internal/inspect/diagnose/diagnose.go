@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"liqonet.io/liqonet/internal/health"
@@ -86,35 +87,24 @@ func (r Result) Count(s State) (n int) {
 	return n
 }
 
-// Run makes all checks. A failed check is no error.
+// Run reads clusters and makes all checks. A failed check is no error.
 func Run(ctx context.Context, o Options, r progress.Reporter) (Result, error) {
 	ctx, cancel := progress.Within(ctx, o.Timeout)
 	defer cancel()
-	return Of(ctx, o, read.All(ctx, o.clusters(), Parts()...), r)
-}
-
-func (o Options) clusters() []*kube.Cluster {
-	if o.Remote == nil {
-		return []*kube.Cluster{o.Cluster}
+	clusters := []*kube.Cluster{o.Cluster}
+	if o.Remote != nil {
+		clusters = append(clusters, o.Remote)
 	}
-	return []*kube.Cluster{o.Cluster, o.Remote}
-}
-
-// Of is Run for what was read of the clusters already.
-func Of(ctx context.Context, o Options, snapshots []*observe.Snapshot, r progress.Reporter) (Result, error) {
-	clusters := o.clusters()
 	all := make([]*facts, len(clusters))
-	err := progress.EachOf([]int{0, 1}[:len(clusters)], func(i int) (err error) {
-		all[i], err = factsOf(ctx, clusters[i], snapshots[i])
-		return err
-	})
-	if err != nil {
+	var group sync.WaitGroup
+	for i, c := range clusters {
+		group.Go(func() { all[i] = factsOf(Read(ctx, c)) })
+	}
+	group.Wait()
+	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
-	if o.Remote != nil {
-		all[0].remote, all[1].remote = o.Remote.Context, o.Cluster.Context
-	}
-	sides, err := o.choose(all)
+	sides, err := sidesOf(o.Peer, all)
 	if err != nil {
 		return Result{}, err
 	}
@@ -128,19 +118,40 @@ func Of(ctx context.Context, o Options, snapshots []*observe.Snapshot, r progres
 	return evaluate(all, sides), nil
 }
 
-// choose returns the selected sides of peerings.
-func (o Options) choose(all []*facts) (sides []*side, err error) {
+// Read reads what the checks need of a cluster.
+func Read(ctx context.Context, c *kube.Cluster) *observe.Snapshot {
+	s := read.Take(ctx, c, observe.Parts()[1:]...)
+	_ = status.Complete(ctx, status.Options{Cluster: c}, []*observe.Snapshot{s}) // only ctx.Err()
+	return s
+}
+
+// Of makes all checks, except those with Probe, of what was read of a cluster, or of two.
+func Of(peer string, snapshots ...*observe.Snapshot) (Result, error) {
+	var all []*facts
+	for _, s := range snapshots {
+		all = append(all, factsOf(s))
+	}
+	sides, err := sidesOf(peer, all)
+	if err != nil {
+		return Result{}, err
+	}
+	return evaluate(all, sides), nil
+}
+
+// sidesOf returns the selected sides of peerings.
+func sidesOf(peer string, all []*facts) (sides []*side, err error) {
 	if len(all) == 2 {
-		return commonSides(all[0], all[1], o.Peer)
+		all[0].remote, all[1].remote = all[1].Context, all[0].Context
+		return commonSides(all[0], all[1], peer)
 	}
 	local := all[0]
 	for _, p := range local.peerings {
-		if o.Peer == "" || p.Peer == o.Peer {
+		if peer == "" || p.Peer == peer {
 			sides = append(sides, local.side(p))
 		}
 	}
-	if o.Peer != "" && len(sides) == 0 && local.Errors[peerings] == nil {
-		return nil, &inventory.NoPeeringError{Context: local.cluster.Context, Name: o.Peer, Known: local.peeringNames()}
+	if peer != "" && len(sides) == 0 && local.Errors[peerings] == nil {
+		return nil, &inventory.NoPeeringError{Context: local.Context, Name: peer, Known: local.peeringNames()}
 	}
 	return sides, nil
 }
@@ -149,11 +160,11 @@ func (o Options) choose(all []*facts) (sides []*side, err error) {
 // be read or does not have the peering.
 func commonSides(local, remote *facts, name string) (sides []*side, err error) {
 	if local.Fabric != nil && remote.Fabric != nil && local.Fabric.ClusterID == remote.Fabric.ClusterID {
-		return nil, progress.SameCluster(local.cluster, remote.cluster)
+		return nil, progress.SameCluster(local.Context, remote.Context)
 	}
 	here, there := local.sideWith(remote, name), remote.sideWith(local, "")
 	if here == nil && there == nil && local.Fabric != nil && remote.Fabric != nil {
-		return nil, &inventory.NoPeeringError{Context: local.cluster.Context, Name: remote.name, Known: local.peeringNames()}
+		return nil, &inventory.NoPeeringError{Context: local.Context, Name: remote.name, Known: local.peeringNames()}
 	}
 	for _, s := range []struct {
 		own  *side
@@ -247,7 +258,7 @@ func (c Check) finding(f *facts, s *side, check func() outcome) Finding {
 	found.State, found.Observed = o.state, records.Brief(o.observed)
 	if o.state == Failed || o.state == Warning {
 		found.Cause = c.Cause
-		found.Fix = cmp.Or(o.hint, filled(cmp.Or(o.fix, c.Fix), f.cluster, found.Peer, f.remote, o.names))
+		found.Fix = cmp.Or(o.hint, f.filled(cmp.Or(o.fix, c.Fix), found.Peer, o.names))
 	}
 	return found
 }

@@ -15,7 +15,6 @@ import (
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
-	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/observe"
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/pathtest/probe"
@@ -104,7 +103,7 @@ func runCheck(t *testing.T, id string, s *side) Finding {
 }
 
 func sideOf(name string) *side {
-	f := &facts{Snapshot: &observe.Snapshot{Errors: map[fact]error{}}, cluster: &kube.Cluster{Context: name, Namespace: "liqonet"}, name: name}
+	f := &facts{Snapshot: &observe.Snapshot{Context: name, Namespace: "liqonet", Errors: map[fact]error{}}, name: name}
 	return &side{facts: f, status: status.Peering{Cluster: name, Peer: "b", State: health.Healthy}}
 }
 

@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"time"
@@ -39,9 +38,8 @@ var (
 type facts struct {
 	*observe.Snapshot
 
-	cluster *kube.Cluster
-	name    string // at its peers; the kube context if unknown
-	remote  string // kube context of the other cluster; "": not selected
+	name   string // at its peers; the kube context if unknown
+	remote string // kube context of the other cluster; "": not selected
 
 	peerings []status.Peering
 	findings []choose.Finding
@@ -49,18 +47,15 @@ type facts struct {
 	paths    []pathtest.Check
 }
 
-// Parts are the parts of a snapshot that the checks need: all.
-func Parts() []observe.Part { return observe.Parts()[1:] }
-
-// factsOf returns the facts in what was read of a cluster. Only the end of the context is an error.
-func factsOf(ctx context.Context, c *kube.Cluster, s *observe.Snapshot) (*facts, error) {
-	f := &facts{Snapshot: s, cluster: c, name: c.Context}
+// factsOf returns the facts in what was read of a cluster.
+func factsOf(s *observe.Snapshot) *facts {
+	f := &facts{Snapshot: s, name: s.Context}
 	f.Errors[packets] = errNoProbe
 	if f.Errors[observe.Server] != nil {
 		f.Errors[peerings], f.Errors[reservations] = observe.ErrUnreached, observe.ErrUnreached
-		return f, ctx.Err()
+		return f
 	}
-	f.peerings, f.Errors[peerings] = status.Of(ctx, status.Options{Cluster: c}, []*observe.Snapshot{f.Snapshot})
+	f.peerings, f.Errors[peerings] = status.Of("", s)
 	f.findings, f.Errors[reservations] = f.Reservations()
 	if needed := []kube.Object{&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}}; slices.ContainsFunc(needed, func(o kube.Object) bool { return !f.Objects.Readable(o) }) {
 		f.Errors[observe.Objects] = errNotAllowed
@@ -69,7 +64,7 @@ func factsOf(ctx context.Context, c *kube.Cluster, s *observe.Snapshot) (*facts,
 		f.name = f.Fabric.Name
 		f.used = f.uses()
 	}
-	return f, ctx.Err()
+	return f
 }
 
 // uses returns the addresses in use around the cluster, which site.inUse of package peering avoids.

@@ -28,9 +28,9 @@ func objectChecks() []Check {
 				case f.Errors[observe.Objects] != nil:
 					return skipped(because(f.Errors[observe.Objects]))
 				case f.helpers() == nil:
-					return failed("there is no DaemonSet %s in namespace %s", records.NodeName, f.cluster.Namespace)
+					return failed("there is no DaemonSet %s in namespace %s", records.NodeName, f.Namespace)
 				case f.Errors[observe.Records] == nil && f.ConfigMaps[records.FabricName] == nil:
-					return failed("there is no ConfigMap %s in namespace %s", records.FabricName, f.cluster.Namespace)
+					return failed("there is no ConfigMap %s in namespace %s", records.FabricName, f.Namespace)
 				}
 				return passed()
 			},

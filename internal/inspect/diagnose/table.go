@@ -118,9 +118,9 @@ func needs(id string) (all []string) {
 
 // filled replaces the placeholders of a remedy. Each value is quoted as one word of a shell, as users choose names
 // freely.
-func filled(advice string, c *kube.Cluster, peer, remote string, names []string) string {
+func (f *facts) filled(advice, peer string, names []string) string {
 	pairs := append([]string{
-		"CONTEXT", c.Context, "NAMESPACE", c.Namespace, "PEER", cmp.Or(peer, "PEER"), "REMOTE", cmp.Or(remote, "REMOTE"),
+		"CONTEXT", f.Context, "NAMESPACE", f.Namespace, "PEER", cmp.Or(peer, "PEER"), "REMOTE", cmp.Or(f.remote, "REMOTE"),
 	}, names...)
 	for i := 1; i < len(pairs); i += 2 {
 		pairs[i] = kube.ShellWord(pairs[i])

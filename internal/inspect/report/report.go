@@ -20,7 +20,6 @@ import (
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/observe"
-	"liqonet.io/liqonet/internal/observe/read"
 	"liqonet.io/liqonet/internal/progress"
 )
 
@@ -76,13 +75,13 @@ func Run(ctx context.Context, o Options, _ progress.Reporter) (Result, error) {
 	var group errgroup.Group
 	for i, p := range parts {
 		group.Go(func() error {
-			snapshots[i] = read.Take(ctx, p.cluster, diagnose.Parts()...)
+			snapshots[i] = diagnose.Read(ctx, p.cluster)
 			p.collect(ctx, snapshots[i])
 			return nil
 		})
 	}
 	_ = group.Wait() // errors are in unread
-	result, err := diagnose.Of(ctx, diagnose.Options{Cluster: o.Cluster, Remote: o.Remote}, snapshots, progress.Quiet{})
+	result, err := diagnose.Of("", snapshots...)
 	c.addJSON("diagnosis.json", "diagnosis", result, err)
 	c.addJSON("version.json", "version", o.Build, nil)
 	c.addReadme(parts)
@@ -97,7 +96,7 @@ func (p part) collect(ctx context.Context, s *observe.Snapshot) {
 	}
 	version, err := p.cluster.Kube.Discovery().ServerVersion()
 	p.addJSON(p.folder+"/version.json", p.folder+": version", version, err)
-	peerings, err := status.Of(ctx, status.Options{Cluster: p.cluster}, []*observe.Snapshot{s})
+	peerings, err := status.Of("", s)
 	p.addJSON(p.folder+"/status.json", p.folder+": status", peerings, err)
 	p.addObjects(ctx)
 	p.addNodes(ctx)

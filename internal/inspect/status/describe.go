@@ -2,31 +2,25 @@ package status
 
 import (
 	"slices"
-	"time"
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 )
 
 // describe returns the health of the peerings.
-func (v *view) describe(seen sightings) []Peering {
-	now, nodes := time.Now(), v.ReadyNodes() // those without a helper's pod count too: their packets do not cross
+func (v *view) describe() ([]Peering, error) {
+	shared, altered, err := v.altered()
+	if err != nil {
+		return nil, err
+	}
 	all := make([]Peering, 0, len(v.peerings))
 	for _, name := range v.names() {
 		p := v.peerings[name]
-		gateways := slices.Clone(p.gateways)
-		for i := range gateways {
-			o, id := &gateways[i], records.GatewayID{Peering: name, Number: i + 1}
-			o.Nodes, o.Witnesses = nodes, v.witnesses[id]
-			if o.Status != nil {
-				o.Age = seen.age(id, *o, now)
-			}
-		}
 		record := records.Peering{Name: name}
 		if p.record != nil {
 			record = *p.record
 		}
-		status := describeStatus(record, gateways, slices.Concat(p.altered, v.altered))
+		status := describeStatus(record, p.gateways, slices.Concat(altered[name], shared))
 		status.Cluster = v.Context
 		if v.Fabric != nil {
 			status.Cluster = v.Fabric.Name
@@ -36,7 +30,7 @@ func (v *view) describe(seen sightings) []Peering {
 		}
 		all = append(all, status)
 	}
-	return all
+	return all, nil
 }
 
 // describeStatus joins the desired peering with the observations of its gateways.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/observe"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -12,23 +13,25 @@ import (
 // arrives.
 func TestReportWithFutureTime(t *testing.T) {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	id := records.GatewayID{Peering: "b", Number: 1}
 	for ahead, first := range map[time.Duration]health.State{2 * time.Second: health.Connecting, time.Hour: health.Unknown, 50 * 365 * 24 * time.Hour: health.Unknown} {
-		s := make(sightings)
-		o := health.Observation{Status: &records.Status{Time: now.Add(ahead)}}
-		look := func(after time.Duration) Peering {
-			seen := o
-			seen.Age = s.age(records.GatewayID{Peering: "b", Number: 1}, o, now.Add(after))
-			return describeStatus(records.Peering{Name: "b"}, []health.Observation{seen}, nil)
+		s := &observe.Snapshot{Statuses: map[records.GatewayID]*records.Status{id: {Time: now.Add(ahead)}}, Sightings: map[records.GatewayID]observe.Sighting{id: {Since: now}}}
+		look := func(after time.Duration) (state health.State, awaits bool) {
+			s.At = now.Add(after)
+			o := health.Observation{Status: s.Statuses[id], Age: age(s, id)}
+			v := view{Snapshot: s, peerings: map[string]*peeringView{"b": {gateways: []health.Observation{o}}}}
+			return describeStatus(records.Peering{Name: "b"}, []health.Observation{o}, nil).State, v.awaitSuccessor(after)
 		}
-		if v := look(0); v.State != first || s.awaitsSuccessor(v, 0) != (first == health.Unknown) {
-			t.Errorf("%s ahead: %s (%s), and it may follow: %v", ahead, v.State, v.Reason, s.awaitsSuccessor(v, 0))
+		if state, awaits := look(0); state != first || awaits != (first == health.Unknown) {
+			t.Errorf("%s ahead: %s, and it may follow: %v", ahead, state, awaits)
 		}
-		if v := look(time.Minute); v.State != health.Unknown || s.awaitsSuccessor(v, time.Minute) {
-			t.Errorf("%s ahead, a minute later without another report: %s", ahead, v.State)
+		if state, awaits := look(time.Minute); state != health.Unknown || awaits {
+			t.Errorf("%s ahead, a minute later without another report: %s", ahead, state)
 		}
-		o.Status = &records.Status{Time: o.Status.Time.Add(time.Second)}
-		if v := look(time.Minute); v.State == health.Unknown || s.awaitsSuccessor(v, time.Minute) {
-			t.Errorf("%s ahead, after another report: %s (%s)", ahead, v.State, v.Reason)
+		s.Statuses[id] = &records.Status{Time: s.Statuses[id].Time.Add(time.Second)}
+		s.Sightings[id] = observe.Sighting{Since: now.Add(time.Minute), Successor: true}
+		if state, awaits := look(time.Minute); state == health.Unknown || awaits {
+			t.Errorf("%s ahead, after another report: %s", ahead, state)
 		}
 	}
 }

@@ -9,9 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
@@ -20,101 +19,125 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 )
 
-// Read returns the health of a cluster's peerings, sorted by name: all of them, or the selected one. With a remote
-// cluster it returns their peering as the local cluster observes it, then as the remote one does. A peering with
-// damaged or missing records is listed too. If a report is late by the clocks, which may differ, Read waits for its
-// successor.
+// Read returns the health of a cluster's peerings: what Of returns for what it reads of them. If a report is late by
+// the clocks, which may differ, Read waits for its successor.
 func Read(ctx context.Context, o Options) ([]Peering, error) {
-	return Of(ctx, o, read.All(ctx, o.clusters(), Parts()...))
-}
-
-// Of is Read for what was read of the clusters already. It reads the parts that it needs again while it waits for a
-// report.
-func Of(ctx context.Context, o Options, snapshots []*observe.Snapshot) ([]Peering, error) {
-	seen := make(sightings)
-	for begun := time.Now(); ; {
-		all, err := o.look(ctx, snapshots, seen)
-		if err != nil || !slices.ContainsFunc(all, func(p Peering) bool { return seen.awaitsSuccessor(p, time.Since(begun)) }) {
-			return all, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(pollInterval):
-		}
-		_ = o.each(func(i int, c *kube.Cluster) error {
-			parts := Parts()
-			if !errors.Is(snapshots[i].Errors[observe.Pods], observe.ErrNotRead) {
-				parts = append(parts, observe.Pods)
-			}
-			read.Again(ctx, c, snapshots[i], parts...)
-			return nil
-		})
-	}
-}
-
-// each calls f for each cluster, all at once, and returns the first error.
-func (o Options) each(f func(i int, c *kube.Cluster) error) error {
-	var group errgroup.Group
-	for i, c := range o.clusters() {
-		group.Go(func() error { return f(i, c) })
-	}
-	return group.Wait()
-}
-
-// look is Of without that wait; seen has the earlier observations of reports.
-func (o Options) look(ctx context.Context, snapshots []*observe.Snapshot, seen sightings) ([]Peering, error) {
-	if err := ctx.Err(); err != nil {
+	snapshots := read.All(ctx, o.clusters(), Parts()...)
+	if err := Complete(ctx, o, snapshots); err != nil {
 		return nil, err
 	}
-	sides := make([]*view, len(snapshots))
-	err := o.each(func(i int, c *kube.Cluster) (err error) {
-		sides[i], err = viewOf(ctx, c, snapshots[i])
-		return err
-	})
+	return Of(o.Peer, snapshots...)
+}
+
+// Of returns the health of the peerings in what was read of a cluster, sorted by name: all of them, or the selected
+// one. Of two clusters it returns their peering as the first one observes it, then as the second one does. A peering
+// with damaged or missing records is listed too.
+func Of(peer string, snapshots ...*observe.Snapshot) ([]Peering, error) {
+	views, err := viewsOf(peer, snapshots)
 	if err != nil {
 		return nil, err
 	}
-	if err := o.choose(sides); err != nil {
-		return nil, err
-	}
-	if err := o.each(func(i int, _ *kube.Cluster) error { return sides[i].readProblems(ctx) }); err != nil {
-		return nil, err
-	}
 	all := []Peering{} // not nil: no peerings is a valid answer
-	for _, v := range sides {
-		all = append(all, v.describe(seen)...)
+	for _, v := range views {
+		one, err := v.describe()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one...)
 	}
 	return all, nil
 }
 
-// choose keeps the selected peerings: all, the one with a name, or the one between two clusters.
-func (o Options) choose(sides []*view) error {
-	if len(sides) == 2 {
-		return o.chooseCommon(sides[0], sides[1])
-	}
-	if s := sides[0]; o.Peer != "" {
-		if s.peerings[o.Peer] == nil {
-			return &inventory.NoPeeringError{Context: s.Context, Name: o.Peer, Known: s.names()}
+// Complete reads what Of needs beyond Parts: where there are no peerings, installations in other namespaces; where a
+// gateway is missed, pods. If a report is late by the clocks, which may differ, Complete waits for its successor, and
+// reads what was read of the cluster again. Only the end of the context is an error: others are those of Of.
+func Complete(ctx context.Context, o Options, snapshots []*observe.Snapshot) error {
+	for begun := time.Now(); ; {
+		for i, c := range o.clusters() {
+			complete(ctx, c, snapshots[i])
 		}
-		s.choose(o.Peer)
+		views, err := viewsOf(o.Peer, snapshots)
+		if err != nil || !slices.ContainsFunc(views, func(v *view) bool { return v.awaitSuccessor(time.Since(begun)) }) {
+			return ctx.Err()
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pollInterval):
+		}
+		var all sync.WaitGroup
+		for i, c := range o.clusters() {
+			all.Go(func() { again(ctx, c, snapshots[i]) })
+		}
+		all.Wait()
+	}
+}
+
+// again reads what status needs again, and pods if they had been read.
+func again(ctx context.Context, c *kube.Cluster, s *observe.Snapshot) {
+	parts := Parts()
+	if !errors.Is(s.Errors[observe.Pods], observe.ErrNotRead) {
+		parts = append(parts, observe.Pods)
+	}
+	read.Again(ctx, c, s, parts...)
+}
+
+// complete reads what Of needs beyond Parts, if it was not read yet.
+func complete(ctx context.Context, c *kube.Cluster, s *observe.Snapshot) {
+	if s.Errors[observe.Server] != nil || s.Errors[observe.Records] != nil {
+		return
+	}
+	needed := observe.Elsewhere
+	if len(s.Peerings) > 0 {
+		needed = observe.Pods
+		if v, err := viewOf(s); err != nil || !v.missesGateway() {
+			return
+		}
+	}
+	if errors.Is(s.Errors[needed], observe.ErrNotRead) {
+		read.Again(ctx, c, s, needed)
+	}
+}
+
+// viewsOf returns the selected peerings of clusters.
+func viewsOf(peer string, snapshots []*observe.Snapshot) ([]*view, error) {
+	views := make([]*view, len(snapshots))
+	for i, s := range snapshots {
+		var err error
+		if views[i], err = viewOf(s); err != nil {
+			return nil, err
+		}
+	}
+	return views, selectPeerings(peer, views)
+}
+
+// selectPeerings keeps the selected peerings: all, the one with a name, or the one between two clusters.
+func selectPeerings(peer string, sides []*view) error {
+	if len(sides) == 2 {
+		return chooseCommon(peer, sides[0], sides[1])
+	}
+	if s := sides[0]; peer != "" {
+		if s.peerings[peer] == nil {
+			return &inventory.NoPeeringError{Context: s.Context, Name: peer, Known: s.names()}
+		}
+		s.choose(peer)
 	}
 	return nil
 }
 
 // chooseCommon keeps the peering of two clusters. If only one of them has it, it is listed as down in the other.
-func (o Options) chooseCommon(local, remote *view) error {
+func chooseCommon(peer string, local, remote *view) error {
 	for _, s := range []*view{local, remote} {
 		if s.Fabric == nil {
-			return fmt.Errorf("find the peering in cluster %q: %s", s.Context, strings.Join(s.altered, "; "))
+			return fmt.Errorf("find the peering in cluster %q: %s", s.Context, strings.Join(s.shared(), "; "))
 		}
 	}
 	if local.Fabric.ClusterID == remote.Fabric.ClusterID {
-		return progress.SameCluster(local.cluster, remote.cluster)
+		return progress.SameCluster(local.Context, remote.Context)
 	}
 	localName, remoteName := local.PeeringWith(*remote.Fabric), remote.PeeringWith(*local.Fabric)
-	if localName == "" && remoteName == "" || o.Peer != "" && o.Peer != cmp.Or(localName, remote.Fabric.Name) {
-		return &inventory.NoPeeringError{Context: local.Context, Name: cmp.Or(o.Peer, remote.Fabric.Name), Known: local.names()}
+	if localName == "" && remoteName == "" || peer != "" && peer != cmp.Or(localName, remote.Fabric.Name) {
+		return &inventory.NoPeeringError{Context: local.Context, Name: cmp.Or(peer, remote.Fabric.Name), Known: local.names()}
 	}
 	local.chooseOrMiss(localName, remote.Fabric.Name)
 	remote.chooseOrMiss(remoteName, local.Fabric.Name)

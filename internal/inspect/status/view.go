@@ -1,7 +1,6 @@
 package status
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,7 +13,6 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/observe"
-	"liqonet.io/liqonet/internal/observe/read"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/choose"
 )
@@ -24,27 +22,26 @@ import (
 type view struct {
 	*observe.Snapshot
 
-	cluster   *kube.Cluster
 	peerings  map[string]*peeringView
-	altered   []string // objects of the installation that differ from the desired ones
 	witnesses map[records.GatewayID]map[string]string
+	nodes     []string // the Ready ones. Those without a helper's pod count too: their packets do not cross
 }
 
 // peeringView is what was read of one peering. Its state also depends on the objects that all peerings share.
 type peeringView struct {
 	record   *records.Peering     // nil: no readable record
 	gateways []health.Observation // by gateway number minus one; one element if there is no record
-	altered  []string
+	damaged  []string             // what is wrong with its records
 }
 
 // Parts are the parts of a snapshot that status needs. Without permission to read Leases, only the gateways' reports
-// count; pods are read if a gateway is missed.
+// count. Complete reads more of them where that is needed.
 func Parts() []observe.Part {
 	return []observe.Part{observe.Records, observe.Nodes, observe.Leases, observe.Objects, observe.Keys}
 }
 
 // viewOf returns the peerings of a cluster.
-func viewOf(ctx context.Context, c *kube.Cluster, s *observe.Snapshot) (*view, error) {
+func viewOf(s *observe.Snapshot) (*view, error) {
 	for _, p := range append([]observe.Part{observe.Server}, Parts()...) {
 		switch err := s.Errors[p]; {
 		case err == nil:
@@ -53,20 +50,19 @@ func viewOf(ctx context.Context, c *kube.Cluster, s *observe.Snapshot) (*view, e
 			return nil, err
 		}
 	}
-	v := &view{Snapshot: s, cluster: c, peerings: make(map[string]*peeringView), witnesses: s.Witnesses()}
+	v := &view{Snapshot: s, peerings: make(map[string]*peeringView), witnesses: s.Witnesses(), nodes: s.ReadyNodes()}
 	for _, name := range s.Names() {
 		v.peerings[name] = v.peering(name)
 	}
-	v.readShared()
 	if len(v.peerings) > 0 {
-		return v, v.compare()
+		return v, nil
 	}
 	// No peerings is a valid answer, unless they are in another namespace.
-	if _, err := inventory.CheckElsewhere(ctx, c); err != nil {
+	if err := s.Errors[observe.Elsewhere]; err != nil && !errors.Is(err, observe.ErrNotRead) {
 		return nil, err
 	}
 	if installationOf(s).image == "" {
-		return nil, inventory.NotInstalled(ctx, c)
+		return nil, inventory.NotInstalledError(s.Context, s.Namespace)
 	}
 	return v, nil
 }
@@ -90,18 +86,20 @@ func (v *view) chooseOrMiss(name, peer string) {
 	if name == "" {
 		v.peerings[peer] = &peeringView{gateways: []health.Observation{{
 			Problem: fmt.Sprintf("the peering exists in cluster %q only: connect again, or remove it there with disconnect --one-side", peer),
+			Nodes:   v.nodes,
 		}}}
 	}
 }
 
-// readShared lists what is wrong with the records of the installation.
-func (v *view) readShared() {
-	if problem := v.Problem(records.IPAMName); problem != "" && (v.Damaged[records.IPAMName] != nil || len(v.peerings) > 0) {
-		v.altered = append(v.altered, problem)
+// shared lists what is wrong with the records of the installation.
+func (v *view) shared() (damaged []string) {
+	if problem := v.Problem(records.IPAMName); problem != "" && (v.Damaged[records.IPAMName] != nil || len(v.Peerings) > 0) {
+		damaged = append(damaged, problem)
 	}
 	if problem := v.Problem(records.FabricName); problem != "" {
-		v.altered = append(v.altered, problem)
+		damaged = append(damaged, problem)
 	}
+	return damaged
 }
 
 // peering returns what the records of one peering say.
@@ -109,7 +107,7 @@ func (v *view) peering(name string) *peeringView {
 	p := &peeringView{record: v.Peerings[name]}
 	lacks := func(name string) {
 		if problem := v.Problem(name); problem != "" {
-			p.altered = append(p.altered, problem)
+			p.damaged = append(p.damaged, problem)
 		}
 	}
 	lacks(records.PeeringName(name))
@@ -118,7 +116,7 @@ func (v *view) peering(name string) *peeringView {
 		ids = p.record.GatewayIDs()
 	}
 	for _, id := range ids {
-		o := health.Observation{Status: v.Statuses[id]}
+		o := health.Observation{Status: v.Statuses[id], Nodes: v.nodes, Witnesses: v.witnesses[id]}
 		if p.record != nil {
 			o.MTU = p.record.MTU
 		}
@@ -128,7 +126,10 @@ func (v *view) peering(name string) *peeringView {
 		}
 		lacks(id.StatusName())
 		if o.Status != nil {
-			o.Every = time.Duration(o.Status.Every)
+			o.Every, o.Age = time.Duration(o.Status.Every), age(v.Snapshot, id)
+		}
+		if problem := v.problem(id, o); problem != nil {
+			o.Problem = problem.Error()
 		}
 		p.gateways = append(p.gateways, o)
 	}
@@ -136,67 +137,51 @@ func (v *view) peering(name string) *peeringView {
 		return p
 	}
 	for _, r := range choose.Unreserved(v.Registry, *p.record) {
-		p.altered = append(p.altered, fmt.Sprintf("ConfigMap %s does not reserve %s, %s: liqoctl network init --update", records.IPAMName, r.Range, r.Use()))
+		p.damaged = append(p.damaged, fmt.Sprintf("ConfigMap %s does not reserve %s, %s: liqoctl network init --update", records.IPAMName, r.Range, r.Use()))
 	}
 	return p
 }
 
-// missed reports whether the report of a gateway is missing or late, or a node does not reach it.
-func (v *view) missed(id records.GatewayID, o health.Observation) bool {
-	missed := slices.ContainsFunc(slices.Collect(maps.Values(v.witnesses[id])), func(fault string) bool { return fault != "" })
-	return o.Problem == "" && (o.Status == nil || missed || health.Late(time.Since(o.Status.Time), o.Every))
-}
-
-// readProblems reads why gateways do not run that are missed. A user without permission to read pods gets no reason.
-func (v *view) readProblems(ctx context.Context) error {
-	for _, name := range v.names() {
-		gateways := v.peerings[name].gateways
-		for i := range gateways {
-			id := records.GatewayID{Peering: name, Number: i + 1}
-			if !v.missed(id, gateways[i]) {
-				continue
-			}
-			if errors.Is(v.Errors[observe.Pods], observe.ErrNotRead) {
-				read.Again(ctx, v.cluster, v.Snapshot, observe.Pods)
-			}
-			if err := v.Errors[observe.Pods]; err != nil {
-				if notAllowed(err) {
-					return nil
-				}
-				return err
-			}
-			if problem := v.PodProblem(inventory.GatewaySelector(id)); problem != nil {
-				gateways[i].Problem = problem.Error()
-			}
-		}
+// problem returns why a gateway that is missed does not run; nil if it is not missed, or no reason is known, such as
+// without permission to read pods.
+func (v *view) problem(id records.GatewayID, o health.Observation) *kube.PodError {
+	if missed(v.witnesses[id], o) && v.Errors[observe.Pods] == nil {
+		return v.PodProblem(inventory.GatewaySelector(id))
 	}
 	return nil
 }
 
-// compare adds the objects that differ from the desired ones.
-func (v *view) compare() error {
+// missed reports whether the report of a gateway is missing or late by the clocks, or a node does not reach it.
+func missed(witnesses map[string]string, o health.Observation) bool {
+	return o.Status == nil || health.Late(o.Age, o.Every) ||
+		slices.ContainsFunc(slices.Collect(maps.Values(witnesses)), func(fault string) bool { return fault != "" })
+}
+
+// altered lists the objects of the installation, and those of each peering, that differ from the desired ones.
+func (v *view) altered() (shared []string, peerings map[string][]string, err error) {
 	installed := installationOf(v.Snapshot)
 	base, err := installed.alteredBase(v.Namespace)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	v.altered = append(v.altered, base...)
-	for _, p := range v.peerings {
+	peerings = make(map[string][]string)
+	for name, p := range v.peerings {
+		peerings[name] = p.damaged
 		if p.record == nil {
 			continue // without it the desired objects are unknown
 		}
 		gateways, err := installed.alteredGateways(v.Namespace, *p.record)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
-		p.altered = append(p.altered, gateways...)
+		peerings[name] = append(peerings[name], gateways...)
 		for _, id := range p.record.GatewayIDs() {
 			if problem := v.alteredKeys(id); problem != "" {
-				p.altered = append(p.altered, problem)
+				peerings[name] = append(peerings[name], problem)
 			}
 		}
 	}
-	return nil
+	return append(v.shared(), base...), peerings, nil
 }
 
 // alteredKeys returns the problem of a gateway's keys; "" if there is none, or the user may not read them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -14,6 +15,7 @@ import (
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/observe"
 	"liqonet.io/liqonet/internal/observe/read"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -29,9 +31,10 @@ func Watch(ctx context.Context, o Options, show func([]Peering) error, lost func
 	changed := make(chan struct{}, 1)
 	followed := make(chan error, 1)
 	go func() { followed <- follow(inner, o.clusters(), changed) }()
-	begun, away, seen := false, false, make(sightings)
+	begun, away := false, false
+	snapshots := read.All(ctx, o.clusters()) // of nothing yet
 	for {
-		all, err := o.look(ctx, read.All(ctx, o.clusters(), Parts()...), seen)
+		all, err := o.look(ctx, snapshots)
 		if err == nil {
 			err = show(all)
 		}
@@ -55,9 +58,26 @@ func Watch(ctx context.Context, o Options, show func([]Peering) error, lost func
 			}
 			return err
 		case <-changed:
-		case <-time.After(seen.untilLate(all, WatchEvery)):
+		case <-time.After(untilLate(snapshots, WatchEvery)):
 		}
 	}
+}
+
+// look reads clusters again. Pods of the look before do not count.
+func (o Options) look(ctx context.Context, snapshots []*observe.Snapshot) ([]Peering, error) {
+	var all sync.WaitGroup
+	for i, c := range o.clusters() {
+		all.Go(func() {
+			snapshots[i].Errors[observe.Pods], snapshots[i].Errors[observe.Elsewhere] = observe.ErrNotRead, observe.ErrNotRead
+			again(ctx, c, snapshots[i])
+			complete(ctx, c, snapshots[i])
+		})
+	}
+	all.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return Of(o.Peer, snapshots...)
 }
 
 // unanswered reports whether an API server did not answer, or was not ready to.

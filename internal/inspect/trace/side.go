@@ -34,7 +34,10 @@ type side struct {
 func gather(ctx context.Context, o Options) (local, remote *side, err error) {
 	clusters := []*kube.Cluster{o.Local, o.Remote}
 	snapshots := read.All(ctx, clusters, status.Parts()...)
-	states, err := status.Of(ctx, status.Options{Cluster: o.Local, Remote: o.Remote}, snapshots)
+	if err := status.Complete(ctx, status.Options{Cluster: o.Local, Remote: o.Remote}, snapshots); err != nil {
+		return nil, nil, err
+	}
+	states, err := status.Of("", snapshots...)
 	if err != nil {
 		return nil, nil, err
 	}

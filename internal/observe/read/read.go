@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
@@ -44,12 +45,6 @@ func Take(ctx context.Context, c *kube.Cluster, parts ...observe.Part) *observe.
 	for _, p := range observe.Parts() {
 		s.Errors[p] = observe.ErrNotRead
 	}
-	if s.Errors[observe.Server] = c.Reach(ctx); s.Errors[observe.Server] != nil {
-		for _, p := range parts {
-			s.Errors[p] = observe.ErrUnreached
-		}
-		return s
-	}
 	Again(ctx, c, s, parts...)
 	return s
 }
@@ -67,6 +62,13 @@ func All(ctx context.Context, clusters []*kube.Cluster, parts ...observe.Part) [
 
 // Again reads parts of a snapshot anew, or for the first time.
 func Again(ctx context.Context, c *kube.Cluster, s *observe.Snapshot, parts ...observe.Part) {
+	defer func() { s.At = time.Now() }()
+	if s.Errors[observe.Server] = c.Reach(ctx); s.Errors[observe.Server] != nil {
+		for _, p := range parts {
+			s.Errors[p] = observe.ErrUnreached
+		}
+		return
+	}
 	r := reader{s, c}
 	from := map[observe.Part]func(context.Context) error{
 		observe.Rights: r.rights, observe.Elsewhere: r.elsewhere, observe.Records: r.records, observe.Leases: r.leases, observe.Nodes: r.nodes,
@@ -129,6 +131,7 @@ func (r reader) records(ctx context.Context) error {
 		return err
 	}
 	s := r.Snapshot
+	earlier := s.Statuses
 	s.ConfigMaps, s.Damaged, s.Peerings = make(map[string]*corev1.ConfigMap), make(map[string]error), make(map[string]*records.Peering)
 	s.Places, s.Statuses = make(map[records.GatewayID]*records.Gateway), make(map[records.GatewayID]*records.Status)
 	s.Fabric, s.Registry = nil, nil
@@ -158,6 +161,7 @@ func (r reader) records(ctx context.Context) error {
 		})
 	}
 	_ = decoding.Wait() // errors are in Damaged
+	s.Sightings = sightings(earlier, s)
 	if s.Registry != nil {
 		for _, name := range choose.ReservedPeerings(s.Registry) {
 			if s.Peerings[name] == nil {
@@ -166,6 +170,20 @@ func (r reader) records(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// sightings returns when each report of a gateway was first read.
+func sightings(earlier map[records.GatewayID]*records.Status, s *observe.Snapshot) map[records.GatewayID]observe.Sighting {
+	all, now := make(map[records.GatewayID]observe.Sighting), time.Now()
+	for id, report := range s.Statuses {
+		switch before := earlier[id]; {
+		case before != nil && before.Time.Equal(report.Time):
+			all[id] = s.Sightings[id]
+		default:
+			all[id] = observe.Sighting{Since: now, Successor: before != nil}
+		}
+	}
+	return all
 }
 
 // decode decodes the record in a ConfigMap, and returns what adds it to a snapshot; nil if it is none, or not written
