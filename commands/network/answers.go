@@ -53,8 +53,8 @@ func describeConnection(r peering.Connection) string {
 		ui.Writef(&b, "%s and %s are already connected: nothing changed\n", local.Cluster.Name, remote.Cluster.Name)
 	}
 	fmt.Fprintln(&b)
-	describeMappings(&b, local)
-	describeMappings(&b, remote)
+	describeAddresses(&b, local)
+	describeAddresses(&b, remote)
 	fmt.Fprintln(&b, "\nverified with full-size packets, from each node to the peer and back:")
 	describeProof(&b, local, remote)
 	describeProof(&b, remote, local)
@@ -66,17 +66,17 @@ func describeConnection(r peering.Connection) string {
 	return b.String()
 }
 
-// describeMappings writes the addresses of the peer as they are in one cluster.
-func describeMappings(b *strings.Builder, side peering.SideResult) {
-	for _, m := range side.Mappings {
-		what, remapped := m.What, "not remapped"
+// describeAddresses writes the addresses of the peer as they are in one cluster.
+func describeAddresses(b *strings.Builder, side peering.SideResult) {
+	for _, m := range side.Addresses {
+		what, remapped := m.Kind, "not remapped"
 		if what == "external" {
 			what = "external CIDR"
 		}
-		if !m.Identity {
-			remapped = "remapped to " + m.Seen.String()
+		if m.Remapped() {
+			remapped = "remapped to " + m.ReachedAt.String()
 		}
-		ui.Writef(b, "%s of %s: %s, %s in %s\n", what, side.Peering, m.Real, remapped, side.Cluster.Name)
+		ui.Writef(b, "%s of %s: %s, %s in %s\n", what, side.Peering, m.Original, remapped, side.Cluster.Name)
 	}
 }
 

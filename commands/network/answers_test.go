@@ -19,11 +19,11 @@ import (
 )
 
 func connection() peering.Connection {
-	sideOf := func(name, peer string, pods status.MappedRange) peering.SideResult {
+	sideOf := func(name, peer string, pods status.AddressRange) peering.SideResult {
 		return peering.SideResult{
 			Cluster: peering.ClusterInfo{Context: "admin@" + name, Name: name}, Peering: peer, MTU: 1420,
-			Mappings: []status.MappedRange{
-				pods, {What: "external", Real: pfx("10.70.0.0/16"), Seen: pfx("10.71.0.0/16")},
+			Addresses: []status.AddressRange{
+				pods, {Kind: "external", Original: pfx("10.70.0.0/16"), ReachedAt: pfx("10.71.0.0/16")},
 			},
 			Proof: peering.Proof{
 				RTT: 600 * time.Microsecond, Implementation: records.Kernel, Overlay: records.Geneve,
@@ -34,8 +34,8 @@ func connection() peering.Connection {
 		}
 	}
 	return peering.Connection{
-		Local:  sideOf("a", "b", status.MappedRange{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}),
-		Remote: sideOf("b", "a", status.MappedRange{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.244.0.0/16"), Identity: true}),
+		Local:  sideOf("a", "b", status.AddressRange{Kind: "pods", Original: pfx("10.244.0.0/16"), ReachedAt: pfx("10.11.0.0/16")}),
+		Remote: sideOf("b", "a", status.AddressRange{Kind: "pods", Original: pfx("10.244.0.0/16"), ReachedAt: pfx("10.244.0.0/16")}),
 		Stages: []progress.StageTime{{Name: "reach", Took: 300 * time.Millisecond}, {Name: "proof", Took: 4 * time.Second}},
 		MTU:    1380,
 		Hops: []peering.Hop{
@@ -93,11 +93,11 @@ func TestAnswers(t *testing.T) {
 	golden.Check(t, "init.golden", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages, Changed: true}))
 	golden.Check(t, "init-again.golden", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages}))
 	exposed := expose.Exposure{Peer: "b", Changed: true, ExposedHost: status.ExposedHost{
-		Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"), Seen: netip.MustParseAddr("10.72.128.1"),
+		Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"), ReachedAt: netip.MustParseAddr("10.72.128.1"),
 	}}
 	golden.Check(t, "expose.golden", describeExposure(exposed))
 	golden.Check(t, "unexpose.golden", describeUnexposure(exposed))
-	exposed.Changed, exposed.Seen = false, netip.Addr{}
+	exposed.Changed, exposed.ReachedAt = false, netip.Addr{}
 	golden.Check(t, "expose-again.golden", describeExposure(exposed))
 	golden.Check(t, "unexpose-again.golden", describeUnexposure(exposed))
 	remains := removal.Remains{

@@ -25,7 +25,7 @@ network unexpose ends it, and so does removing the peering. Exposing a host agai
 		Example: `  liqoctl network expose 192.0.2.17 --context a --peer b
 
   # The address at which pods of b reach the host
-  liqoctl network expose 192.0.2.17 --context a --peer b -o jsonpath={.seenByPeer}`,
+  liqoctl network expose 192.0.2.17 --context a --peer b -o jsonpath={.reachedAt}`,
 	}, do, expose.PlanExpose, describeExposure)
 }
 
@@ -67,8 +67,8 @@ func exposeCommand(env *cli.Env, local *cli.ClusterFlags, cmd *cobra.Command, do
 // describeExposure is the answer of `network expose` for people.
 func describeExposure(e expose.Exposure) string {
 	var b strings.Builder
-	if e.Seen.IsValid() {
-		ui.Writef(&b, "%s is exposed to %s as %s\n", e.Host, e.Peer, e.Seen)
+	if e.ReachedAt.IsValid() {
+		ui.Writef(&b, "%s is exposed to %s as %s\n", e.Host, e.Peer, e.ReachedAt)
 	} else {
 		ui.Writef(&b, "%s is exposed to %s as %s, which %s may have remapped\n", e.Host, e.Peer, e.Address, e.Peer)
 	}

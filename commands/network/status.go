@@ -318,7 +318,7 @@ func statusColumns() []statusColumn {
 		{"REPORT", false, false, func(p side) string { return known(p.Totals().ReportAge, ui.Age) }},
 		{"KEY", false, false, func(p side) string { return keyAge(p.KeyCreated()) }},
 		{"GATEWAY", false, false, func(p side) string { return firstOf(p, func(g status.Gateway) string { return g.Pod }) }},
-		{"PEER CIDRS", false, true, func(p side) string { return ui.Joined(p.Mappings, status.MappedRange.String) }},
+		{"PEER CIDRS", false, true, func(p side) string { return ui.Joined(p.Addresses, status.AddressRange.String) }},
 		{"EXPOSED", false, false, func(p side) string { return ui.Joined(p.Exposed, exposedCell) }},
 	}
 }
@@ -351,8 +351,8 @@ func keyAge(created time.Time) string {
 
 func exposedCell(x status.ExposedHost) string {
 	text := x.Host.String()
-	if x.Seen.IsValid() {
-		text += " as " + x.Seen.String()
+	if x.ReachedAt.IsValid() {
+		text += " as " + x.ReachedAt.String()
 	}
 	if !x.Served {
 		text += " (not served)"

@@ -25,9 +25,9 @@ func peerings() []status.Peering {
 	return []status.Peering{
 		{
 			Peer: "b", Role: records.Client, State: health.Healthy, Nodes: status.NodeCount{Ready: 2, Total: 2}, Overlay: records.Geneve, MTU: 1420,
-			Mappings: []status.MappedRange{{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}},
+			Addresses: []status.AddressRange{{Kind: "pods", Original: pfx("10.244.0.0/16"), ReachedAt: pfx("10.11.0.0/16")}},
 			Exposed: []status.ExposedHost{{
-				Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"), Seen: netip.MustParseAddr("10.72.128.1"), Served: true,
+				Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"), ReachedAt: netip.MustParseAddr("10.72.128.1"), Served: true,
 			}},
 			Gateways: []status.Gateway{{
 				Number: 1, State: health.Healthy, Pod: "gateway-b-x", WireGuard: records.Kernel, ReportAge: seconds(3 * time.Second), NodesReady: 2,
@@ -127,14 +127,14 @@ func TestStatusOfGateways(t *testing.T) {
 func bothSides() []status.Peering {
 	local := peerings()[0]
 	local.Cluster = "a"
-	local.OwnMappings = []status.MappedRange{{What: "pods", Real: pfx("10.1.0.0/16"), Seen: pfx("10.1.0.0/16"), Identity: true}}
+	local.OwnAddresses = []status.AddressRange{{Kind: "pods", Original: pfx("10.1.0.0/16"), ReachedAt: pfx("10.1.0.0/16")}}
 	return []status.Peering{local, {
 		Cluster: "b", Peer: "a", Role: records.Server, State: health.Down, Reason: "the peer's gateway answered last 8s ago",
 		Nodes: status.NodeCount{Total: 3}, MTU: 1300,
 		Gateways: []status.Gateway{{Number: 1, State: health.Down, ReportAge: seconds(time.Second), Tunnels: []status.Tunnel{{
 			PeerGateway: 1, State: health.Down, HandshakeAge: seconds(9 * time.Second), RTT: seconds(700 * time.Microsecond), Loss: 1,
 		}}}},
-		Mappings: []status.MappedRange{{What: "pods", Real: pfx("10.1.0.0/16"), Seen: pfx("10.12.0.0/16")}},
+		Addresses: []status.AddressRange{{Kind: "pods", Original: pfx("10.1.0.0/16"), ReachedAt: pfx("10.12.0.0/16")}},
 	}}
 }
 
@@ -150,7 +150,7 @@ func TestStatusOfBothSides(t *testing.T) {
 	out, _ = statusOf(t, bothSides(), "--remote-context", "b", "-o", "json")
 	var answer statusAnswer
 	require.NoError(t, json.Unmarshal([]byte(out), &answer))
-	if len(answer.Peerings) != 2 || answer.Peerings[1].Cluster != "b" || answer.Peerings[0].OwnMappings[0].Seen != pfx("10.1.0.0/16") {
+	if len(answer.Peerings) != 2 || answer.Peerings[1].Cluster != "b" || answer.Peerings[0].OwnAddresses[0].ReachedAt != pfx("10.1.0.0/16") {
 		t.Errorf("sides in %s", out)
 	}
 	if len(answer.Disagreements) != 3 || answer.Disagreements[1] != (status.Disagreement{About: "MTU", Local: "1420", Remote: "1300"}) {
@@ -158,7 +158,7 @@ func TestStatusOfBothSides(t *testing.T) {
 	}
 
 	agreed := bothSides()
-	agreed[1].State, agreed[1].Reason, agreed[1].MTU, agreed[1].Mappings = health.Healthy, "", 1420, agreed[0].OwnMappings
+	agreed[1].State, agreed[1].Reason, agreed[1].MTU, agreed[1].Addresses = health.Healthy, "", 1420, agreed[0].OwnAddresses
 	if out, err := statusOf(t, agreed, both...); err != nil || strings.Contains(out, "disagree") {
 		t.Errorf("both healthy: %v\n%s", err, out)
 	}
@@ -184,7 +184,7 @@ func TestStatusForPrograms(t *testing.T) {
 	if got := answer.Peerings[0].Gateways[0].Nodes[0].Drift; got.Times != 2 || got.What != "rule 104 table 7600" {
 		t.Errorf("drift of n1: %+v", got)
 	}
-	if answer.Healthy || len(answer.Peerings) != 2 || answer.Peerings[0].Mappings[0].Seen != pfx("10.11.0.0/16") {
+	if answer.Healthy || len(answer.Peerings) != 2 || answer.Peerings[0].Addresses[0].ReachedAt != pfx("10.11.0.0/16") {
 		t.Errorf("answer %s", out)
 	}
 	out, _ = statusOf(t, peerings(), "-o", "yaml")

@@ -179,7 +179,7 @@ func TestPools(t *testing.T) {
 		o.Local.Pools = []netip.Prefix{netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("10.0.0.0/9")}
 		got := fakecluster.Must(t, peering.Connect, o)
 		// 172.30.0.0/16 is the smallest block beside the nodes.
-		if seen := got.Local.Mappings[0].Seen; seen != netip.MustParsePrefix("172.30.0.0/16") {
+		if seen := got.Local.Addresses[0].ReachedAt; seen != netip.MustParsePrefix("172.30.0.0/16") {
 			t.Errorf("pods of b are seen as %s, want a range of the first pool", seen)
 		}
 		o.Local.Pools = nil

@@ -62,7 +62,7 @@ type SideResult struct {
 	// Peering is the peering's name in this cluster: the name of the other one.
 	Peering   string               `json:"peering"`
 	Role      records.Role         `json:"role"`
-	Mappings  []status.MappedRange `json:"mappings"` // of the other cluster's CIDRs
+	Addresses  []status.AddressRange `json:"addresses"` // of the other cluster's CIDRs
 	Endpoints []string             `json:"endpoints,omitempty"`
 	Gateway   netip.Addr           `json:"gatewayAddress"` // internal address of the first gateway
 	MTU       int                  `json:"mtu"`            // bytes, of packets between pods of the two
@@ -102,7 +102,7 @@ type NodeProof struct {
 func (m *member) result() SideResult {
 	p := m.written
 	r := SideResult{
-		Cluster: m.info(), Peering: m.peering, Role: m.role, Mappings: status.MappedRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR),
+		Cluster: m.info(), Peering: m.peering, Role: m.role, Addresses: status.AddressRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR),
 		Endpoints: p.Endpoints(), MTU: p.MTU, Unverified: m.unverified,
 	}
 	for i, g := range p.Gateways {

@@ -39,9 +39,9 @@ func TestNetworkDisjoint(t *testing.T) {
 	long(t, "what stands is planned", func(t *testing.T) { testPlans(ctx, t, c, "connected") })
 	t.Run("the MTU fits the narrowest hop", func(t *testing.T) { testMTU(ctx, t, c, conn, 1460-80) })
 	for _, s := range sides(conn) {
-		for _, m := range s.self.Mappings {
-			if m.What == "pods" && (!m.Identity || m.Real != m.Seen) {
-				t.Errorf("%s sees pods of %s, %s, as %s without need", s.cluster, s.other, m.Real, m.Seen)
+		for _, m := range s.self.Addresses {
+			if m.Kind == "pods" && m.Original != m.ReachedAt {
+				t.Errorf("%s sees pods of %s, %s, as %s without need", s.cluster, s.other, m.Original, m.ReachedAt)
 			}
 		}
 	}

@@ -80,10 +80,9 @@ type connection struct {
 }
 
 type connectedSide struct {
-	Mappings []struct {
-		What       string
-		Real, Seen netip.Prefix
-		Identity   bool
+	Addresses []struct {
+		Kind                string
+		Original, ReachedAt netip.Prefix
 	}
 	Proof struct {
 		Nodes []struct{ Name string }
@@ -98,17 +97,17 @@ func (c connection) fullSize() string { return strconv.Itoa(c.MTU - 28) }
 func (s connectedSide) seen(t *testing.T, real string) string {
 	t.Helper()
 	a := netip.MustParseAddr(real)
-	for _, m := range s.Mappings {
-		if m.What != "pods" || !m.Real.Contains(a) {
+	for _, m := range s.Addresses {
+		if m.Kind != "pods" || !m.Original.Contains(a) {
 			continue
 		}
-		if m.Real.Bits() != 16 {
-			t.Fatalf("mapping of %s: the tests want a /16", m.Real)
+		if m.Original.Bits() != 16 {
+			t.Fatalf("mapping of %s: the tests want a /16", m.Original)
 		}
-		host, network := a.As4(), m.Seen.Addr().As4()
+		host, network := a.As4(), m.ReachedAt.Addr().As4()
 		return netip.AddrFrom4([4]byte{network[0], network[1], host[2], host[3]}).String()
 	}
-	t.Fatalf("no mapping of %s in %+v", real, s.Mappings)
+	t.Fatalf("no mapping of %s in %+v", real, s.Addresses)
 	return ""
 }
 

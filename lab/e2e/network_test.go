@@ -188,9 +188,9 @@ func checkFirst(t *testing.T, conn connection) {
 		if len(s.self.Proof.Nodes) != 2 {
 			t.Errorf("%s: %d nodes are proven, want 2", s.cluster, len(s.self.Proof.Nodes))
 		}
-		for _, m := range s.self.Mappings {
-			if m.Identity {
-				t.Errorf("%s: %s of %s keep their addresses though they collide", s.cluster, m.What, s.other)
+		for _, m := range s.self.Addresses {
+			if m.Original == m.ReachedAt {
+				t.Errorf("%s: %s of %s keep their addresses though they collide", s.cluster, m.Kind, s.other)
 			}
 		}
 	}
@@ -224,7 +224,7 @@ func testEveryPod(ctx context.Context, t *testing.T, l *lab.Lab, c connection) {
 // nodes' external CIDR.
 func testNodesReachPods(ctx context.Context, t *testing.T, l *lab.Lab, c connection) {
 	for _, s := range sides(c) {
-		external := s.peer.Mappings[len(s.peer.Mappings)-1]
+		external := s.peer.Addresses[len(s.peer.Addresses)-1]
 		sources := map[string]string{}
 		for _, from := range nodesOf(ctx, t, l, s.cluster) {
 			for _, to := range nodesOf(ctx, t, l, s.other) {
@@ -236,8 +236,8 @@ func testNodesReachPods(ctx context.Context, t *testing.T, l *lab.Lab, c connect
 				}
 				_, source, _ := strings.Cut(string(out), "from=")
 				a, err := netip.ParseAddrPort(strings.TrimSpace(source))
-				if err != nil || !external.Seen.Contains(a.Addr()) {
-					t.Errorf("from node %s: %q, want an address of %s", from, out, external.Seen)
+				if err != nil || !external.ReachedAt.Contains(a.Addr()) {
+					t.Errorf("from node %s: %q, want an address of %s", from, out, external.ReachedAt)
 				}
 				if other, taken := sources[a.Addr().String()]; taken && other != from {
 					t.Errorf("nodes %s and %s have the same address %s", from, other, a.Addr())

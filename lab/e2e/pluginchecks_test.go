@@ -116,12 +116,12 @@ func testPolicies(ctx context.Context, t *testing.T, l *lab.Lab, s side) {
 // podRange is the range by which pods of the other cluster are seen.
 func (s connectedSide) podRange(t *testing.T) string {
 	t.Helper()
-	for _, m := range s.Mappings {
-		if m.What == "pods" {
-			return m.Seen.String()
+	for _, m := range s.Addresses {
+		if m.Kind == "pods" {
+			return m.ReachedAt.String()
 		}
 	}
-	t.Fatal("no pods in", s.Mappings)
+	t.Fatal("no pods in", s.Addresses)
 	return ""
 }
 

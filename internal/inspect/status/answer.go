@@ -15,13 +15,13 @@ type Peering struct {
 	State   health.State `json:"state"`
 	Reason  string       `json:"reason,omitempty"` // if not healthy
 	// Findings are what is wrong, from which state and reason follow.
-	Findings []health.Finding    `json:"findings,omitempty"`
-	Nodes    NodeCount           `json:"nodes"`
-	MTU      int                 `json:"mtu,omitempty"` // bytes, for packets between pods
-	Overlay  records.OverlayKind `json:"overlay,omitempty"`
-	Mappings []MappedRange       `json:"mappings,omitempty"` // of the peer's ranges
-	// OwnMappings are the mappings of this cluster's ranges at the peer; empty if unknown.
-	OwnMappings []MappedRange `json:"ownMappings,omitempty"`
+	Findings  []health.Finding    `json:"findings,omitempty"`
+	Nodes     NodeCount           `json:"nodes"`
+	MTU       int                 `json:"mtu,omitempty"` // bytes, for packets between pods
+	Overlay   records.OverlayKind `json:"overlay,omitempty"`
+	Addresses []AddressRange      `json:"addresses,omitempty"` // of the peer's ranges
+	// OwnAddresses are the mappings of this cluster's ranges at the peer; empty if unknown.
+	OwnAddresses []AddressRange `json:"ownAddresses,omitempty"`
 	// Exposed are the hosts outside this cluster that the peer may reach.
 	Exposed  []ExposedHost `json:"exposed,omitempty"`
 	Gateways []Gateway     `json:"gateways,omitempty"`

@@ -35,7 +35,7 @@ func (v *view) describe() ([]Peering, error) {
 
 // describeStatus joins the desired peering with the observations of its gateways.
 func describeStatus(p records.Peering, gateways []health.Observation, altered []string) Peering {
-	v := Peering{Peer: p.Name, Role: p.Role, MTU: p.MTU, Mappings: MappedRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR)}
+	v := Peering{Peer: p.Name, Role: p.Role, MTU: p.MTU, Addresses: AddressRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR)}
 	v.Findings = slices.Concat(health.Altered(altered), health.Gateways(gateways))
 	v.State, v.Reason = health.StateOf(v.Findings), health.Reason(v.Findings, len(gateways))
 	served := func(x records.Exposed) bool {

@@ -46,7 +46,7 @@ func TestStatusOfBothSides(t *testing.T) {
 		if local.Cluster != "a" || local.Peer != "b" || remote.Cluster != "b" || remote.Peer != "a" {
 			t.Errorf("sides %+v, %+v", local, remote)
 		}
-		if local.State != health.Healthy || remote.State != health.Healthy || len(local.Mappings) == 0 {
+		if local.State != health.Healthy || remote.State != health.Healthy || len(local.Addresses) == 0 {
 			t.Errorf("%s: %s, %s: %s", local.State, local.Reason, remote.State, remote.Reason)
 		}
 		if got := status.Disagreements(local, remote); len(got) > 0 {

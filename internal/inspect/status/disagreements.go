@@ -19,8 +19,8 @@ type Disagreement struct {
 // disagreement.
 func Disagreements(local, remote Peering) []Disagreement {
 	// Each cluster chooses the CIDRs by which it reaches the peer. The peer has a copy of them.
-	chosenByLocal, copyOfRemote := differing(local.Mappings, remote.OwnMappings)
-	chosenByRemote, copyOfLocal := differing(remote.Mappings, local.OwnMappings)
+	chosenByLocal, copyOfRemote := differing(local.Addresses, remote.OwnAddresses)
+	chosenByRemote, copyOfLocal := differing(remote.Addresses, local.OwnAddresses)
 	return slices.DeleteFunc([]Disagreement{
 		{"state", string(local.State), string(remote.State)},
 		{"name of " + local.Cluster, local.Cluster, remote.Peer},
@@ -51,8 +51,8 @@ func size(mtu int) string {
 }
 
 // differing returns the ranges that only one of two lists has, as text; "" for a list that is empty, or has no others.
-func differing(a, b []MappedRange) (onlyA, onlyB string) {
-	only := func(some, others []MappedRange) string {
+func differing(a, b []AddressRange) (onlyA, onlyB string) {
+	only := func(some, others []AddressRange) string {
 		if len(some) == 0 {
 			return ""
 		}

@@ -10,16 +10,14 @@ import (
 )
 
 func TestDisagreements(t *testing.T) {
-	pods := func(seen string) MappedRange {
-		m := MappedRange{What: "pods", Real: netip.MustParsePrefix("10.244.0.0/16"), Seen: netip.MustParsePrefix(seen)}
-		m.Identity = m.Real == m.Seen
-		return m
+	pods := func(seen string) AddressRange {
+		return AddressRange{Kind: "pods", Original: netip.MustParsePrefix("10.244.0.0/16"), ReachedAt: netip.MustParsePrefix(seen)}
 	}
 	sides := func() (a, b Peering) {
-		of := func(cluster, peer string, role records.Role, there, own MappedRange) Peering {
+		of := func(cluster, peer string, role records.Role, there, own AddressRange) Peering {
 			return Peering{
 				Cluster: cluster, Peer: peer, Role: role, State: health.Healthy, MTU: 1420,
-				Mappings: []MappedRange{there}, OwnMappings: []MappedRange{own},
+				Addresses: []AddressRange{there}, OwnAddresses: []AddressRange{own},
 			}
 		}
 		theirs, ours := pods("10.71.0.0/16"), pods("10.244.0.0/16")
@@ -35,13 +33,13 @@ func TestDisagreements(t *testing.T) {
 		"two servers":   {func(a, _ *Peering) { a.Role = records.Server }, []Disagreement{{"WireGuard server", "a", "b"}}},
 		"two clients":   {func(_, b *Peering) { b.Role = records.Client }, []Disagreement{{"WireGuard server", "b", "a"}}},
 		"MTU unknown":   {func(a, _ *Peering) { a.MTU, a.Role = 0, "" }, []Disagreement{}},
-		"no own copies": {func(a, b *Peering) { a.OwnMappings, b.OwnMappings = nil, nil }, []Disagreement{}},
+		"no own copies": {func(a, b *Peering) { a.OwnAddresses, b.OwnAddresses = nil, nil }, []Disagreement{}},
 		"the peer's ranges": {
-			func(a, _ *Peering) { a.Mappings[0] = pods("10.72.0.0/16") },
+			func(a, _ *Peering) { a.Addresses[0] = pods("10.72.0.0/16") },
 			[]Disagreement{{"CIDRs of b", "pods 10.72.0.0/16 (10.244.0.0/16)", "pods 10.71.0.0/16 (10.244.0.0/16)"}},
 		},
 		"own ranges": {
-			func(_, b *Peering) { b.Mappings = append(b.Mappings, pods("10.73.0.0/16")) },
+			func(_, b *Peering) { b.Addresses = append(b.Addresses, pods("10.73.0.0/16")) },
 			[]Disagreement{{"CIDRs of a", "no others", "pods 10.73.0.0/16 (10.244.0.0/16)"}},
 		},
 	} {

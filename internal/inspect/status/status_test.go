@@ -35,7 +35,7 @@ func TestStatus(t *testing.T) {
 		if age := got.Gateways[0].ReportAge; age == nil || *age < 0 || *age > status.Seconds(time.Second) {
 			t.Errorf("age %v", age)
 		}
-		got.Mappings, got.OwnMappings = nil, nil
+		got.Addresses, got.OwnAddresses = nil, nil
 		rtt, echo, handshake := status.Seconds(2*time.Millisecond), status.Seconds(time.Millisecond), status.Seconds(0)
 		want := status.Peering{
 			Cluster: "a", Peer: "b", Role: records.Client, State: health.Healthy, Nodes: status.NodeCount{Ready: 2, Total: 2}, Overlay: records.Geneve, MTU: 1420,

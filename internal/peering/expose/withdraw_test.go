@@ -32,7 +32,7 @@ func TestExposeAndWithdraw(t *testing.T) {
 		a, b := connected.New(t)
 		want := expose.Exposure{Peer: "b", Changed: true, ExposedHost: status.ExposedHost{
 			Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"),
-			Seen: netip.MustParseAddr("10.81.128.1"), Served: true,
+			ReachedAt: netip.MustParseAddr("10.81.128.1"), Served: true,
 		}}
 		got, err := expose.Expose(t.Context(), connected.Exposing(a, "198.51.100.7"), &fakecluster.Recorder{})
 		if err != nil || got != want {
