@@ -151,7 +151,7 @@ func Gateway(o Observation) []Finding {
 	case s == nil:
 		return []Finding{{Code: GatewayReport, Level: levelConnecting, Text: "the gateway has not reported yet"}}
 	case Late(o.Age, o.Every) && o.Age < 0:
-		late = []Finding{{Code: APIClock, Level: levelUnknown, Figures: Figures{Age: Seconds(o.Age)}, Text: fmt.Sprintf("the gateway's last report is from %s in the future: clocks differ", round(-o.Age))}}
+		late = []Finding{{Code: APIClock, Level: levelUnknown, Figures: Figures{Age: Seconds(o.Age)}, Text: fmt.Sprintf("the gateway's last report is from %s in the future: clocks differ", round(o.Age.Abs()))}}
 	case Late(o.Age, o.Every):
 		late = []Finding{{Code: GatewayReport, Level: levelUnknown, Figures: Figures{Age: Seconds(o.Age)}, Text: fmt.Sprintf("the gateway's last report is %s old", round(o.Age))}}
 	}

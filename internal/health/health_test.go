@@ -2,6 +2,7 @@ package health
 
 import (
 	"encoding/json"
+	"math"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -60,6 +61,7 @@ func TestJudge(t *testing.T) {
 		{"no echo ever", func(o *Observation) { o.Status.LastEcho = time.Time{} }, Connecting, "no echo"},
 		{"echo at the limit", func(o *Observation) { o.Status.LastEcho = ago(EchoSilence - 1) }, Healthy, ""},
 		{"old echo", func(o *Observation) { o.Status.LastEcho = ago(EchoSilence) }, Down, "answered last 3s ago"},
+		{"a report of the year 9999", func(o *Observation) { o.Age = math.MinInt64 }, Unknown, "report is from 2562047h47m"},
 		{"half lost", func(o *Observation) { o.Status.Loss = 0.48 }, Degraded, "48 % of the echoes"},
 		{"two in a hundred lost", func(o *Observation) { o.Status.Loss = 0.02 }, Degraded, "2.0 % of the echoes"},
 		{"less lost", func(o *Observation) { o.Status.Loss = 0.019 }, Healthy, ""},
