@@ -26,6 +26,13 @@ func apiChecks() []Check {
 			},
 		},
 		{
+			ID: "LQ-API-ANSWERS", Layer: API, What: "The API server answers each request for what the checks read, or refuses it for lack of rights.",
+			Needs: []string{"LQ-API-REACHABLE"},
+			Cause: "The API server or etcd is overloaded, or being restarted. Checks that need what was not read are skipped.",
+			Fix:   "Repeat the command. If it goes on: kubectl --context CONTEXT get --raw '/readyz?verbose'",
+			reads: []fact{observe.Server}, cluster: (*facts).answers,
+		},
+		{
 			ID: "LQ-API-CLOCK", Layer: API,
 			What: "The clocks of gateways differ from that of the API server by less than a minute: the time in each gateway's report is " +
 				"compared with the time at which the API server stored it.",
@@ -49,6 +56,18 @@ func apiChecks() []Check {
 			},
 		},
 	}
+}
+
+// answers lists the parts that were not read for another reason than a right that the user lacks. Parts for which
+// other objects are searched in other namespaces have errors with causes of their own.
+func (f *facts) answers() outcome {
+	var seen []string
+	for _, p := range []observe.Part{observe.Records, observe.Leases, observe.Nodes, observe.Pods, observe.Objects, observe.Keys, observe.Policies} {
+		if err := f.Errors[p]; err != nil && !refused(err) {
+			seen = append(seen, fmt.Sprintf("%s: %v", p, err))
+		}
+	}
+	return judged(Failed, seen)
 }
 
 // clocks compares the time of reports with the time at which the API server stored them, in whole seconds.

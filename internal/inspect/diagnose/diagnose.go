@@ -238,7 +238,8 @@ func (c Check) decisive(p status.Peering) (seen []string) {
 	return seen
 }
 
-// finding makes a check if its facts are known.
+// finding makes a check if its facts are known. A finding that changes the state of a peering fails its check, whatever
+// else could not be read: status shows it.
 func (c Check) finding(f *facts, s *side, check func() outcome) Finding {
 	found := Finding{ID: c.ID, Layer: c.Layer, Cluster: f.name}
 	if s != nil {
@@ -250,8 +251,12 @@ func (c Check) finding(f *facts, s *side, check func() outcome) Finding {
 	}
 	for _, needed := range reads {
 		if err := f.Errors[needed]; err != nil {
-			found.State, found.Observed = Skipped, fmt.Sprintf("%s: %s", needed, because(err))
-			return found
+			why := skipped(fmt.Sprintf("%s: %s", needed, because(err)))
+			check = func() outcome { return why }
+			if s != nil && len(c.decisive(s.status)) > 0 {
+				check = func() outcome { return s.found(Failed, health.Code(c.ID)) }
+			}
+			break
 		}
 	}
 	o := check()

@@ -158,7 +158,7 @@ func TestProbes(t *testing.T) {
 }
 
 // TestStatusIsNeverContradicted checks that each finding that changes the state of a peering fails the check of its
-// code, even if all else passes, and that there is a check for each code.
+// code, even if all else passes or could not be read, and that there is a check for each code.
 func TestStatusIsNeverContradicted(t *testing.T) {
 	for _, code := range health.Codes() {
 		s := sideOf("a")
@@ -167,6 +167,12 @@ func TestStatusIsNeverContradicted(t *testing.T) {
 		s.peerings = []status.Peering{s.status}
 		if got := runCheck(t, string(code), s); got.State != Failed || !strings.Contains(got.Observed, "the cable is cut") {
 			t.Errorf("%+v", got)
+		}
+		for _, part := range slices.DeleteFunc(Parts(), func(p observe.Part) bool { return slices.Contains(status.Parts(), p) && p != observe.Leases }) {
+			s.Errors[part] = errNotAllowed
+		}
+		if got := runCheck(t, string(code), s); got.State != Failed || !strings.Contains(got.Observed, "the cable is cut") {
+			t.Errorf("nothing but status is read: %+v", got)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package diagnose
 import (
 	"errors"
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -75,10 +74,16 @@ func (f *facts) uses() choose.Uses {
 
 // because returns a short reason for which a fact was not read.
 func because(err error) string {
-	if _, refused := errors.AsType[*kube.PermissionError](err); refused || apierrors.IsForbidden(err) {
+	if refused(err) {
 		return errNotAllowed.Error()
 	}
 	return err.Error()
+}
+
+// refused reports whether the user lacks a right.
+func refused(err error) bool {
+	_, lacks := errors.AsType[*kube.PermissionError](err)
+	return lacks || apierrors.IsForbidden(err) || errors.Is(err, errNotAllowed)
 }
 
 // helpers returns the DaemonSet of node helpers; nil if there is none.
@@ -102,7 +107,7 @@ type side struct {
 
 	status    status.Peering
 	record    *records.Peering  // nil: none that is readable
-	reports   []*records.Status // by gateway number minus one; nil: missing or late
+	reports   []*records.Status // by gateway number minus one; nil: missing, late, or of the future
 	peerFacts *facts            // facts of the other cluster; nil: not selected
 	peer      *side             // the other cluster's side; nil: unknown
 }
@@ -111,10 +116,9 @@ func (f *facts) side(p status.Peering) *side {
 	s := &side{facts: f, status: p, record: f.Peerings[p.Peer]}
 	for _, g := range p.Gateways {
 		report := f.Statuses[records.GatewayID{Peering: p.Peer, Number: g.Number}]
-		if report != nil {
-			if g.ReportAge == nil || health.Late(time.Duration(*g.ReportAge), time.Duration(report.Every)) {
-				report = nil
-			}
+		late := func(o health.Finding) bool { return o.Subject.Gateway == g.Number }
+		if slices.ContainsFunc(health.With(p.Findings, health.GatewayReport, health.APIClock), late) {
+			report = nil
 		}
 		s.reports = append(s.reports, report)
 	}

@@ -14,8 +14,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/inspect/diagnose"
 	"liqonet.io/liqonet/internal/inventory"
@@ -137,6 +140,11 @@ var diagnosedFaults = map[string]struct {
 	"a right is missing": {func(_ *testing.T, a, _ *fakecluster.Cluster) {
 		deny(a, kube.Permission{Verb: "list", Group: "coordination.k8s.io", Resource: "leases", Namespace: a.Namespace})
 	}, "LQ-RIGHTS-VIEW?"},
+	"one list is not answered": {func(_ *testing.T, a, _ *fakecluster.Cluster) {
+		a.Fake.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewInternalError(errors.New("etcd is slow"))
+		})
+	}, "LQ-API-ANSWERS"},
 	"no installation": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		require.NoError(t, a.Fake.AppsV1().DaemonSets(a.Namespace).Delete(t.Context(), records.NodeName, metav1.DeleteOptions{}))
 	}, "LQ-OBJECTS-INSTALLED"},
@@ -364,6 +372,26 @@ func TestLateReport(t *testing.T) {
 		}
 		for _, f := range r.Checks {
 			if f.State == diagnose.Failed || f.State == diagnose.Skipped && strings.Contains(f.Observed, "it was not read") {
+				t.Errorf("%s: %s: %s", f.ID, f.State, f.Observed)
+			}
+		}
+	})
+}
+
+// TestFutureReport: what the report of a clock that is ahead has of tunnels and nodes is not known to be so now, and no
+// check passes by it.
+func TestFutureReport(t *testing.T) {
+	t.Parallel()
+	bubble.Run(t, "future", func(t *testing.T) {
+		a, _ := stopped(t)
+		a.ChangeStatus(t, "b", func(s *records.Status) {
+			s.Time = time.Now().Add(time.Hour)
+			s.LastEcho, s.LastHandshake = s.Time.Add(-time.Hour), time.Time{}
+		})
+		r, err := diagnose.Run(t.Context(), diagnose.Options{Cluster: a.Cluster}, progress.Quiet{})
+		require.NoError(t, err)
+		for _, f := range r.Checks {
+			if f.Layer == diagnose.Tunnel && f.State != diagnose.Skipped || f.ID == "LQ-API-CLOCK" && f.State != diagnose.Failed {
 				t.Errorf("%s: %s: %s", f.ID, f.State, f.Observed)
 			}
 		}
