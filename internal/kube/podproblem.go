@@ -26,6 +26,8 @@ type PodError struct {
 	Reason  string // as Kubernetes names it, such as ImagePullBackOff
 	Message string
 	Lasts   bool // for some seconds already
+	// Workload is the name of the Deployment or DaemonSet of a pod that was not created; "" for pods that exist.
+	Workload string
 }
 
 func (e *PodError) Error() string {
@@ -67,16 +69,27 @@ func (c *Cluster) PodProblem(ctx context.Context, selector string) (*PodError, e
 		return nil, err
 	}
 	if len(pods) == 0 {
-		return c.NewestRefusal(ctx)
+		events, err := c.refusals(ctx)
+		problem, _ := newestRefusal(events)
+		return problem, err
 	}
 	return firstProblem(pods), nil
 }
 
-// NewestRefusal returns why the newest pod of which there is an event was not created; nil if all were.
-func (c *Cluster) NewestRefusal(ctx context.Context) (*PodError, error) {
+// Refusals returns why pods were not created, of each workload the newest reason.
+func (c *Cluster) Refusals(ctx context.Context) ([]*PodError, error) {
 	events, err := c.refusals(ctx)
-	problem, _ := newestRefusal(events)
-	return problem, err
+	byWorkload := make(map[string][]corev1.Event)
+	for _, e := range events {
+		name := workload(e)
+		byWorkload[name] = append(byWorkload[name], e)
+	}
+	var all []*PodError
+	for _, events := range byWorkload {
+		problem, _ := newestRefusal(events)
+		all = append(all, problem)
+	}
+	return all, err
 }
 
 // ProblemOf returns why a pod cannot start; nil if no reason is known.

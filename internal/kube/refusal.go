@@ -59,7 +59,19 @@ func newestRefusal(events []corev1.Event) (*PodError, time.Time) {
 	}
 	newest := slices.MaxFunc(events, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
 	owner := newest.InvolvedObject
-	return &PodError{Pod: "of " + owner.Kind + " " + owner.Name, Reason: newest.Reason, Message: strings.TrimPrefix(newest.Message, combined)}, newest.LastTimestamp.Time
+	return &PodError{
+		Pod: "of " + owner.Kind + " " + owner.Name, Workload: workload(newest), Reason: newest.Reason, Message: strings.TrimPrefix(newest.Message, combined),
+	}, newest.LastTimestamp.Time
+}
+
+// workload returns the name of the Deployment or DaemonSet of which a pod was not created. A ReplicaSet has the name of
+// its Deployment and a hash.
+func workload(e corev1.Event) string {
+	name := e.InvolvedObject.Name
+	if i := strings.LastIndexByte(name, '-'); e.InvolvedObject.Kind == "ReplicaSet" && i > 0 {
+		return name[:i]
+	}
+	return name
 }
 
 // watchRefusals gives up when the creation of pods that match the label selector is rejected for some seconds. It

@@ -79,10 +79,10 @@ type Snapshot struct {
 
 	Nodes   []*corev1.Node // that can run helpers
 	Pods    []*corev1.Pod
-	Refused *kube.PodError // why the newest pod of which there is an event was not created; nil: all were
+	Refused []*kube.PodError // why pods were not created: of each workload the newest reason
 
 	Objects  kube.Live
-	Keys     map[string]Key // of gateways, by the name of the Secret
+	Keys     map[string]Key // in all Secrets of the namespace, by their names
 	Platform discover.Discovery
 	Servers  []netip.Addr
 	Policies []networkingv1.NetworkPolicy
@@ -97,7 +97,7 @@ type Sighting struct {
 
 // Key describes the keys of a gateway.
 type Key struct {
-	Peering   string
+	Peering   string // by its label; "": none
 	Public    string
 	Preshared string // a hash of the preshared key
 	Err       error  // not nil: the Secret does not decode
@@ -127,13 +127,16 @@ func (s *Snapshot) Problem(name string) string {
 	return ""
 }
 
-// PeeringWith returns the name of the peering with another cluster; "" if there is none. If a record cannot be read,
-// the name decides.
+// PeeringWith returns the name of the peering with another cluster; "" if there is none. If there is no record of it
+// that can be read, the name decides.
 func (s *Snapshot) PeeringWith(peer records.Fabric) string {
-	for name, p := range s.Peerings {
-		if p != nil && p.Peer.ClusterID == peer.ClusterID || p == nil && name == peer.Name {
+	for _, name := range s.Names() {
+		if p := s.Peerings[name]; p != nil && p.Peer.ClusterID == peer.ClusterID {
 			return name
 		}
+	}
+	if p, exists := s.Peerings[peer.Name]; exists && p == nil {
+		return peer.Name
 	}
 	return ""
 }
@@ -163,9 +166,9 @@ func (s *Snapshot) ReadyNodes() (names []string) {
 	return names
 }
 
-// PodProblem returns why the first pod that a label selector matches cannot start, or was not created; nil if none has
-// a problem.
-func (s *Snapshot) PodProblem(selector string) *kube.PodError {
+// PodProblem returns why the first pod of a workload that a label selector matches cannot start, or was not created;
+// nil if none has a problem.
+func (s *Snapshot) PodProblem(workload, selector string) *kube.PodError {
 	matching, err := labels.Parse(selector)
 	if err != nil {
 		return nil //nolint:nilerr // selectors are those of this program
@@ -180,10 +183,11 @@ func (s *Snapshot) PodProblem(selector string) *kube.PodError {
 			return problem
 		}
 	}
-	if found {
+	i := slices.IndexFunc(s.Refused, func(p *kube.PodError) bool { return p.Workload == workload })
+	if found || i < 0 {
 		return nil
 	}
-	return s.Refused
+	return s.Refused[i]
 }
 
 // Reservations compares the reservations with the peerings and with the cluster's present ranges. It needs the parts
@@ -222,7 +226,9 @@ func (s *Snapshot) Reservations() ([]choose.Finding, error) {
 		begun(o)
 	}
 	for _, key := range s.Keys {
-		state.Begun = append(state.Begun, key.Peering)
+		if key.Peering != "" {
+			state.Begun = append(state.Begun, key.Peering)
+		}
 	}
 	found := choose.Ranges{Pods: s.Platform.PodCIDRs.Prefixes, Services: s.Platform.ServiceCIDRs.Prefixes, Nodes: s.Platform.NodeNetworks.Prefixes}
 	state.Own = choose.Desired(found, choose.Ranges{}, s.Fabric)

@@ -125,9 +125,10 @@ func (f *facts) side(p status.Peering) *side {
 	return s
 }
 
-// sideWith returns the peering with another cluster; nil if there is none. If the record or the cluster cannot be read,
-// the name decides.
+// sideWith returns the peering with another cluster; nil if there is none. If there is no record of it that can be
+// read, or the cluster cannot be read, the name decides.
 func (f *facts) sideWith(peer *facts, name string) *side {
+	var named *side
 	for _, p := range f.peerings {
 		s := f.side(p)
 		switch {
@@ -135,10 +136,10 @@ func (f *facts) sideWith(peer *facts, name string) *side {
 		case s.record != nil && peer.Fabric != nil && s.record.Peer.ClusterID == peer.Fabric.ClusterID:
 			return s
 		case (s.record == nil || peer.Fabric == nil) && (p.Peer == peer.name || p.Peer == name):
-			return s
+			named = s
 		}
 	}
-	return nil
+	return named
 }
 
 // ids returns the gateways of the side.

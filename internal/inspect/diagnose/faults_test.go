@@ -81,6 +81,8 @@ func replace(t *testing.T, w *fakecluster.Cluster, o kube.Object) {
 		_, err = w.Fake.CoreV1().Pods(w.Namespace).Update(t.Context(), o, metav1.UpdateOptions{})
 	case *corev1.Node:
 		_, err = w.Fake.CoreV1().Nodes().Update(t.Context(), o, metav1.UpdateOptions{})
+	case *corev1.Secret:
+		_, err = w.Fake.CoreV1().Secrets(w.Namespace).Update(t.Context(), o, metav1.UpdateOptions{})
 	case *corev1.Service:
 		_, err = w.Fake.CoreV1().Services(w.Namespace).Update(t.Context(), o, metav1.UpdateOptions{})
 	case *appsv1.Deployment:
@@ -211,6 +213,9 @@ var diagnosedFaults = map[string]struct {
 		})
 		a.ChangeStatus(t, "b", func(s *records.Status) { s.Time = s.Time.Add(-time.Hour) })
 	}, "LQ-GATEWAY-RUNNING"},
+	"a Secret without labels, which the gateway mounts all the same": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		edit(t, a, "peering-b", func(s *corev1.Secret) { s.Labels = nil })
+	}, ""},
 	"a gateway is scaled to 0": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		edit(t, a, "gateway-b", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32) })
 		require.NoError(t, a.Fake.CoreV1().Pods(a.Namespace).Delete(t.Context(), "gateway-0", metav1.DeleteOptions{}))

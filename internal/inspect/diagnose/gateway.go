@@ -71,7 +71,7 @@ func (s *side) gatewaysRun() outcome {
 		if slices.ContainsFunc(s.Pods, func(p *corev1.Pod) bool { return selector.Matches(labels.Set(p.Labels)) && podReady(p) }) {
 			continue
 		}
-		o := explained(failed("no pod of gateway %d is ready", id.Number), s.PodProblem(inventory.GatewaySelector(id)))
+		o := explained(failed("no pod of gateway %d is ready", id.Number), s.PodProblem(id.Name(), inventory.GatewaySelector(id)))
 		seen, all.hint = append(seen, o.observed), cmp.Or(all.hint, o.hint)
 	}
 	return judged(Failed, seen).hinted(all.hint)

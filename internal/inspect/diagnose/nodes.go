@@ -129,7 +129,7 @@ func (f *facts) helpersRun() outcome {
 	if len(without) == 0 {
 		return passed()
 	}
-	return explained(failed("no helper is ready on node %s", strings.Join(without, ", ")), f.PodProblem(templates.NodePods()))
+	return explained(failed("no helper is ready on node %s", strings.Join(without, ", ")), f.PodProblem(records.NodeName, templates.NodePods()))
 }
 
 // explained adds the reason for which a pod does not start to a failure.

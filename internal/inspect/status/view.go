@@ -146,7 +146,7 @@ func (v *view) peering(name string) *peeringView {
 // without permission to read pods.
 func (v *view) problem(id records.GatewayID, o health.Observation) *kube.PodError {
 	if missed(v.witnesses[id], o) && v.Errors[observe.Pods] == nil {
-		return v.PodProblem(inventory.GatewaySelector(id))
+		return v.PodProblem(id.Name(), inventory.GatewaySelector(id))
 	}
 	return nil
 }

@@ -242,7 +242,7 @@ func (r reader) pods(ctx context.Context) (err error) {
 	if r.Pods, err = kube.All[*corev1.Pod](ctx, r.cluster, ""); err != nil {
 		return err
 	}
-	if r.Refused, err = r.cluster.NewestRefusal(ctx); apierrors.IsForbidden(err) {
+	if r.Refused, err = r.cluster.Refusals(ctx); apierrors.IsForbidden(err) {
 		return nil
 	}
 	return err
@@ -261,8 +261,8 @@ func (r reader) objects(ctx context.Context) error {
 	return err
 }
 
-// keys reads the keys of all gateways; private and preshared ones are forgotten at once. The permission is asked for
-// first, as audit logs have refused requests for Secrets.
+// keys reads the keys of all gateways; private and preshared ones are forgotten at once. Gateways mount Secrets by
+// name, so labels decide nothing. The permission is asked for first, as audit logs have refused requests for Secrets.
 func (r reader) keys(ctx context.Context) error {
 	list := []kube.Permission{{Verb: "list", Resource: "secrets", Namespace: r.Namespace}}
 	if err := r.cluster.CheckPermissions(ctx, list); err != nil {
@@ -275,9 +275,6 @@ func (r reader) keys(ctx context.Context) error {
 	r.Keys = make(map[string]observe.Key)
 	for _, secret := range all {
 		key := observe.Key{Peering: secret.Labels[records.LabelPeering]}
-		if key.Peering == "" {
-			continue
-		}
 		switch keys, err := inventory.DecodeKeys(secret); {
 		case err != nil:
 			key.Err = err
