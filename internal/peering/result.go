@@ -60,13 +60,13 @@ type Connection struct {
 type SideResult struct {
 	Cluster ClusterInfo `json:"cluster"`
 	// Peering is the peering's name in this cluster: the name of the other one.
-	Peering   string               `json:"peering"`
-	Role      records.Role         `json:"role"`
-	Addresses  []status.AddressRange `json:"addresses"` // of the other cluster's CIDRs
-	Endpoints []string             `json:"endpoints,omitempty"`
-	Gateway   netip.Addr           `json:"gatewayAddress"` // internal address of the first gateway
-	MTU       int                  `json:"mtu"`            // bytes, of packets between pods of the two
-	Proof     Proof                `json:"proof"`          // by the first gateway
+	Peering   string                `json:"peering"`
+	Role      records.Role          `json:"role"`
+	Addresses []status.AddressRange `json:"addresses"` // of the other cluster's CIDRs
+	Endpoints []string              `json:"endpoints,omitempty"`
+	Gateway   netip.Addr            `json:"gatewayAddress"` // internal address of the first gateway
+	MTU       int                   `json:"mtu"`            // bytes, of packets between pods of the two
+	Proof     Proof                 `json:"proof"`          // by the first gateway
 	// OtherGateways are all gateways but the first.
 	OtherGateways []GatewayResult `json:"otherGateways,omitempty"`
 	// Unverified are the Ready nodes that not all gateways have verified in time.

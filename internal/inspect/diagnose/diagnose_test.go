@@ -168,7 +168,7 @@ func TestStatusIsNeverContradicted(t *testing.T) {
 		if got := runCheck(t, string(code), s); got.State != Failed || !strings.Contains(got.Observed, "the cable is cut") {
 			t.Errorf("%+v", got)
 		}
-		for _, part := range slices.DeleteFunc(Parts(), func(p observe.Part) bool { return slices.Contains(status.Parts(), p) && p != observe.Leases }) {
+		for _, part := range slices.DeleteFunc(observe.Parts(), func(p observe.Part) bool { return slices.Contains(status.Parts(), p) && p != observe.Leases }) {
 			s.Errors[part] = errNotAllowed
 		}
 		if got := runCheck(t, string(code), s); got.State != Failed || !strings.Contains(got.Observed, "the cable is cut") {
