@@ -10,14 +10,18 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 )
 
-// scrubber removes secrets from texts. The zero value knows no values.
+// scrubber removes secrets from texts. The zero value knows no values. Values are added before the first text.
 type scrubber struct {
-	known []string         // removed at any position
-	raw   []string         // removed from decoded texts
-	words []*regexp.Regexp // removed as words
+	known []string            // removed at any position
+	raw   map[string][]string // removed from decoded texts; by their first minSecret bytes
+	words []*regexp.Regexp    // removed as words
+
+	once     sync.Once
+	replacer *strings.Replacer // of known
 }
 
 // Lengths in bytes. A shorter value, such as a number, occurs in every text: it is removed only beside a name that
@@ -62,10 +66,14 @@ func (s *scrubber) addLeaves(value any) {
 func (s *scrubber) addText(text string) {
 	switch {
 	case len(text) >= minSecret:
-		s.raw = append(s.raw, text, strings.ReplaceAll(text, " ", "+")) // plain, and as in queries
+		s.addRaw(text)
+		if query := strings.ReplaceAll(text, " ", "+"); query != text {
+			s.addRaw(query)
+		}
 		s.known = append(s.known, text)
 		if raw, err := base64.StdEncoding.DecodeString(text); err == nil && len(raw) >= minSecret {
-			s.known, s.raw = append(s.known, string(raw)), append(s.raw, string(raw))
+			s.known = append(s.known, string(raw))
+			s.addRaw(string(raw))
 			if _, password, ok := strings.Cut(string(raw), ":"); ok { // of basic authentication
 				s.addText(password)
 			}
@@ -75,15 +83,26 @@ func (s *scrubber) addText(text string) {
 	}
 }
 
+// addRaw adds a value of at least minSecret bytes.
+func (s *scrubber) addRaw(value string) {
+	if s.raw == nil {
+		s.raw = make(map[string][]string)
+	}
+	s.raw[value[:minSecret]] = append(s.raw[value[:minSecret]], value)
+}
+
 // withoutKnown removes values of Secrets, plain and encoded.
 func (s *scrubber) withoutKnown(text string) string {
-	// The longest first: one may be a prefix of another.
-	slices.SortFunc(s.known, func(a, b string) int { return len(b) - len(a) })
-	var pairs []string
-	for _, form := range s.known {
-		pairs = append(pairs, form, removed)
-	}
-	text = strings.NewReplacer(pairs...).Replace(text)
+	s.once.Do(func() {
+		// The longest first: one may be a prefix of another.
+		slices.SortFunc(s.known, func(a, b string) int { return len(b) - len(a) })
+		var pairs []string
+		for _, form := range s.known {
+			pairs = append(pairs, form, removed)
+		}
+		s.replacer = strings.NewReplacer(pairs...)
+	})
+	text = s.replacer.Replace(text)
 	for _, word := range s.words {
 		for range 2 { // twice, as neighbours share a separator
 			text = word.ReplaceAllString(text, "${1}"+removed+"${2}")
@@ -131,6 +150,10 @@ const maxNesting = 2
 func (s *scrubber) withoutEscaped(text string, times int) string {
 	var rest strings.Builder
 	for line := range strings.Lines(text) {
+		if !strings.ContainsAny(line, `%\`) {
+			rest.WriteString(line)
+			continue
+		}
 		plain, at := line, []int(nil)
 		for range times {
 			plain, at = unescaped(plain, at)
@@ -149,19 +172,16 @@ func (s *scrubber) withoutEscaped(text string, times int) string {
 	return rest.String()
 }
 
-// secretsIn returns the positions of values of Secrets, in order: first byte and end.
+// secretsIn returns the positions of values of Secrets, in order: first byte and end. It looks at each byte once,
+// however many values there are: a hub of a hundred peerings has a thousand.
 func (s *scrubber) secretsIn(plain string) (places [][2]int) {
-	for _, secret := range s.raw {
-		for from := 0; ; {
-			i := strings.Index(plain[from:], secret)
-			if i < 0 {
-				break
+	for i := range len(plain) - minSecret + 1 {
+		for _, secret := range s.raw[plain[i:i+minSecret]] {
+			if strings.HasPrefix(plain[i:], secret) {
+				places = append(places, [2]int{i, i + len(secret)})
 			}
-			from += i + len(secret)
-			places = append(places, [2]int{from - len(secret), from})
 		}
 	}
-	slices.SortFunc(places, func(a, b [2]int) int { return a[0] - b[0] })
 	return places
 }
 
