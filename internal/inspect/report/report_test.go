@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,8 +24,11 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/buildinfo"
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -160,6 +165,43 @@ func TestSecretsStayHome(t *testing.T) {
 			t.Errorf("%s %s", verb, a.GetResource().Resource)
 		}
 	}
+}
+
+// TestSlowLogs: the diagnosis is of the moment of the status, however long logs take, so that neither contradicts the
+// other.
+func TestSlowLogs(t *testing.T) {
+	var objects []runtime.Object
+	synctest.Test(t, func(t *testing.T) {
+		running, _ := connected.New(t)
+		all, err := inventory.Installed(t.Context(), running.Cluster)
+		require.NoError(t, err)
+		for _, o := range all {
+			objects = append(objects, o.DeepCopyObject())
+		}
+		pods, err := kube.All[*corev1.Pod](t.Context(), running.Cluster, "")
+		require.NoError(t, err)
+		for _, pod := range pods {
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "helper"}}
+			objects = append(objects, pod)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := fakecluster.Pair() // without controllers, which would wait for the logs
+		for _, o := range objects {
+			a.Add(t, o)
+		}
+		a.Fake.PrependReactor("get", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			time.Sleep(time.Minute)
+			return false, nil, nil
+		})
+		began := time.Now()
+		r, err := Run(t.Context(), Options{Cluster: a.Cluster}, progress.Quiet{})
+		require.NoError(t, err)
+		files := filesOf(t, r)
+		if time.Since(began) < time.Minute || !strings.Contains(files["local/status.json"], `"state": "healthy"`) || strings.Contains(files["diagnosis.json"], "old") {
+			t.Errorf("after %s: %s%s", time.Since(began), files["local/status.json"], files["diagnosis.json"])
+		}
+	})
 }
 
 // TestWithoutRights checks that unreadable objects are listed and all others are in the archive. A Secret's value is
