@@ -101,7 +101,7 @@ GUEST_KERNEL := $(GUEST_KERNEL)|TestForgedProbe|TestInnerIPv6|TestApply\b|TestRe
 GUEST_KERNEL := $(GUEST_KERNEL)|TestDesiredStates|TestGroupChangesUnderTraffic|TestUnexpectedPacketsInTunnel/.*/WireGuard
 GUEST_KERNEL := $(GUEST_KERNEL)|TestRenew|TestForwarding|TestTunnel|TestOnlyAllowed|TestCloseAndOpen|TestAuto|TestOpen
 GUEST_HELPERS := TestRestoredStore
-LONG_LABS := TestLab\b|TestPlugins|TestStyles
+LONG_LABS := TestLab\b|TestFaults|TestPlugins|TestStyles
 
 .PHONY: test test-long
 test: export SHORT_PATHS := -skip=$(LONG_PATHS)

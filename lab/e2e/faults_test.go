@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -11,18 +10,12 @@ import (
 	"liqonet.io/liqonet/lab/require"
 )
 
-// inShort are the faults of the short form. bench/pathtest has most others, with helpers as processes.
-var inShort = []string{"drain-client"}
-
-// TestFaults is the short form of `make faults`: each fault once, and those that somebody ends sooner. With -short,
-// some of them, and two gateways alone. No stream may break, the peering must come back, and what should lose no packet
-// loses none, but what may be the machine's; how long that takes is measured there.
+// TestFaults is the short form of `make faults`: each fault once, and those that somebody ends sooner. No stream may
+// break, the peering must come back, and what should lose no packet loses none, but what may be the machine's; how long
+// that takes is measured there. Tests of bench/pathtest have these faults with helpers as processes, in `make test`.
 func TestFaults(t *testing.T) {
 	inTurn(t, 4)
 	for _, gateways := range []int{2, 1} {
-		if gateways == 1 && testing.Short() {
-			break
-		}
 		t.Run(fmt.Sprintf("gateways=%d", gateways), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 			defer cancel()
@@ -31,9 +24,6 @@ func TestFaults(t *testing.T) {
 			require.NoError(t, err)
 			bed.Away, bed.Lasts = 30*time.Second, 5*time.Second
 			for _, f := range faults.All()[1:] { // all but none
-				if testing.Short() && !slices.Contains(inShort, f.Name) {
-					continue
-				}
 				t.Run(f.Name, func(t *testing.T) { testFault(ctx, t, bed, f, gateways) })
 			}
 		})
