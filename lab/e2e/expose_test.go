@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"liqonet.io/liqonet/lab"
@@ -124,16 +125,20 @@ func expectOutsideFrom(ctx context.Context, t *testing.T, l *lab.Lab, e exposure
 // silence is how long the test waits for an answer that must not arrive: long enough for two requests.
 const silence = "2s"
 
-// expectNothing sends requests from a pod of b, and expects no answer.
+// expectNothing sends requests from a pod of b, all kinds at once, and expects no answer.
 func expectNothing(ctx context.Context, t *testing.T, l *lab.Lab, target netip.Addr) {
 	t.Helper()
 	from := podOn(ctx, t, l, "b", nodesOf(ctx, t, l, "b")[0])
+	var all sync.WaitGroup
 	for _, args := range questions(target, silence) {
-		command := slices.Concat([]string{"exec", from.Name, "--", "/bin/workload"}, args)
-		if out, err := l.Kubectl(ctx, "b", command...); err == nil {
-			t.Errorf("%v is answered: %s", args, out)
-		}
+		all.Go(func() {
+			command := slices.Concat([]string{"exec", from.Name, "--", "/bin/workload"}, args)
+			if out, err := l.Kubectl(ctx, "b", command...); err == nil {
+				t.Errorf("%v is answered: %s", args, out)
+			}
+		})
 	}
+	all.Wait()
 }
 
 // testUnfit tries to expose addresses of the cluster itself, and an address that no host can have.
