@@ -53,6 +53,8 @@ var rules = []rule{
 		"they import it, as any program with a desired state can"},
 	{"netops", []string{module + "netops/kernel"},
 		"states are values, without a kernel"},
+	{"netops/membership", []string{module + "netops/kernel", module + "netops/tunnel", module + "netops/nft", "github.com/"},
+		"membership is pure: messages in, standings out"},
 	{"netops/nft", []string{module + "netops"},
 		"a table is a value, independent of its use"},
 	{"ipam", []string{"k8s.io", "sigs.k8s.io", module},

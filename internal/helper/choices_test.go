@@ -15,6 +15,17 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
+// Messages of a member.
+var (
+	fine        = echo.Content{}
+	noWay       = echo.Content{NoWay: true}
+	drains      = echo.Content{Draining: true}
+	drainsNoWay = echo.Content{Draining: true, NoWay: true}
+)
+
+// elapse lets time pass in a bubble.
+func elapse(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // synctest's clock
+
 // chooser is a node with two gateways, or a gateway with two tunnels: members 0 and 1.
 type chooser struct {
 	answer func(member int, c echo.Content)
@@ -58,7 +69,7 @@ func choosingNode(mode records.GatewayMode, noPod bool) chooser {
 	return chooser{
 		answer: func(i int, c echo.Content) { probes[i].gatewayAnswered(echo.Message{Content: c}, 0) },
 		ask:    func(int, echo.Content) {},
-		lose:   func(i, consecutive int) { probes[i].member.missed(consecutive, overlayMisses) },
+		lose:   func(i, consecutive int) { probes[i].Missed(consecutive, overlayMisses) },
 		silent: func(i int) { probes[i].gatewaySilent() },
 		least:  overlayMisses,
 		unused: func() [2]bool { all := n.unused(v); return [2]bool{all[ids[0]], all[ids[1]]} },

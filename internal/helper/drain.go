@@ -11,6 +11,7 @@ import (
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops/membership"
 )
 
 // Parameters of a gateway's shutdown.
@@ -79,7 +80,7 @@ func (l *gatewayLoop) unneeded() func() bool {
 
 // crosses reports whether any tunnel is answered.
 func (g *gatewayEchoes) crosses() bool {
-	return slices.ContainsFunc(g.all(), func(t *tunnelEchoes) bool { s, _ := t.standing(); return s > down })
+	return slices.ContainsFunc(g.all(), func(t *tunnelEchoes) bool { s, _ := t.standing(); return s > membership.Down })
 }
 
 // drain makes all further echoes announce that this gateway drains.

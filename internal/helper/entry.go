@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/netops/echo"
+	"liqonet.io/liqonet/netops/membership"
 )
 
 const (
@@ -31,7 +32,7 @@ const (
 func (t *tunnelEchoes) enterBy(node netip.Addr) {
 	device, to := t.far.device, netip.AddrPortFrom(node, t.sender.Port())
 	ofRecord := func(e string) bool { _, port, _ := net.SplitHostPort(e); return port == strconv.Itoa(int(to.Port())) }
-	if t.state != recovered || device == nil || t.sender == to || !slices.ContainsFunc(t.endpoints, ofRecord) || time.Since(t.moved) < entryEvery {
+	if t.Standing() != membership.Recovered || device == nil || t.sender == to || !slices.ContainsFunc(t.endpoints, ofRecord) || time.Since(t.moved) < entryEvery {
 		return
 	}
 	t.moved = time.Now()
@@ -78,9 +79,9 @@ func (t *tunnelEchoes) moveTo(device farDevice, pod epoch, to netip.AddrPort) er
 	return errors.New("its packets come from elsewhere, or not at all")
 }
 
-// justRecovered reports whether the tunnel has been answered for less than memberMoment, by the same pod.
+// justRecovered reports whether the tunnel has been answered for less than membership.Moment, by the same pod.
 func (t *tunnelEchoes) justRecovered(pod epoch) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.state == recovered && t.far.latest == pod
+	return t.Standing() == membership.Recovered && t.far.latest == pod
 }

@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/echo"
+	"liqonet.io/liqonet/netops/membership"
 )
 
 // gatewayEchoes answers the echoes that reach a gateway: from nodes in the overlay, from the peer's gateways in the
@@ -121,12 +122,12 @@ func (g *gatewayEchoes) unused(own records.LocalGateway, mode records.GatewayMod
 	if len(own.Tunnels) < 2 {
 		return nil
 	}
-	standings, reasons := make([]standing, len(own.Tunnels)), make([]string, len(own.Tunnels))
+	standings, reasons := make([]membership.Standing, len(own.Tunnels)), make([]string, len(own.Tunnels))
 	for i := range own.Tunnels {
 		standings[i], reasons[i] = g.tunnel(i + 1).standing()
 	}
 	unused := map[int]string{}
-	for i, is := range unusedOf(standings, mode) {
+	for i, is := range membership.Unused(standings, mode == records.ActiveStandby) {
 		if is {
 			unused[i+1] = reasons[i]
 		}
@@ -141,7 +142,7 @@ func (g *gatewayEchoes) answer(from netip.AddrPort, m echo.Message) echo.Content
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c.Draining = g.draining
-	forwards := func(t *tunnelEchoes) bool { s, _ := t.standing(); return s >= draining }
+	forwards := func(t *tunnelEchoes) bool { s, _ := t.standing(); return s >= membership.Draining }
 	c.NoWay = !g.ending.IsZero() || g.several && !slices.ContainsFunc(g.tunnels, forwards)
 	return c
 }
@@ -164,12 +165,12 @@ func (g *gatewayEchoes) compare() {
 	defer g.mu.Unlock()
 	most := uint32(0)
 	for _, t := range g.tunnels {
-		if s, _ := t.standing(); s == recovered || s >= partial {
+		if s, _ := t.standing(); s == membership.Recovered || s >= membership.Partial {
 			most = max(most, t.nodes.Load())
 		}
 	}
 	for _, t := range g.tunnels {
-		if nodes := t.nodes.Load(); t.partial.set(nodes != 0 && nodes < most) {
+		if nodes := t.nodes.Load(); t.partial.Set(nodes != 0 && nodes < most) {
 			notify(g.wake)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/echo"
+	"liqonet.io/liqonet/netops/membership"
 	"liqonet.io/liqonet/netops/pathmtu"
 )
 
@@ -44,7 +45,7 @@ type gatewayProbes struct {
 	rtt     time.Duration
 	unused  bool // no packets of pods are sent to this gateway
 	witness
-	member
+	membership.Member
 }
 
 func newGatewayProbes(internal netip.Addr, size int, news chan<- struct{}) *gatewayProbes {
@@ -67,7 +68,7 @@ func (p *gatewayProbes) sendNow() {
 func (p *gatewayProbes) setUse(unused bool, wake chan<- struct{}) {
 	p.mu.Lock()
 	news := p.unused != unused
-	p.unused, p.wake = unused, wake
+	p.unused, p.Wake = unused, wake
 	p.mu.Unlock()
 	if news {
 		p.sendNow()
@@ -75,10 +76,10 @@ func (p *gatewayProbes) setUse(unused bool, wake chan<- struct{}) {
 }
 
 // standing returns the standing of the gateway.
-func (p *gatewayProbes) standing() standing {
+func (p *gatewayProbes) standing() membership.Standing {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.state
+	return p.Standing()
 }
 
 func (p *gatewayProbes) stop() {
@@ -99,12 +100,12 @@ func (p *gatewayProbes) update(socket *echo.Socket, gateway netip.Addr, targets 
 	defer p.mu.Unlock()
 	err := aimProber(&p.overlay, socket, echo.ProbeConfig{
 		Target: netip.AddrPortFrom(gateway, netops.EchoPort), Interval: overlayHurried, Calm: overlayEvery, Timeout: overlayTimeout, Window: 1,
-		Content: p.content, OnReply: p.gatewayAnswered, OnLost: p.gatewayMissed, OnSilence: p.gatewaySilent, Patience: memberPatience,
+		Content: p.content, OnReply: p.gatewayAnswered, OnLost: p.gatewayMissed, OnSilence: p.gatewaySilent, Patience: membership.Patience,
 	})
 	if err != nil {
 		return err
 	}
-	if p.wake == nil {
+	if p.Wake == nil {
 		p.overlay.SetCalm(overlayEvery)
 	} else {
 		p.overlay.SetCalm(overlayHurried)
@@ -141,7 +142,7 @@ func (p *gatewayProbes) gatewayAnswered(m echo.Message, _ time.Duration) {
 	defer p.mu.Unlock()
 	p.lastAnswer = time.Now()
 	p.check(m.Content.Witness, p.proven)
-	p.member.answered(m.Content)
+	p.Answered(m.Content)
 }
 
 func (p *gatewayProbes) gatewayMissed(consecutive int) {
@@ -150,7 +151,7 @@ func (p *gatewayProbes) gatewayMissed(consecutive int) {
 	if consecutive < overlayMisses {
 		p.overlay.SendNow()
 	}
-	p.member.missed(consecutive, overlayMisses)
+	p.Missed(consecutive, overlayMisses)
 	p.check(p.asked, p.proven)
 }
 
@@ -158,7 +159,7 @@ func (p *gatewayProbes) gatewayMissed(consecutive int) {
 func (p *gatewayProbes) gatewaySilent() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.silent()
+	p.Silent()
 }
 
 // lost repeats the verification immediately: with the peer's next node, if there is one.
@@ -185,6 +186,6 @@ func (p *gatewayProbes) content() echo.Content {
 	if !p.proven.IsZero() {
 		r.Verified, r.VerifiedAge, r.VerifiedRTT = true, time.Since(p.proven), p.rtt
 	}
-	deaf := p.wake != nil && time.Since(p.lastAnswer) >= nodeReached
+	deaf := p.Wake != nil && time.Since(p.lastAnswer) >= nodeReached
 	return echo.Content{Report: r, Path: p.outside.Path(), Witness: p.asked, Unused: p.unused, NoWay: deaf}
 }

@@ -11,6 +11,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/echo"
 	"liqonet.io/liqonet/netops/kernel"
+	"liqonet.io/liqonet/netops/membership"
 )
 
 // nodeProbes measure a node's paths: to each gateway through the overlay and, to verify the whole path, to a node of
@@ -103,14 +104,14 @@ func (n *nodeProbes) unused(v nodeView) map[records.GatewayID]bool {
 	defer n.mu.Unlock()
 	unused := map[records.GatewayID]bool{}
 	for _, p := range v.peerings {
-		standings := make([]standing, len(p.Gateways))
+		standings := make([]membership.Standing, len(p.Gateways))
 		for i, own := range p.Gateways {
 			id := records.GatewayID{Peering: p.Name, Number: i + 1}
 			if probes := n.paths[gatewayKey{id, own.Address}]; probes != nil && v.located(id) {
 				standings[i] = probes.standing()
 			}
 		}
-		for i, is := range unusedOf(standings, p.GatewayMode) {
+		for i, is := range membership.Unused(standings, p.GatewayMode == records.ActiveStandby) {
 			if is {
 				unused[records.GatewayID{Peering: p.Name, Number: i + 1}] = true
 			}

@@ -13,6 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/echo"
+	"liqonet.io/liqonet/netops/membership"
 )
 
 // passing advances the clock of a bubble, and calls happens several times a second, like echoes.
@@ -98,7 +99,7 @@ func TestPartialIsBetterThanNone(t *testing.T) {
 		expect("the first falls silent", map[int]string{1: "no answer"})
 		passing(5*time.Second, func() { say(2, echo.Content{Nodes: 1}) })
 		expect("it is dead", map[int]string{1: "no answer"})
-		passing(memberMoment, func() {
+		passing(membership.Moment, func() {
 			both()
 			expect("it has just come back", map[int]string{1: "it has answered for less than 1s"})
 		})

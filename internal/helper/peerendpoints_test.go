@@ -17,6 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops/echo"
+	"liqonet.io/liqonet/netops/membership"
 )
 
 // serverView returns the view of a server's gateway.
@@ -166,33 +167,40 @@ func TestNameEndpoints(t *testing.T) {
 // immediately.
 func TestEnterBy(t *testing.T) {
 	for _, c := range []struct {
-		names  string
-		own    bool
-		stands standing
-		moved  time.Duration // time since
-		port   uint16        // port of the tunnel's packets
-		pod    uint32
-		want   bool
+		names string
+		own   bool
+		inUse bool
+		moved time.Duration // time since
+		port  uint16        // port of the tunnel's packets
+		pod   uint32
+		want  bool
 	}{
-		{"192.0.2.1", true, recovered, entryEvery, 30000, 7, true},
-		{"192.0.2.1", true, recovered, entryEvery, 30000, 6, false}, // another pod with its key
-		{"192.0.2.1", true, recovered, entryEvery, 53, 7, false},    // the server's choice
-		{"192.0.2.1", true, recovered, entryEvery / 2, 30000, 7, false},
-		{"192.0.2.1", true, usable, entryEvery, 30000, 7, false},
-		{"192.0.2.1", false, recovered, entryEvery, 30000, 7, false},
-		{"192.0.2.7", true, recovered, entryEvery, 30000, 7, false}, // it enters there
-		{"127.0.0.1", true, recovered, entryEvery, 30000, 7, false},
-		{"10.244.1.5", true, recovered, entryEvery, 30000, 7, false},
+		{"192.0.2.1", true, false, entryEvery, 30000, 7, true},
+		{"192.0.2.1", true, false, entryEvery, 30000, 6, false}, // another pod with its key
+		{"192.0.2.1", true, false, entryEvery, 53, 7, false},    // the server's choice
+		{"192.0.2.1", true, false, entryEvery / 2, 30000, 7, false},
+		{"192.0.2.1", true, true, entryEvery, 30000, 7, false},
+		{"192.0.2.1", false, false, entryEvery, 30000, 7, false},
+		{"192.0.2.7", true, false, entryEvery, 30000, 7, false}, // it enters there
+		{"127.0.0.1", true, false, entryEvery, 30000, 7, false},
+		{"10.244.1.5", true, false, entryEvery, 30000, 7, false},
 	} {
-		g, _ := testEchoes(testView())
-		tunnel := g.tunnel(1)
-		before := time.Now().Add(-c.moved)
-		tunnel.sender, tunnel.endpoints = netip.AddrPortFrom(netip.MustParseAddr("192.0.2.7"), c.port), []string{"server.example:30000"}
-		tunnel.far.device, tunnel.far.latest, tunnel.state, tunnel.moved = &farTunnel{}, 7, c.stands, before
-		tunnel.learnEndpoint(echo.Content{Endpoint: netip.MustParseAddr(c.names), OwnNode: c.own, Epoch: c.pod})
-		if got := tunnel.moved != before; got != c.want {
-			t.Errorf("%+v: turns there: %t", c, got)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			g, _ := testEchoes(testView())
+			tunnel := g.tunnel(1)
+			tunnel.Answered(fine)
+			for c.inUse && tunnel.Standing() != membership.Usable {
+				elapse(membership.Moment)
+				tunnel.Answered(fine)
+			}
+			before := time.Now().Add(-c.moved)
+			tunnel.sender, tunnel.endpoints = netip.AddrPortFrom(netip.MustParseAddr("192.0.2.7"), c.port), []string{"server.example:30000"}
+			tunnel.far.device, tunnel.far.latest, tunnel.moved = &farTunnel{}, 7, before
+			tunnel.learnEndpoint(echo.Content{Endpoint: netip.MustParseAddr(c.names), OwnNode: c.own, Epoch: c.pod})
+			if got := tunnel.moved != before; got != c.want {
+				t.Errorf("%+v: turns there: %t", c, got)
+			}
+		})
 	}
 }
 

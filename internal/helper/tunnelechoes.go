@@ -11,6 +11,7 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/echo"
+	"liqonet.io/liqonet/netops/membership"
 	"liqonet.io/liqonet/netops/pathmtu"
 )
 
@@ -31,9 +32,9 @@ const (
 type tunnelEchoes struct {
 	gateway *gatewayEchoes // of this end
 	renewal renewal
-	size    pathmtu.Meter // of the path to the server, if this is the client
-	nodes   atomic.Uint32 // number that the peer's gateway reaches; zero: unknown
-	partial debounced     // others reach more
+	size    pathmtu.Meter        // of the path to the server, if this is the client
+	nodes   atomic.Uint32        // number that the peer's gateway reaches; zero: unknown
+	partial membership.Debounced // others reach more
 
 	mu     sync.Mutex // guards what follows
 	role   records.Role
@@ -41,7 +42,7 @@ type tunnelEchoes struct {
 	calm   time.Duration  // interval of its requests without loss
 	sender netip.AddrPort // source of the tunnel's packets; the zero value: none received
 	path   echo.Path      // path to this gateway, from the peer's report
-	member
+	membership.Member
 	unused    string    // why no packets of pods are sent through it; "": they are
 	asked     time.Time // time of the last echo of the peer's gateway; zero: none
 	peerIdle  bool      // the peer's gateway reports that it sends none
@@ -68,11 +69,11 @@ func (t *tunnelEchoes) update(v gatewayView, number int, wake chan<- struct{}) {
 	if t.role != v.peering.Role { // the peer's gateway is at another place
 		t.far.latest, t.far.at = 0, netip.AddrPort{}
 	}
-	t.role, t.unused, t.wake = v.peering.Role, v.unused[number], nil
+	t.role, t.unused, t.Wake = v.peering.Role, v.unused[number], nil
 	t.endpoints = v.own().Tunnels[number-1].Endpoints
 	t.calm = gatewayCalm
 	if len(v.own().Tunnels) > 1 {
-		t.wake, t.calm = wake, gatewayCalmOfSeveral
+		t.Wake, t.calm = wake, gatewayCalmOfSeveral
 	}
 	peer, calm := t.peer, t.calm
 	t.mu.Unlock()
@@ -85,13 +86,13 @@ func (t *tunnelEchoes) update(v gatewayView, number int, wake chan<- struct{}) {
 }
 
 // standing returns the standing of the tunnel, and the reason for which it would not be used.
-func (t *tunnelEchoes) standing() (standing, string) {
+func (t *tunnelEchoes) standing() (membership.Standing, string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.state == usable && t.partial.is.Load() {
-		return partial, "other gateways reach more nodes"
+	if t.Standing() == membership.Usable && t.partial.Holds() {
+		return membership.Partial, "other gateways reach more nodes"
 	}
-	return t.state, t.reason()
+	return t.Standing(), t.Reason()
 }
 
 // ask starts to probe the peer's gateway, or changes the address.
@@ -104,7 +105,7 @@ func (t *tunnelEchoes) ask(socket *echo.Socket, target netip.AddrPort) error {
 	return aimProber(&t.peer, socket, echo.ProbeConfig{
 		Target: target, Interval: gatewayEvery, Calm: t.calm, Train: gatewayTrain, Timeout: gatewayTimeout,
 		Window: gatewayWindow, Span: health.LossSpan, Silence: health.EchoSilence,
-		Content: t.content, OnReply: t.answeredBy, OnLost: t.missed, OnSilence: t.silent, Patience: memberPatience,
+		Content: t.content, OnReply: t.answeredBy, OnLost: t.missed, OnSilence: t.silent, Patience: membership.Patience,
 	})
 }
 
@@ -124,7 +125,7 @@ func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
 	path := plausible(t.gateway.nodes.ignored, m.Content.Path)
 	t.mu.Lock()
 	t.path, t.asked, t.peerIdle = path, time.Now(), m.Content.Unused
-	t.announced(m.Content)
+	t.Announced(m.Content)
 	t.from(epoch(m.Content.Epoch))
 	t.learnEndpoint(m.Content)
 	newest := t.newest()
@@ -157,7 +158,7 @@ func (t *tunnelEchoes) answeredBy(m echo.Message, _ time.Duration) {
 	defer t.gateway.compare()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.answered(m.Content)
+	t.Answered(m.Content)
 	t.from(epoch(m.Content.Epoch))
 	t.learnEndpoint(m.Content)
 }
@@ -192,14 +193,14 @@ func (t *tunnelEchoes) missed(consecutive int) {
 	t.renewal.missed()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.member.missed(consecutive, 2*gatewayTrain)
+	t.Missed(consecutive, 2*gatewayTrain)
 }
 
 // silent handles missing answers.
 func (t *tunnelEchoes) silent() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.member.silent()
+	t.Silent()
 }
 
 // measure measures the path MTU to the peer, once its address is known. The client measures: a server may not be able

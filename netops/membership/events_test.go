@@ -1,6 +1,4 @@
-//go:build linux
-
-package helper
+package membership
 
 import (
 	"strings"
@@ -20,37 +18,37 @@ var (
 )
 
 // standingNames are the columns' words for standings.
-var standingNames = map[standing]string{
-	finished: "finished", gone: "gone", down: "down", ending: "ending", recovered: "recovered", draining: "draining", usable: "usable",
+var standingNames = map[Standing]string{
+	Finished: "finished", Gone: "gone", Down: "down", Ending: "ending", Recovered: "recovered", Draining: "draining", Usable: "usable",
 }
 
 // elapse lets time pass in a bubble.
 func elapse(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // synctest's clock
 
 // answers makes a member usable.
-func answers(m *member) {
-	for range memberAnswers {
-		m.answered(fine)
-		elapse(memberMoment / 2)
+func answers(m *Member) {
+	for range Answers {
+		m.Answered(fine)
+		elapse(Moment / 2)
 	}
 }
 
 // memberEvents are the columns of the table below, in their order.
 var memberEvents = []struct {
 	name    string
-	happens func(m *member)
+	happens func(m *Member)
 }{
-	{"an answer", func(m *member) { m.answered(fine) }},
-	{"an answer: no way on", func(m *member) { m.answered(noWay) }},
-	{"an answer: it drains", func(m *member) { m.answered(drains) }},
-	{"an answer: it drains, no way on", func(m *member) { m.answered(drainsNoWay) }},
-	{"a request", func(m *member) { m.announced(fine) }},
-	{"a request: no way on", func(m *member) { m.announced(noWay) }},
-	{"a request: it drains", func(m *member) { m.announced(drains) }},
-	{"one loss", func(m *member) { m.missed(1, overlayMisses) }},
-	{"two losses", func(m *member) { m.missed(2, overlayMisses) }},
-	{"three losses", func(m *member) { m.missed(overlayMisses, overlayMisses) }},
-	{"silence", func(m *member) { m.silent() }},
+	{"an answer", func(m *Member) { m.Answered(fine) }},
+	{"an answer: no way on", func(m *Member) { m.Answered(noWay) }},
+	{"an answer: it drains", func(m *Member) { m.Answered(drains) }},
+	{"an answer: it drains, no way on", func(m *Member) { m.Answered(drainsNoWay) }},
+	{"a request", func(m *Member) { m.Announced(fine) }},
+	{"a request: no way on", func(m *Member) { m.Announced(noWay) }},
+	{"a request: it drains", func(m *Member) { m.Announced(drains) }},
+	{"one loss", func(m *Member) { m.Missed(1, misses) }},
+	{"two losses", func(m *Member) { m.Missed(2, misses) }},
+	{"three losses", func(m *Member) { m.Missed(misses, misses) }},
+	{"silence", func(m *Member) { m.Silent() }},
 }
 
 // TestEachEventInEachStanding checks to which standing each event leads from each situation, and that a pass is
@@ -58,46 +56,46 @@ var memberEvents = []struct {
 func TestEachEventInEachStanding(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		begin  func(m *member)
+		begin  func(m *Member)
 		later  time.Duration
 		is     string
 		events string
 	}{
-		{"it never answered", func(*member) {}, 0, "gone",
+		{"it never answered", func(*Member) {}, 0, "gone",
 			"recovered gone draining finished gone gone finished gone gone gone gone"},
-		{"it answered once", func(m *member) { m.answered(fine) }, 0, "recovered",
+		{"it answered once", func(m *Member) { m.Answered(fine) }, 0, "recovered",
 			"recovered down draining finished recovered down draining recovered recovered down down"},
-		{"it answered twice in a moment", func(m *member) { m.answered(fine); elapse(memberMoment); m.answered(fine) }, 0, "recovered",
+		{"it answered twice in a moment", func(m *Member) { m.Answered(fine); elapse(Moment); m.Answered(fine) }, 0, "recovered",
 			"usable down draining finished recovered down draining recovered recovered down down"},
-		{"it answered three times at once, a moment ago", func(m *member) { m.answered(fine); m.answered(fine); m.answered(fine) }, memberMoment, "recovered",
+		{"it answered three times at once, a moment ago", func(m *Member) { m.Answered(fine); m.Answered(fine); m.Answered(fine) }, Moment, "recovered",
 			"usable down draining finished usable down draining usable usable down down"},
 		{"it is usable", answers, 0, "usable",
 			"usable down draining finished usable down draining usable usable down down"},
-		{"it was usable, for long no answer", answers, memberGone, "usable",
+		{"it was usable, for long no answer", answers, GoneAfter, "usable",
 			"usable gone draining finished usable gone draining usable usable gone gone"},
-		{"it was usable, and answered last just before the limit", func(m *member) { answers(m); m.answered(fine) }, memberGone - time.Millisecond, "usable",
+		{"it was usable, and answered last just before the limit", func(m *Member) { answers(m); m.Answered(fine) }, GoneAfter - time.Millisecond, "usable",
 			"usable down draining finished usable down draining usable usable down down"},
-		{"it was usable, and answered last at the limit", func(m *member) { answers(m); m.answered(fine) }, memberGone, "usable",
+		{"it was usable, and answered last at the limit", func(m *Member) { answers(m); m.Answered(fine) }, GoneAfter, "usable",
 			"usable gone draining finished usable gone draining usable usable gone gone"},
-		{"it drains", func(m *member) { answers(m); m.answered(drains) }, 0, "draining",
+		{"it drains", func(m *Member) { answers(m); m.Answered(drains) }, 0, "draining",
 			"usable down draining finished usable down draining ending ending finished draining"},
-		{"it drains from its first answer on", func(m *member) { m.answered(drains) }, 0, "draining",
+		{"it drains from its first answer on", func(m *Member) { m.Answered(drains) }, 0, "draining",
 			"recovered down draining finished recovered down draining ending ending finished draining"},
-		{"it drains, and one is lost", func(m *member) { answers(m); m.answered(drains); m.missed(1, overlayMisses) }, 0, "ending",
+		{"it drains, and one is lost", func(m *Member) { answers(m); m.Answered(drains); m.Missed(1, misses) }, 0, "ending",
 			"gone gone draining finished gone gone ending ending ending finished ending"},
-		{"it has drained, and three are lost", func(m *member) { answers(m); m.answered(drains); m.missed(overlayMisses, overlayMisses) }, 0, "finished",
+		{"it has drained, and three are lost", func(m *Member) { answers(m); m.Answered(drains); m.Missed(misses, misses) }, 0, "finished",
 			"gone gone draining finished gone gone finished finished finished finished finished"},
-		{"it has drained, and has no way on", func(m *member) { answers(m); m.answered(drainsNoWay) }, 0, "finished",
+		{"it has drained, and has no way on", func(m *Member) { answers(m); m.Answered(drainsNoWay) }, 0, "finished",
 			"recovered down draining finished down down finished finished finished finished finished"},
-		{"it never answered, and its request drains", func(m *member) { m.announced(drains) }, 0, "finished",
+		{"it never answered, and its request drains", func(m *Member) { m.Announced(drains) }, 0, "finished",
 			"recovered gone draining finished gone gone finished finished finished finished finished"},
-		{"it is silent", func(m *member) { answers(m); m.silent() }, 0, "down",
+		{"it is silent", func(m *Member) { answers(m); m.Silent() }, 0, "down",
 			"recovered down draining finished down down finished down down down down"},
-		{"it has no way on", func(m *member) { answers(m); m.answered(noWay) }, 0, "down",
+		{"it has no way on", func(m *Member) { answers(m); m.Answered(noWay) }, 0, "down",
 			"recovered down draining finished down down finished down down down down"},
-		{"it is silent for long", func(m *member) { answers(m); m.silent() }, memberGone, "down",
+		{"it is silent for long", func(m *Member) { answers(m); m.Silent() }, GoneAfter, "down",
 			"recovered gone draining finished gone gone finished gone gone gone gone"},
-		{"another pod is in its place", func(m *member) { answers(m); m.answered(drains); m.missed(1, overlayMisses); m.answered(fine) }, 0, "gone",
+		{"another pod is in its place", func(m *Member) { answers(m); m.Answered(drains); m.Missed(1, misses); m.Answered(fine) }, 0, "gone",
 			"recovered gone draining finished gone gone finished gone gone gone gone"},
 	} {
 		if n := len(strings.Fields(test.events)); n != len(memberEvents) {
@@ -107,7 +105,7 @@ func TestEachEventInEachStanding(t *testing.T) {
 			event := memberEvents[i]
 			bubble.Run(t, test.name+", then "+event.name, func(t *testing.T) {
 				wake := make(chan struct{}, 1)
-				m := member{wake: wake}
+				m := Member{Wake: wake}
 				test.begin(&m)
 				if got := standingNames[m.state]; got != test.is {
 					t.Fatalf("the standing is %s before the event, want %s", got, test.is)

@@ -1,0 +1,172 @@
+// Package membership decides which of several members carry packets: gateways for a node, tunnels for a gateway. It
+// knows answers, losses and silence, but no sockets, no kernel and no Kubernetes; docs/gateways.md draws it.
+package membership
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"liqonet.io/liqonet/netops/echo"
+)
+
+// Parameters of a member's standing.
+const (
+	// After Answers consecutive answers, and Moment since the first of them, a member is usable.
+	Answers = 3
+	Moment  = time.Second
+	// GoneAfter is the time since its last answer with a usable path after which a member is gone.
+	GoneAfter = 3 * time.Second
+	// Patience is the accepted delay of its answers. A gateway that is stopped for a fifth of a second, because it
+	// gets no CPU time, is not left; after its end it is left within half a second, including echoes every fifth of a
+	// second.
+	Patience = 120 * time.Millisecond
+)
+
+// Standing is the usability of a member of a group; a higher one is better.
+type Standing int
+
+// The standings.
+const (
+	Finished  Standing = iota - 1 // it has announced its end, and no longer answers or cannot forward
+	Gone                          // no answer for long or ever, or never able to forward
+	Down                          // it does not answer, or cannot forward
+	Ending                        // it drains, and an echo is lost: it may have ended
+	Recovered                     // it has answered and can forward for less than Moment
+	Draining                      // it is about to end
+	Partial                       // it is usable, and reaches fewer nodes than another one
+	Usable
+)
+
+// Member is one of several that share the packets for a peer: a gateway, for a node, or a tunnel, for a gateway. Its
+// standing depends on its echoes only. The embedding type guards it by a lock. The zero value has not answered.
+type Member struct {
+	Wake    chan<- struct{} // triggers a pass; nil: there are no other members
+	answers int             // consecutive, with a usable path
+	since   time.Time       // time of the first of them
+	good    time.Time       // time of the last answer with a usable path; zero: none
+	noWay   bool            // from its last message
+	drains  bool            // from its last message
+	lost    bool            // the last echo, and the member drains
+	state   Standing
+}
+
+// Standing returns the current standing.
+func (m *Member) Standing() Standing { return m.state }
+
+// Answered handles an answer.
+func (m *Member) Answered(c echo.Content) {
+	if m.answers == 0 {
+		m.since = time.Now()
+	}
+	m.answers++
+	m.lost = m.lost && !c.Draining
+	if !c.NoWay {
+		m.good = time.Now()
+	}
+	m.Announced(c)
+}
+
+// Announced handles the state in a member's message.
+func (m *Member) Announced(c echo.Content) {
+	m.noWay, m.drains = c.NoWay, c.Draining
+	if m.noWay {
+		m.answers = 0
+	}
+	if m.lost && !m.drains { // a successor
+		m.answers, m.lost, m.good = 0, false, time.Time{}
+	}
+	m.judge()
+}
+
+// Missed handles consecutive lost echoes: from least on, the member counts as not answering. A draining member ends
+// soon: after its first lost echo, any other member is better if it answers.
+func (m *Member) Missed(consecutive, least int) {
+	m.lost = m.drains
+	if consecutive >= least {
+		m.answers = 0
+	}
+	m.judge()
+}
+
+// Silent handles missing answers. A draining member has been left at its first loss, unless the others are worse.
+func (m *Member) Silent() {
+	if !m.drains {
+		m.answers = 0
+	}
+	m.judge()
+}
+
+// judge updates the standing, and triggers a pass if it changes.
+func (m *Member) judge() {
+	before := m.state
+	switch {
+	case m.answers == 0 && m.drains:
+		m.state = Finished
+	case m.answers == 0 && time.Since(m.good) >= GoneAfter:
+		m.state = Gone
+	case m.answers == 0:
+		m.state = Down
+	case m.lost:
+		m.state = Ending
+	case m.drains:
+		m.state = Draining
+	case before == Usable || m.answers >= Answers && time.Since(m.since) >= Moment:
+		m.state = Usable
+	default:
+		m.state = Recovered
+	}
+	if m.state != before {
+		select {
+		case m.Wake <- struct{}{}:
+		default: // a pass is due, or there are no other members
+		}
+	}
+}
+
+// Reason returns the reason for which a member is not used.
+func (m *Member) Reason() string {
+	switch {
+	case m.state == Usable:
+		return "standby"
+	case m.state == Draining || m.state == Ending:
+		return "draining"
+	case m.state == Finished:
+		return "it has ended"
+	case m.state == Recovered:
+		return "it has answered for less than " + Moment.String()
+	case m.noWay:
+		return "it has no way on"
+	}
+	return "no answer"
+}
+
+// Debounced is a condition that becomes true, or false, after it has been so for Moment. The zero value is false.
+type Debounced struct {
+	is    atomic.Bool
+	since time.Time // time since which it differs; zero: it does not
+}
+
+// Holds returns the debounced value.
+func (h *Debounced) Holds() bool { return h.is.Load() }
+
+// Set sets whether the condition holds now, and reports whether that changes the debounced value.
+func (h *Debounced) Set(holds bool) (news bool) {
+	h.since = cmp.Or(h.since, time.Now())
+	if holds == h.is.Load() || time.Since(h.since) >= Moment {
+		h.since, news = time.Time{}, h.is.Swap(holds) != holds
+	}
+	return news
+}
+
+// Unused returns, by index, which members carry no packets: all except the best, and with standby all except the
+// first of these. At least one always carries packets.
+func Unused(all []Standing, standby bool) []bool {
+	best := slices.Max(all)
+	unused := make([]bool, len(all))
+	for i, s := range all {
+		unused[i] = s != best || standby && i != slices.Index(all, best)
+	}
+	return unused
+}
