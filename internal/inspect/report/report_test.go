@@ -190,8 +190,8 @@ func TestSlowLogs(t *testing.T) {
 		for _, o := range objects {
 			a.Add(t, o)
 		}
-		a.Fake.PrependReactor("get", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
-			time.Sleep(time.Minute)
+		a.Fake.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			<-time.After(time.Minute)
 			return false, nil, nil
 		})
 		began := time.Now()
