@@ -26,6 +26,7 @@ type stage int
 const (
 	disconnected  stage = iota // there is no liqonet state: allowed
 	connected                  // not allowed
+	joining                    // allowed only if they are echoes and probes of the overlay
 	nodePorts                  // allowed only between nodes and hosts outside: for NodePorts, or exposed by b
 	disconnecting              // allowed only from nodes without liqonet state
 )
@@ -82,7 +83,7 @@ func (x *crossing) check(ctx context.Context, p capture.Packet) {
 	x.mu.Unlock()
 	why := ""
 	switch {
-	case stage == connected, stage == nodePorts && !x.withOutside(p):
+	case stage == connected, stage == joining && !overlayAlone(p), stage == nodePorts && !x.withOutside(p):
 		why = "while the clusters are connected"
 	case stage == disconnecting && !x.bare[p.Sender]:
 		why = x.stateAt(ctx, p.Sender)
@@ -96,6 +97,15 @@ func (x *crossing) check(ctx context.Context, p capture.Packet) {
 	case bytes.Contains(p.Frame, []byte(podPayload)):
 		x.free[p.Link]++
 	}
+}
+
+// overlayAlone reports whether a packet is one of the overlay (docs/requirements.md, Ports) without payload of pods, or
+// an ICMP error about one.
+func overlayAlone(p capture.Packet) bool {
+	if p.Quoted != nil {
+		return overlayAlone(*p.Quoted)
+	}
+	return p.Protocol == capture.UDP && !p.Fragment && (p.TargetPort == 6091 || p.TargetPort == 6092) && !talk(p)
 }
 
 // withOutside reports whether a packet goes between a node and a host outside.
