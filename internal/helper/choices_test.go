@@ -218,6 +218,9 @@ func TestWhichMembersCarryPackets(t *testing.T) {
 		{"reaches fewer nodes, active-standby", []phase{up, {1400 * ms, few, many}}, records.ActiveStandby, false, "1", "2"},
 		{"reaches fewer nodes than one that falls silent", []phase{up, {1400 * ms, few, many}, {600 * ms, few, none}}, "", false, "1", "1"},
 		{"reaches fewer nodes than one that drains", []phase{up, {1400 * ms, few, many}, {200 * ms, few, answering(echo.Content{Nodes: 2, Draining: true})}}, "", false, "1", "1"},
+		{"reaches fewer nodes, and both fall silent", []phase{up, {1400 * ms, few, many}, {600 * ms, none, none}}, "", false, "1 2", "1 2"},
+		{"reaches fewer nodes than one that comes back", []phase{up, {2 * time.Second, few, none}, {1200 * ms, few, many}}, "", false, "1 2", "2"},
+		{"sends no number of nodes", []phase{up, {1400 * ms, yes, many}}, "", false, "1 2", "1 2"},
 		{"reaches as many nodes again", []phase{up, {1400 * ms, few, many}, {1400 * ms, many, many}}, "", false, "1 2", "1 2"},
 	} {
 		for kind, want := range map[string]string{"node": test.node, "gateway": test.gateway} {
