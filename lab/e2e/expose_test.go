@@ -19,7 +19,7 @@ import (
 
 // exposure has the fields of `network expose -o json` that tests use.
 type exposure struct {
-	Host, Address, SeenByPeer netip.Addr
+	Host, Address, ReachedAt netip.Addr
 	Changed                   bool
 }
 
@@ -77,13 +77,13 @@ func testExposed(ctx context.Context, t *testing.T, u users) netip.Addr {
 	t.Run("what is no host outside is refused", func(t *testing.T) { testUnfit(ctx, t, u.connector) })
 	e := u.connector.expose(ctx, t, host)
 	t.Run("exposed", func(t *testing.T) {
-		if again := u.connector.expose(ctx, t, host); !e.Changed || again.Changed || again.SeenByPeer != e.SeenByPeer {
+		if again := u.connector.expose(ctx, t, host); !e.Changed || again.Changed || again.ReachedAt != e.ReachedAt {
 			t.Errorf("%+v, and again %+v", e, again)
 		}
-		if as := u.looker.translate(ctx, t, "--context", "a", "--peer", "b", host.String()); as != e.SeenByPeer.String() {
-			t.Errorf("ipam translate returns %s, expose %s", as, e.SeenByPeer)
+		if as := u.looker.translate(ctx, t, "--context", "a", "--peer", "b", host.String()); as != e.ReachedAt.String() {
+			t.Errorf("ipam translate returns %s, expose %s", as, e.ReachedAt)
 		}
-		want := fmt.Sprintf("%s as %s", host, e.SeenByPeer)
+		want := fmt.Sprintf("%s as %s", host, e.ReachedAt)
 		u.looker.awaitText(ctx, t, "a", want)
 		expectOutside(ctx, t, l, e)
 	})
@@ -91,7 +91,7 @@ func testExposed(ctx context.Context, t *testing.T, u users) netip.Addr {
 		second := u.connector.expose(ctx, t, spec.OutsideHosts()[1])
 		expectOutside(ctx, t, l, second)
 		u.connector.must(ctx, t, "network", "unexpose", second.Host.String(), "--context", "a", "--peer", "b")
-		expectNothing(ctx, t, l, second.SeenByPeer)
+		expectNothing(ctx, t, l, second.ReachedAt)
 		expectOutside(ctx, t, l, e)
 	})
 	t.Run("by another gateway", func(t *testing.T) {
@@ -99,7 +99,7 @@ func testExposed(ctx context.Context, t *testing.T, u users) netip.Addr {
 		awaitHealthy(ctx, t, u.looker, len(nodesOf(ctx, t, l, "a")))
 		expectOutside(ctx, t, l, e)
 	})
-	return e.SeenByPeer
+	return e.ReachedAt
 }
 
 // expectOutside sends requests from every pod of b: the host sees a node of a as the source.
@@ -113,7 +113,7 @@ func expectOutsideFrom(ctx context.Context, t *testing.T, l *lab.Lab, e exposure
 	t.Helper()
 	for _, node := range nodesOf(ctx, t, l, cluster) {
 		from := podOn(ctx, t, l, cluster, node)
-		for _, args := range questions(e.SeenByPeer, patience.String()) {
+		for _, args := range questions(e.ReachedAt, patience.String()) {
 			out := inPod(ctx, t, l, cluster, from, args...)
 			if args[0] != "ping" && (!strings.Contains(out, "node="+e.Host.String()+" ") || !strings.Contains(out, "from="+source)) {
 				t.Errorf("%v from %s: %q, want %s to see %s…", args, node, out, e.Host, source)
