@@ -94,8 +94,7 @@ LONG_PATHS := TestFaultsAreShown/(2_%|large|the_overlay_of_the_peer|the_helper|h
 LONG_PATHS := $(LONG_PATHS)|TestGatewayFaults/(frozen|from_the_peer)|TestPartitions/(a_gateway_from|half_of_the_nodes_from_what|.*_for_minutes)|TestLossIsNotDeath/queue
 LONG_PATHS := $(LONG_PATHS)|TestPathSizes/reported|TestManyPeers|TestEveryPath|TestWeather|TestFloods/(over|1400|64_bytes)|TestIdle
 LONG_PATHS := $(LONG_PATHS)|TestDetoursAreShown/(port|type|IPsec|smaller|prohibit|unreachable)
-GUEST_PATHS := TestTwoClusters|TestStandbyGateways|TestPathSizes/silent|TestRepair/gateway/tunnel|TestUnreachableGateway
-GUEST_CLEAR := TestNothingInTheClear
+GUEST_PATHS := TestTwoClusters|TestNothingInTheClear|TestStandbyGateways|TestPathSizes/silent|TestRepair/gateway/tunnel|TestUnreachableGateway
 GUEST_BENCH := TestWeather
 GUEST_KERNEL := TestPods\b|TestForgedOverlay\b|TestUnderlaySizes|TestNarrowHops|TestMarksOfOuterPackets|TestGatewayAddresses
 GUEST_KERNEL := $(GUEST_KERNEL)|TestForgedProbe|TestInnerIPv6|TestApply\b|TestRemoteEndMoves|TestManyRemoteEnds|TestOtherMode|TestOverlaySockets
@@ -116,9 +115,9 @@ test-long: ## Run all parts of all tests: more than half an hour; needs root
 test test-long: deps build lint
 	@echo "unit tests, and those of this machine's kernel; some minutes, then the output of each"
 	$(MAKE) --no-print-directory --jobs 3 --output-sync=target paths kernel unit-beside
-	@echo "on guests' kernels: Geneve and kernel WireGuard; some minutes, then the output of each"
+	@echo "on guests' kernels: Geneve and kernel WireGuard; some minutes, then the output of both"
 	bin/lab guest build
-	$(call timed,guests) $(MAKE) --no-print-directory --jobs 3 --output-sync=target guest-path guest-clear guest-kernel
+	$(call timed,guests) $(MAKE) --no-print-directory --jobs 2 --output-sync=target guest-path guest-kernel
 	cd lab; $(call timed,labs) go test -timeout 90m $${SHORT_LABS:-} ./...
 
 # Paths and kernel wait more than they compute. Unit tests, which only compute, get what processor time is left, so that
@@ -133,19 +132,15 @@ paths:
 kernel:
 	$(call timed,kernel) go test $(LONGEST) $(PARALLEL) $(KERNEL_PACKAGES)
 
-# A guest has one processor, and waits half of its time: one guest runs the tests of the path, the longest of which another
-# one has, a third one those of the kernel. What passed, and of which nothing has changed since, is not run again, as by go
-# test on this machine's kernel; CI sets GUESTS=--again.
+# A guest has one processor: one guest runs the tests of the path, another one those of the kernel. What passed, and of which
+# nothing has changed since, is not run again, as by go test on this machine's kernel; CI sets GUESTS=--again.
 GUESTS ?=
-.PHONY: guest-path guest-clear guest-kernel
+.PHONY: guest-path guest-kernel
 guest-path:
-	cd bench && ../bin/lab guest test $(GUESTS) "$${SHORT_GUEST_PATHS:---run=}" ./pathtest -- $(LONGEST) -short -p 1 -skip=$(GUEST_CLEAR)
-
-guest-clear:
-	cd bench && ../bin/lab guest test $(GUESTS) --run=$(GUEST_CLEAR) ./pathtest -- $(LONGEST) -short
-	cd bench && ../bin/lab guest test $(GUESTS) "$${SHORT_GUEST_BENCH:---run=}" . ./load ./path ./report -- $(LONGEST) -short -p 1
+	cd bench && ../bin/lab guest test $(GUESTS) "$${SHORT_GUEST_PATHS:---run=}" ./pathtest -- $(LONGEST) -short -p 1
 
 guest-kernel:
+	cd bench && ../bin/lab guest test $(GUESTS) "$${SHORT_GUEST_BENCH:---run=}" . ./load ./path ./report -- $(LONGEST) -short -p 1
 	bin/lab guest test $(GUESTS) "$${SHORT_GUEST_KERNEL:---run=}" ./netops ./netops/... -- $(LONGEST) -short -p 1 $(PARALLEL)
 	bin/lab guest test $(GUESTS) "$${SHORT_GUEST_HELPERS:---run=}" ./internal/helper -- $(LONGEST) -short
 	bin/lab guest test $(GUESTS) --virtual-time --run Timers ./netops/tunnel

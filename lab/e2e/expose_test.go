@@ -20,7 +20,7 @@ import (
 // exposure has the fields of `network expose -o json` that tests use.
 type exposure struct {
 	Host, Address, ReachedAt netip.Addr
-	Changed                   bool
+	Changed                  bool
 }
 
 // expose lets b reach a host outside by a, as a user.
