@@ -223,7 +223,7 @@ func (s *side) refusals() outcome {
 		switch why, refused := n.Refused[s.status.Peer]; {
 		case refused:
 			seen = append(seen, fmt.Sprintf("node %s refuses: %s", n.Name, why))
-		case slices.Contains(with, n.Name) && !slices.Contains(n.Peerings, s.status.Peer):
+		case !slices.Contains(n.Peerings, s.status.Peer) && slices.Contains(with, n.Name):
 			seen = append(seen, fmt.Sprintf("node %s does not serve the peering", n.Name))
 		}
 	}
