@@ -2,11 +2,13 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -67,6 +69,12 @@ func DiscoveryPermissions() []Permission {
 		{Verb: "list", Resource: "nodes"},
 		{Verb: "list", Resource: "pods"},
 	}
+}
+
+// NotAllowed reports whether an error is that the user lacks a permission.
+func NotAllowed(err error) bool {
+	_, lacks := errors.AsType[*PermissionError](err)
+	return lacks || apierrors.IsForbidden(err)
 }
 
 // PermissionError lists all permissions that the user lacks.

@@ -34,8 +34,8 @@ func TestPeeringWith(t *testing.T) {
 	}
 }
 
-// TestPodProblemIsOwn: the reason for which a pod of one peering was not created is none of another one, whose name
-// begins alike.
+// TestPodProblemIsOwn checks that the reason for which a pod of one peering was not created is not given for another
+// peering with a similar name.
 func TestPodProblemIsOwn(t *testing.T) {
 	refused := func(owner string) runtime.Object {
 		return &corev1.Event{

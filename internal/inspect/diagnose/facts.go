@@ -2,11 +2,11 @@ package diagnose
 
 import (
 	"errors"
+	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/health"
@@ -48,7 +48,9 @@ type facts struct {
 
 // factsOf returns the facts in what was read of a cluster.
 func factsOf(s *observe.Snapshot) *facts {
-	f := &facts{Snapshot: s, name: s.Context}
+	own := *s
+	own.Errors = maps.Clone(s.Errors) // which get those of facts
+	f := &facts{Snapshot: &own, name: s.Context}
 	f.Errors[packets] = errNoProbe
 	if f.Errors[observe.Server] != nil {
 		f.Errors[peerings], f.Errors[reservations] = observe.ErrUnreached, observe.ErrUnreached
@@ -81,10 +83,7 @@ func because(err error) string {
 }
 
 // refused reports whether the user lacks a right.
-func refused(err error) bool {
-	_, lacks := errors.AsType[*kube.PermissionError](err)
-	return lacks || apierrors.IsForbidden(err) || errors.Is(err, errNotAllowed)
-}
+func refused(err error) bool { return kube.NotAllowed(err) || errors.Is(err, errNotAllowed) }
 
 // helpers returns the DaemonSet of node helpers; nil if there is none.
 func (f *facts) helpers() *appsv1.DaemonSet {

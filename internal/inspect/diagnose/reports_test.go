@@ -1,11 +1,19 @@
 package diagnose_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
+
 	"liqonet.io/liqonet/internal/inspect/diagnose"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/bubble"
@@ -58,6 +66,31 @@ func TestFutureReport(t *testing.T) {
 			if f.Layer == diagnose.Tunnel && f.State != diagnose.Skipped || f.ID == "LQ-API-CLOCK" && f.State != diagnose.Failed {
 				t.Errorf("%s: %s: %s", f.ID, f.State, f.Observed)
 			}
+		}
+	})
+}
+
+// TestSnapshotIsLeftAsItWas: a diagnosis changes nothing of what was read, so that status and a second diagnosis judge
+// the same.
+func TestSnapshotIsLeftAsItWas(t *testing.T) {
+	t.Parallel()
+	bubble.Run(t, "same", func(t *testing.T) {
+		a, b := stopped(t)
+		deny(a, kube.Permission{Verb: "list", Resource: "secrets", Namespace: a.Namespace})
+		a.Fake.PrependReactor("list", "services", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "", nil)
+		})
+		here, there := diagnose.Read(t.Context(), a.Cluster), diagnose.Read(t.Context(), b.Cluster)
+		before := maps.Clone(here.Errors)
+		first, err := diagnose.Of("", here, there)
+		require.NoError(t, err)
+		if !maps.Equal(before, here.Errors) {
+			t.Errorf("errors were %v, and are %v", before, here.Errors)
+		}
+		second, err := diagnose.Of("", here, there)
+		require.NoError(t, err)
+		if !slices.Equal(first.Checks, second.Checks) {
+			t.Errorf("%+v, then %+v", first.Checks, second.Checks)
 		}
 	})
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"liqonet.io/liqonet/internal/buildinfo"
 	"liqonet.io/liqonet/internal/inspect/diagnose"
@@ -109,7 +108,7 @@ func (p part) missing(what string, err error) { p.addUnread(p.folder+": "+what, 
 
 func (c *collection) addUnread(what string, err error) {
 	why := err.Error()
-	if apierrors.IsForbidden(err) {
+	if kube.NotAllowed(err) {
 		why = "you are not allowed to read them"
 	}
 	c.mu.Lock()

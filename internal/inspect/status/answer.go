@@ -20,7 +20,7 @@ type Peering struct {
 	MTU       int                 `json:"mtu,omitempty"` // bytes, for packets between pods
 	Overlay   records.OverlayKind `json:"overlay,omitempty"`
 	Addresses []AddressRange      `json:"addresses,omitempty"` // of the peer's ranges
-	// OwnAddresses are the mappings of this cluster's ranges at the peer; empty if unknown.
+	// OwnAddresses are those of this cluster at the peer; empty if unknown.
 	OwnAddresses []AddressRange `json:"ownAddresses,omitempty"`
 	// Exposed are the hosts outside this cluster that the peer may reach.
 	Exposed  []ExposedHost `json:"exposed,omitempty"`

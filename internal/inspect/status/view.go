@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
@@ -45,7 +43,7 @@ func viewOf(s *observe.Snapshot) (*view, error) {
 	for _, p := range append([]observe.Part{observe.Server}, Parts()...) {
 		switch err := s.Errors[p]; {
 		case err == nil:
-		case (p == observe.Leases || p == observe.Keys) && notAllowed(err):
+		case (p == observe.Leases || p == observe.Keys) && kube.NotAllowed(err):
 		default:
 			return nil, err
 		}
@@ -65,12 +63,6 @@ func viewOf(s *observe.Snapshot) (*view, error) {
 		return nil, inventory.NotInstalledError(s.Context, s.Namespace)
 	}
 	return v, nil
-}
-
-// notAllowed reports whether the user may not read something.
-func notAllowed(err error) bool {
-	_, refused := errors.AsType[*kube.PermissionError](err)
-	return refused || apierrors.IsForbidden(err)
 }
 
 func (v *view) names() []string { return slices.Sorted(maps.Keys(v.peerings)) }

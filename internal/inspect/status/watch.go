@@ -32,7 +32,10 @@ func Watch(ctx context.Context, o Options, show func([]Peering) error, lost func
 	followed := make(chan error, 1)
 	go func() { followed <- follow(inner, o.clusters(), changed) }()
 	begun, away := false, false
-	snapshots := read.All(ctx, o.clusters()) // of nothing yet
+	var snapshots []*observe.Snapshot
+	for _, c := range o.clusters() {
+		snapshots = append(snapshots, read.Nothing(c))
+	}
 	for {
 		all, err := o.look(ctx, snapshots)
 		if err == nil {

@@ -41,11 +41,17 @@ type reader struct {
 // Take reads some parts of a cluster. Errors are those of parts; if the API server does not answer, it is that of
 // observe.Server.
 func Take(ctx context.Context, c *kube.Cluster, parts ...observe.Part) *observe.Snapshot {
+	s := Nothing(c)
+	Again(ctx, c, s, parts...)
+	return s
+}
+
+// Nothing returns the snapshot of a cluster of which nothing was read yet.
+func Nothing(c *kube.Cluster) *observe.Snapshot {
 	s := &observe.Snapshot{Context: c.Context, Namespace: c.Namespace, Errors: make(map[observe.Part]error)}
 	for _, p := range observe.Parts() {
 		s.Errors[p] = observe.ErrNotRead
 	}
-	Again(ctx, c, s, parts...)
 	return s
 }
 
