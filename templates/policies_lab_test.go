@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -221,6 +222,7 @@ func TestLabPolicies(t *testing.T) {
 	t.Run("gateway", func(t *testing.T) { testGatewayAmounts(t, a.as(t, "gateway-b", "n1")) })
 	t.Run("node", func(t *testing.T) { testNodeAmounts(t, a) })
 	t.Run("Leases", func(t *testing.T) { testLeases(t, a) })
+	t.Run("reinstalled", func(t *testing.T) { testReinstalled(t, a) }) // the last: policy claims sees no new Leases after it
 }
 
 func testServices(t *testing.T, a apiServer) {
@@ -389,4 +391,43 @@ func testLeases(t *testing.T, a apiServer) {
 		return code == http.StatusForbidden
 	})
 	other.try(t, []attempt{{"when the internal CIDR moves", http.MethodPost, leases + dry, lease("node-10.85.0.2", "n3", ""), ""}})
+}
+
+// testReinstalled: Leases of an earlier installation, which the API server's cache of parameters keeps when a policy
+// goes before them (kubernetes#130887), take no place in a new one.
+func testReinstalled(t *testing.T, a apiServer) {
+	n, now := a.as(t, "node", "n4"), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
+	n.try(t, []attempt{{"its first", http.MethodPost, leases, lease("node-10.86.0.2", "n4", ""), ""}})
+	oneMore := func() int {
+		code, _ := n.send(t, http.MethodPost, leases+dry, lease("node-10.86.0.4", "n4", ""))
+		return code
+	}
+	wait.Until(t, "it is seen", time.Minute, func() bool { return oneMore() == http.StatusForbidden })
+	policies := []string{policyName(policed, "claims"), policyName(policed, "leases")}
+	for _, name := range policies {
+		require.NoError(t, a.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(t.Context(), name, now))
+		require.NoError(t, a.AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(t.Context(), name, now))
+	}
+	wait.Until(t, "the policies have ended", time.Minute, func() bool { return oneMore() == http.StatusCreated })
+
+	require.NoError(t, a.CoreV1().Pods(policed).DeleteCollection(t.Context(), now, metav1.ListOptions{}))
+	require.NoError(t, a.CoreV1().Namespaces().Delete(t.Context(), policed, now))
+	wait.Until(t, "the namespace is gone", time.Minute, func() bool {
+		_, err := a.CoreV1().Namespaces().Get(t.Context(), policed, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+	base, err := Base(BaseValues{Namespace: policed, Image: image, Policies: true})
+	require.NoError(t, err)
+	for _, o := range base { // other objects of the cluster are still there
+		if name := o.GetName(); o.GetNamespace() == policed || name == policed || slices.Contains(policies, name) {
+			a.create(t, o)
+		}
+	}
+	n = a.as(t, "node", "n4")
+	// An API server takes new policies all at once, so the one that is asked for here stands for the other.
+	wait.Until(t, "the policies are in effect", time.Minute, func() bool {
+		_, response := n.send(t, http.MethodPost, leases+dry, lease("node-10.86.0.4", "n5", ""))
+		return strings.Contains(response, "for its own node only")
+	})
+	n.try(t, []attempt{{"the first of the new installation", http.MethodPost, leases, lease("node-10.86.0.4", "n4", ""), ""}})
 }
