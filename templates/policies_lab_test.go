@@ -222,7 +222,7 @@ func TestLabPolicies(t *testing.T) {
 	t.Run("gateway", func(t *testing.T) { testGatewayAmounts(t, a.as(t, "gateway-b", "n1")) })
 	t.Run("node", func(t *testing.T) { testNodeAmounts(t, a) })
 	t.Run("Leases", func(t *testing.T) { testLeases(t, a) })
-	t.Run("reinstalled", func(t *testing.T) { testReinstalled(t, a) }) // the last: policy claims sees no new Leases after it
+	t.Run("reinstalled", func(t *testing.T) { testReinstalled(t, a) }) // last: policy claims sees no new Lease then
 }
 
 func testServices(t *testing.T, a apiServer) {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,6 +30,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/templates"
 )
 
 func TestDisconnectRemovesBothSides(t *testing.T) {
@@ -228,12 +230,29 @@ func TestResetWaitsForEmptyKernels(t *testing.T) {
 			}
 			return false, nil, nil
 		})
+		base, err := templates.Base(templates.BaseValues{Namespace: a.Namespace, Image: "liqonet:1", Policies: true})
+		require.NoError(t, err)
+		for _, o := range base {
+			if _, policy := o.(*admissionv1.ValidatingAdmissionPolicy); policy {
+				a.Add(t, o)
+			}
+		}
+		policies := 0
+		a.Fake.PrependReactor("delete", "validatingadmissionpolicies", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if policies++; len(a.StoredReports(t)) > 0 {
+				t.Error("a policy is removed before the Leases of nodes, which the API server then keeps for the next one")
+			}
+			return false, nil, nil
+		})
 		o := removal.ResetOptions{Cluster: a.Cluster, Image: "liqonet:1", Timeout: time.Minute}
 		if _, err := removal.Reset(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(hint.Of(err), "--force") {
 			t.Fatalf("reset with a peering: %v", err)
 		}
 		o.Force = true
 		fakecluster.Must(t, removal.Reset, o)
+		if policies == 0 {
+			t.Error("no policy was removed")
+		}
 		fakecluster.ExpectNothingLeft(t, a)
 	})
 }

@@ -184,8 +184,20 @@ func (r *remover) deleteObjects(ctx context.Context) error {
 			return reflect.TypeOf(kept) == reflect.TypeOf(o) && kept.GetName() == o.GetName()
 		})
 	}
-	if err := r.delete(ctx, slices.DeleteFunc(objects, same)...); err != nil {
-		return err
+	// Leases before the policies: what a policy saw last, the API server compares with in the next installation
+	// (kubernetes#130887).
+	var leases, others []kube.Object
+	for _, o := range slices.DeleteFunc(objects, same) {
+		if _, is := o.(*coordinationv1.Lease); is {
+			leases = append(leases, o)
+		} else {
+			others = append(others, o)
+		}
+	}
+	for _, these := range [][]kube.Object{leases, others} {
+		if err := r.delete(ctx, these...); err != nil {
+			return err
+		}
 	}
 	if existing, err := r.cluster.Present(ctx, last...); err != nil || len(existing) == 0 {
 		return err
