@@ -35,7 +35,8 @@ func (v *view) awaitSuccessor(looked time.Duration) bool {
 	for name, p := range v.peerings {
 		for i, o := range p.gateways {
 			seen := v.Sightings[records.GatewayID{Peering: name, Number: i + 1}]
-			if o.Status != nil && o.Age < maxClockSkew && !seen.Successor && !health.Late(looked, o.Every) && health.StateOf(health.Gateway(o)) == health.Unknown {
+			late := o.Status != nil && health.Late(o.Age, o.Every) && o.Age < maxClockSkew
+			if late && !seen.Successor && !health.Late(looked, o.Every) && health.StateOf(health.Gateway(o)) == health.Unknown {
 				return true
 			}
 		}

@@ -22,55 +22,61 @@ import (
 // Read returns the health of a cluster's peerings: what Of returns for what it reads of them. If a report is late by
 // the clocks, which may differ, Read waits for its successor.
 func Read(ctx context.Context, o Options) ([]Peering, error) {
-	snapshots := read.All(ctx, o.clusters(), Parts()...)
-	if err := Complete(ctx, o, snapshots); err != nil {
+	views, err := o.settle(ctx, read.All(ctx, o.clusters(), Parts()...))
+	if err != nil {
 		return nil, err
 	}
-	return Of(o.Peer, snapshots...)
+	return describe(views)
 }
 
 // Of returns the health of the peerings in what was read of a cluster, sorted by name: all of them, or the selected
 // one. Of two clusters it returns their peering as the first one observes it, then as the second one does. A peering
 // with damaged or missing records is listed too.
 func Of(peer string, snapshots ...*observe.Snapshot) ([]Peering, error) {
-	views, err := viewsOf(peer, snapshots)
-	if err != nil {
-		return nil, err
-	}
-	all := []Peering{} // not nil: no peerings is a valid answer
-	for _, v := range views {
-		one, err := v.describe()
-		if err != nil {
+	views := make([]*view, len(snapshots))
+	for i, s := range snapshots {
+		var err error
+		if views[i], err = viewOf(s); err != nil {
 			return nil, err
 		}
-		all = append(all, one...)
 	}
-	return all, nil
+	if err := selectPeerings(peer, views); err != nil {
+		return nil, err
+	}
+	return describe(views)
 }
 
 // Complete reads what Of needs beyond Parts: where there are no peerings, installations in other namespaces; where a
 // gateway is missed, pods. If a report is late by the clocks, which may differ, Complete waits for its successor, and
 // reads what was read of the cluster again. Only the end of the context is an error: others are those of Of.
 func Complete(ctx context.Context, o Options, snapshots []*observe.Snapshot) error {
+	_, _ = o.settle(ctx, snapshots)
+	return ctx.Err()
+}
+
+// settle is Complete, and returns the selected peerings.
+func (o Options) settle(ctx context.Context, snapshots []*observe.Snapshot) ([]*view, error) {
 	for begun := time.Now(); ; {
-		for i, c := range o.clusters() {
-			complete(ctx, c, snapshots[i])
-		}
-		views, err := viewsOf(o.Peer, snapshots)
+		views, err := o.views(ctx, snapshots)
 		if err != nil || !slices.ContainsFunc(views, func(v *view) bool { return v.awaitSuccessor(time.Since(begun)) }) {
-			return ctx.Err()
+			return views, cmp.Or(ctx.Err(), err)
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil, ctx.Err()
 		case <-time.After(pollInterval):
 		}
-		var all sync.WaitGroup
-		for i, c := range o.clusters() {
-			all.Go(func() { again(ctx, c, snapshots[i]) })
-		}
-		all.Wait()
+		o.each(func(i int, c *kube.Cluster) { again(ctx, c, snapshots[i]) })
 	}
+}
+
+// each calls f for each cluster, all at once.
+func (o Options) each(f func(i int, c *kube.Cluster)) {
+	var all sync.WaitGroup
+	for i, c := range o.clusters() {
+		all.Go(func() { f(i, c) })
+	}
+	all.Wait()
 }
 
 // again reads what status needs again, and pods if they had been read.
@@ -82,33 +88,30 @@ func again(ctx context.Context, c *kube.Cluster, s *observe.Snapshot) {
 	read.Again(ctx, c, s, parts...)
 }
 
-// complete reads what Of needs beyond Parts, if it was not read yet.
-func complete(ctx context.Context, c *kube.Cluster, s *observe.Snapshot) {
-	if s.Errors[observe.Server] != nil || s.Errors[observe.Records] != nil {
-		return
-	}
-	needed := observe.Elsewhere
-	if len(s.Peerings) > 0 {
-		needed = observe.Pods
-		if v, err := viewOf(s); err != nil || !v.missesGateway() {
+// views returns the selected peerings, and reads what they need beyond Parts.
+func (o Options) views(ctx context.Context, snapshots []*observe.Snapshot) ([]*view, error) {
+	views, errs := make([]*view, len(snapshots)), make([]error, len(snapshots))
+	o.each(func(i int, c *kube.Cluster) {
+		s := snapshots[i]
+		views[i], errs[i] = viewOf(s)
+		needed := observe.Pods
+		switch {
+		case s.Errors[observe.Server] != nil, s.Errors[observe.Records] != nil:
+			return
+		case len(s.Peerings) == 0:
+			needed = observe.Elsewhere
+		case errs[i] != nil || !views[i].missesGateway():
 			return
 		}
-	}
-	if errors.Is(s.Errors[needed], observe.ErrNotRead) {
-		read.Again(ctx, c, s, needed)
-	}
-}
-
-// viewsOf returns the selected peerings of clusters.
-func viewsOf(peer string, snapshots []*observe.Snapshot) ([]*view, error) {
-	views := make([]*view, len(snapshots))
-	for i, s := range snapshots {
-		var err error
-		if views[i], err = viewOf(s); err != nil {
-			return nil, err
+		if errors.Is(s.Errors[needed], observe.ErrNotRead) {
+			read.Again(ctx, c, s, needed)
+			views[i], errs[i] = viewOf(s)
 		}
+	})
+	if err := cmp.Or(append(errs, ctx.Err())...); err != nil {
+		return nil, err
 	}
-	return views, selectPeerings(peer, views)
+	return views, selectPeerings(o.Peer, views)
 }
 
 // selectPeerings keeps the selected peerings: all, the one with a name, or the one between two clusters.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -68,19 +67,15 @@ func Watch(ctx context.Context, o Options, show func([]Peering) error, lost func
 
 // look reads clusters again. Pods of the look before do not count.
 func (o Options) look(ctx context.Context, snapshots []*observe.Snapshot) ([]Peering, error) {
-	var all sync.WaitGroup
-	for i, c := range o.clusters() {
-		all.Go(func() {
-			snapshots[i].Errors[observe.Pods], snapshots[i].Errors[observe.Elsewhere] = observe.ErrNotRead, observe.ErrNotRead
-			again(ctx, c, snapshots[i])
-			complete(ctx, c, snapshots[i])
-		})
-	}
-	all.Wait()
-	if err := ctx.Err(); err != nil {
+	o.each(func(i int, c *kube.Cluster) {
+		snapshots[i].Errors[observe.Pods], snapshots[i].Errors[observe.Elsewhere] = observe.ErrNotRead, observe.ErrNotRead
+		again(ctx, c, snapshots[i])
+	})
+	views, err := o.views(ctx, snapshots)
+	if err != nil {
 		return nil, err
 	}
-	return Of(o.Peer, snapshots...)
+	return describe(views)
 }
 
 // unanswered reports whether an API server did not answer, or was not ready to.
