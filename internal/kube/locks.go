@@ -27,6 +27,7 @@ type Locks struct {
 	mu       sync.Mutex
 	taken    bool // all locks are held
 	outdated bool // another run has written, or holds a lock, as found by the first write
+	gone     bool // Stale has begun again because a namespace was gone
 	lost     error
 	end      context.CancelCauseFunc // ends the context of Begin
 }
@@ -82,6 +83,10 @@ func (r *Locks) Stale(ctx context.Context, err error) bool {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) { // found by a dry run
 		return true
 	}
+	if !r.gone && namespaceIsGone(err) {
+		r.gone = true // once: a namespace that nobody deletes may be missing, too
+		return true
+	}
 	return slices.ContainsFunc(r.all, func(l *lock) bool {
 		before := l.seen
 		if !l.read || l.unread != nil || l.held {
@@ -89,6 +94,12 @@ func (r *Locks) Stale(ctx context.Context, err error) bool {
 		}
 		return holderOf(before) != "" || l.look(ctx) == nil && versionOf(l.seen) != versionOf(before)
 	})
+}
+
+// namespaceIsGone reports whether an API server answered that a namespace does not exist.
+func namespaceIsGone(err error) bool {
+	status, answered := errors.AsType[*apierrors.StatusError](err)
+	return answered && apierrors.IsNotFound(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "namespaces"
 }
 
 // Explain returns the error of a run: that of the lost lock if there is one, else err.

@@ -108,6 +108,16 @@ func TestNamespaceGoesWhileRunCompares(t *testing.T) {
 	if !locks.Stale(ctx, fmt.Errorf("compare: %w", refused)) {
 		t.Error("the run ends with the error of a namespace that another run removes")
 	}
+	gone := fmt.Errorf("compare: %w", apierrors.NewNotFound(corev1.Resource("namespaces"), records.DefaultNamespace))
+	if !locks.Stale(ctx, gone) {
+		t.Error("the run ends with the error of a namespace that another run has removed")
+	}
+	if locks.Stale(ctx, gone) {
+		t.Error("the run begins again and again")
+	}
+	if locks.Stale(ctx, fmt.Errorf("compare: %w", apierrors.NewNotFound(corev1.Resource("configmaps"), "x"))) {
+		t.Error("stale, though only a ConfigMap is missing")
+	}
 }
 
 // TestWaitForTerminatingNamespace checks that a run that waits for the deletion of a namespace reports that, once.
