@@ -26,9 +26,9 @@ const (
 )
 
 // enterBy moves a tunnel that has just recovered to the node of the peer's gateway. Through another node, the loss of
-// either node would interrupt it, and the loss of that one node could interrupt the tunnels to all gateways. A tunnel
-// that has carried packets for longer is not moved: WireGuard sends to the address of the last received packet, so
-// packets in flight would move it back. t.mu is held.
+// either node would interrupt it, and the loss of that one node could interrupt the tunnels to all gateways. The tunnel
+// is not usable until that is done or has failed. A tunnel that carries packets is not moved: WireGuard sends to the
+// address of the last received packet, so packets in flight would move it back. t.mu is held.
 func (t *tunnelEchoes) enterBy(node netip.Addr) {
 	device, to := t.far.device, netip.AddrPortFrom(node, t.sender.Port())
 	ofRecord := func(e string) bool { _, port, _ := net.SplitHostPort(e); return port == strconv.Itoa(int(to.Port())) }
@@ -36,11 +36,15 @@ func (t *tunnelEchoes) enterBy(node netip.Addr) {
 		return
 	}
 	t.moved = time.Now()
+	t.Hold(true)
 	pod := t.far.latest
 	go func() {
 		if err := t.moveTo(device, pod, to); err != nil {
 			t.renewal.log.Info("the tunnel does not enter by the node of its gateway", "endpoint", to, "error", err)
 		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.Hold(false)
 	}()
 }
 
@@ -55,7 +59,7 @@ func (t *tunnelEchoes) moveTo(device farDevice, pod epoch, to netip.AddrPort) er
 	}
 	for range entryTries {
 		if !t.justRecovered(pod) {
-			return errors.New("it carries packets already, or is silent, or of another pod")
+			return errors.New("it is silent, or drains, or is of another pod")
 		}
 		before, err := device.Stats()
 		if err != nil {
@@ -79,7 +83,7 @@ func (t *tunnelEchoes) moveTo(device farDevice, pod epoch, to netip.AddrPort) er
 	return errors.New("its packets come from elsewhere, or not at all")
 }
 
-// justRecovered reports whether the tunnel has been answered for less than membership.Moment, by the same pod.
+// justRecovered reports whether the tunnel is still not in use, and of the same pod.
 func (t *tunnelEchoes) justRecovered(pod epoch) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

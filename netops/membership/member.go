@@ -33,7 +33,7 @@ const (
 	Gone                          // no answer for long or ever, or never able to forward
 	Down                          // it does not answer, or cannot forward
 	Ending                        // it drains, and an echo is lost: it may have ended
-	Recovered                     // it has answered and can forward for less than Moment
+	Recovered                     // it has answered and can forward for less than Moment, or is held
 	Draining                      // it is about to end
 	Partial                       // it is usable, and reaches fewer nodes than another one
 	Usable
@@ -49,6 +49,7 @@ type Member struct {
 	noWay   bool            // from its last message
 	drains  bool            // from its last message
 	lost    bool            // the last echo, and the member drains
+	held    bool            // it does not become usable
 	state   Standing
 }
 
@@ -98,6 +99,12 @@ func (m *Member) Silent() {
 	m.judge()
 }
 
+// Hold prevents a recovered member from becoming usable, until it is called again with false.
+func (m *Member) Hold(held bool) {
+	m.held = held
+	m.judge()
+}
+
 // judge updates the standing, and triggers a pass if it changes.
 func (m *Member) judge() {
 	before := m.state
@@ -112,10 +119,10 @@ func (m *Member) judge() {
 		m.state = Ending
 	case m.drains:
 		m.state = Draining
-	case before == Usable || m.answers >= Answers && time.Since(m.since) >= Moment:
-		m.state = Usable
-	default:
+	case m.held || m.answers < Answers || time.Since(m.since) < Moment:
 		m.state = Recovered
+	default:
+		m.state = Usable
 	}
 	if m.state != before {
 		select {

@@ -170,3 +170,30 @@ func TestUnused(t *testing.T) {
 		}
 	}
 }
+
+// TestHeldMemberIsNotUsable checks that a held member stays recovered, but not against a silence or an end.
+func TestHeldMemberIsNotUsable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m Member
+		m.Answered(fine)
+		m.Hold(true)
+		answers(&m)
+		if m.Standing() != Recovered {
+			t.Errorf("a held member that answers is %s", standingNames[m.Standing()])
+		}
+		m.Answered(drains)
+		if m.Standing() != Draining {
+			t.Errorf("a held member that drains is %s", standingNames[m.Standing()])
+		}
+		m.Answered(fine)
+		m.Silent()
+		if m.Standing() != Down {
+			t.Errorf("a held member that is silent is %s", standingNames[m.Standing()])
+		}
+		answers(&m)
+		m.Hold(false)
+		if m.Standing() != Usable {
+			t.Errorf("a member that is no longer held is %s", standingNames[m.Standing()])
+		}
+	})
+}
