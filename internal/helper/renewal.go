@@ -18,11 +18,6 @@ const (
 	// waits for the next handshake.
 	renewAfter = 2 * time.Second
 	renewPause = 4 * time.Second
-	// renewUnanswered is the time for which the peer may send echoes without answering any: packets cross one way only,
-	// as behind a load balancer that does not forward the answers, and another endpoint may be better. Under 20 % loss
-	// both ways, and with fifty echoes a second, so long a time does not occur by chance. If only bytes arrive from a
-	// peer, this does not apply: its kernel forwards while its helper is away.
-	renewUnanswered = 15 * time.Second
 )
 
 // renewal renews the tunnel when no packet arrives from the peer: with an immediate handshake instead of WireGuard's
@@ -33,14 +28,11 @@ type renewal struct {
 	mu        sync.Mutex
 	renew     func(context.Context) error // of the tunnel; nil: none yet
 	lastHeard time.Time                   // last packet, else the first request to the peer
-	lastEcho  time.Time                   // last echo of the peer
-	// lastAnswer is the last answer, else the first request to the peer, or the renewal for lack of an answer.
-	lastAnswer time.Time
-	received   int64              // bytes, by WireGuard's counter
-	looked     time.Time          // when received was read
-	next       time.Time          // no other renewal before this time; zero: no renewal since the last packet
-	pause      time.Duration      // until next
-	cancel     context.CancelFunc // of the running renewal; nil: none
+	received  int64                       // bytes, by WireGuard's counter
+	looked    time.Time                   // when received was read
+	next      time.Time                   // no other renewal before this time; zero: no renewal since the last packet
+	pause     time.Duration               // until next
+	cancel    context.CancelFunc          // of the running renewal; nil: none
 }
 
 // use sets the function that renews the tunnel.
@@ -54,8 +46,7 @@ func (r *renewal) use(renew func(context.Context) error) {
 func (r *renewal) echoed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lastEcho = time.Now()
-	r.came(r.lastEcho)
+	r.came(time.Now())
 }
 
 // answered handles an answer of the peer, or the first request to it. It cancels a renewal that still waits.
@@ -65,8 +56,7 @@ func (r *renewal) answered() {
 	if r.cancel != nil {
 		r.cancel()
 	}
-	r.lastAnswer = time.Now()
-	r.came(r.lastAnswer)
+	r.came(time.Now())
 }
 
 // counted handles the number of bytes received from the peer. A growing count means that packets arrived since the last
@@ -95,12 +85,8 @@ func (r *renewal) missed() {
 // servers; r.mu is held.
 func (r *renewal) consider() {
 	now := time.Now()
-	unanswered := now.Sub(r.lastEcho) < renewAfter && now.Sub(r.lastAnswer) >= renewUnanswered
-	if r.renew == nil || r.cancel != nil || r.lastHeard.IsZero() || now.Before(r.next) || now.Sub(r.lastHeard) < renewAfter && !unanswered {
+	if r.renew == nil || r.cancel != nil || r.lastHeard.IsZero() || now.Before(r.next) || now.Sub(r.lastHeard) < renewAfter {
 		return
-	}
-	if unanswered {
-		r.lastAnswer = now
 	}
 	r.pause = min(max(2*r.pause, renewAfter), renewPause)
 	r.next = now.Add(r.pause)
