@@ -13,6 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/netops/echo"
+	"liqonet.io/liqonet/netops/membership"
 )
 
 // Messages of a member.
@@ -69,7 +70,7 @@ func choosingNode(mode records.GatewayMode, noPod bool) chooser {
 	return chooser{
 		answer: func(i int, c echo.Content) { probes[i].gatewayAnswered(echo.Message{Content: c}, 0) },
 		ask:    func(int, echo.Content) {},
-		lose:   func(i, consecutive int) { probes[i].Missed(consecutive, overlayMisses) },
+		lose:   func(i, consecutive int) { probes[i].Missed(consecutive, overlayMisses, time.Now()) },
 		silent: func(i int) { probes[i].gatewaySilent() },
 		least:  overlayMisses,
 		unused: func() [2]bool { all := n.unused(v); return [2]bool{all[ids[0]], all[ids[1]]} },
@@ -286,10 +287,10 @@ func TestWhatGatewaysAnnounce(t *testing.T) {
 		}, here, false, false, false, false, 2},
 		{"no node", 2, usable, nil, false, false, false, true, 0},
 		{"no node of the only gateway", 1, usable, nil, false, false, false, false, 0},
-		{"a node just before the limit", 2, usable, []heard{{nodeReached - ms, false}}, false, false, false, false, 1},
-		{"a node at the limit", 2, usable, []heard{{nodeReached, false}}, false, false, false, false, 0},
-		{"a node that is not reached, just before the other limit", 2, usable, []heard{{nodesSilence - ms, false}}, false, false, false, false, 0},
-		{"nodes that are silent", 2, usable, []heard{{nodesSilence, false}, {nodesSilence, false}}, false, false, false, true, 0},
+		{"a node just before the limit", 2, usable, []heard{{membership.NodeReached - ms, false}}, false, false, false, false, 1},
+		{"a node at the limit", 2, usable, []heard{{membership.NodeReached, false}}, false, false, false, false, 0},
+		{"a node that is not reached, just before the other limit", 2, usable, []heard{{membership.NodesSilence - ms, false}}, false, false, false, false, 0},
+		{"nodes that are silent", 2, usable, []heard{{membership.NodesSilence, false}, {membership.NodesSilence, false}}, false, false, false, true, 0},
 		{"a node that gets no answers", 2, usable, []heard{{0, true}}, false, false, false, true, 0},
 		{"one of two gets no answers", 2, usable, []heard{{0, true}, {0, false}}, false, false, false, false, 1},
 		{"it drains", 2, usable, here, true, false, false, false, 2},
@@ -313,7 +314,7 @@ func TestWhatGatewaysAnnounce(t *testing.T) {
 				g.drain()
 			}
 			if test.ends {
-				g.announceEnd()
+				g.leaving.Check(nil, time.Now()) // no one sends
 			}
 			toNodes, toPeer := g.answer(echoOf("10.80.0.99", echo.Report{})), g.toPeer()
 			if toNodes.NoWay != test.toNodes || toPeer.NoWay != test.toPeer {

@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/require"
+	"liqonet.io/liqonet/netops/membership"
 )
 
 // setBack returns a time that was read before the clock was set back by some seconds: its monotonic reading is
@@ -33,7 +34,7 @@ func TestClockSetBack(t *testing.T) {
 	nodes := newNodePaths(newMetrics(), "")
 	internal := netip.MustParseAddr("10.80.0.7")
 	nodes.nodes = []reportedNode{{Node: &records.Node{Name: "n1", Internal: internal}}}
-	nodes.paths[internal] = nodePath{echo: before, proof: before}
+	nodes.paths[internal] = nodePath{Sender: membership.Sender{Echo: before}, proof: before}
 	s := records.Status{TunnelStatus: records.TunnelStatus{LastEcho: stamp(before)}, Time: now(), Nodes: nodes.statuses()}
 	if silent, _ := health.Missing(&s, []string{"n1"}); len(silent) == 0 {
 		t.Errorf("the node is healthy: %v", s.Nodes)

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/membership"
 )
@@ -23,10 +22,7 @@ const (
 	// there is none, because the Deployment recreates the pod: that delays the rollout, which then interrupts traffic
 	// as before.
 	successionMost = 10 * time.Second
-	drainEvery     = 50 * time.Millisecond // interval of the checks whether all have switched
-	// drainLooks consecutive checks, half a second, must find no sender, because of packets in flight. Checks count and
-	// not time: a process without CPU time has not read the contents of its sockets and queues.
-	drainLooks = 10
+	drainEvery     = 50 * time.Millisecond // interval of the checks whether all use other gateways
 )
 
 // drain returns when the gateway may end: when the peering is removed, or this pod is no longer needed. Until then it
@@ -40,7 +36,7 @@ func (l *gatewayLoop) drain(ctx context.Context) {
 	over := func() bool { return l.succeeded() || !l.echoes.crosses() }
 	if len(v.peering.Gateways) > 1 {
 		l.echoes.drain()
-		most, over = drainMost, l.unneeded()
+		most, over = drainMost, l.echoes.unneeded
 	}
 	l.Log.Info("draining")
 	ctx, cancel := context.WithTimeout(ctx, most)
@@ -64,20 +60,6 @@ func (l *gatewayLoop) succeeded() bool {
 	return pod != "" && pod != l.Pod
 }
 
-// unneeded returns a function that reports whether the gateway may end. Once all live nodes and gateways of the peer
-// have reported that they send their packets through others, the gateway announces its end, and they have to repeat
-// that report for a moment: from then on none of them returns to it, even if another gateway does not answer.
-func (l *gatewayLoop) unneeded() func() bool {
-	looks := 0
-	return func() bool {
-		looks++
-		if !l.echoes.idle() || l.echoes.announceEnd() {
-			looks = 0
-		}
-		return looks >= drainLooks
-	}
-}
-
 // crosses reports whether any tunnel is answered.
 func (g *gatewayEchoes) crosses() bool {
 	return slices.ContainsFunc(g.all(), func(t *tunnelEchoes) bool { s, _ := t.standing(); return s > membership.Down })
@@ -86,22 +68,33 @@ func (g *gatewayEchoes) crosses() bool {
 // drain makes all further echoes announce that this gateway drains.
 func (g *gatewayEchoes) drain() {
 	g.mu.Lock()
-	g.draining = true
+	g.leaving.Drain()
 	g.mu.Unlock()
 	g.sendNow()
 }
 
-// announceEnd makes all further echoes announce that this gateway cannot forward. It returns false if they do so
-// already.
-func (g *gatewayEchoes) announceEnd() bool {
+// senders returns the nodes and the peer's gateways. A gateway of the peer that does not answer may be stopped, and
+// still have packets for this one.
+func (g *gatewayEchoes) senders() []membership.Sender {
+	all := g.nodes.senders()
 	g.mu.Lock()
-	first := g.ending.IsZero()
-	if first {
-		g.ending = time.Now()
+	defer g.mu.Unlock()
+	for _, t := range g.tunnels {
+		all = append(all, t.sender)
 	}
+	return all
+}
+
+// unneeded reports whether this gateway may end.
+func (g *gatewayEchoes) unneeded() bool {
+	senders := g.senders()
+	g.mu.Lock()
+	over, announce := g.leaving.Check(senders, time.Now())
 	g.mu.Unlock()
-	g.sendNow()
-	return first
+	if announce {
+		g.sendNow()
+	}
+	return over
 }
 
 // sendNow sends the next echo in each tunnel immediately; nodes send requests themselves.
@@ -111,33 +104,13 @@ func (g *gatewayEchoes) sendNow() {
 	}
 }
 
-// idle reports whether all live nodes and gateways have reported that they send no packets of pods to this gateway,
-// since it announced its end if it has. A gateway of the peer that does not answer may be stopped, and still have
-// packets for this one.
-func (g *gatewayEchoes) idle() bool {
-	g.mu.Lock()
-	since := g.ending
-	g.mu.Unlock()
-	sends := func(t *tunnelEchoes) bool {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		return sends(t.asked, since, t.peerIdle)
-	}
-	return !slices.ContainsFunc(g.all(), sends) && g.nodes.idle(since)
-}
-
-// idle reports whether all live nodes have reported that they send no packets of pods to this gateway, since a time.
-func (n *nodePaths) idle(since time.Time) bool {
+// senders returns the nodes.
+func (n *nodePaths) senders() []membership.Sender {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return !slices.ContainsFunc(n.nodes, func(node reportedNode) bool {
-		p := n.paths[node.Internal]
-		return sends(p.echo, since, p.unused)
-	})
-}
-
-// sends reports whether a node or gateway of the peer is alive and has not reported since a time that it sends no
-// packets of pods to this gateway; echo is the time of its last echo.
-func sends(echo, since time.Time, unused bool) bool {
-	return time.Since(echo) < health.NodeSilence && (!unused || echo.Before(since))
+	all := make([]membership.Sender, len(n.nodes))
+	for i, node := range n.nodes {
+		all[i] = n.paths[node.Internal].Sender
+	}
+	return all
 }

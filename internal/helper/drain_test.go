@@ -79,31 +79,3 @@ func TestDrain(t *testing.T) {
 		})
 	}
 }
-
-// TestStalledDrain checks that a draining gateway that gets no CPU time for a second does not end immediately: it has
-// not read the packets of that time.
-func TestStalledDrain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		v := testView()
-		g, _ := testEchoes(v)
-		over := (&gatewayLoop{echoes: g}).unneeded()
-		report := func() {
-			from, m := echoOf("10.80.0.7", echo.Report{Internal: v.nodes[0].Internal})
-			m.Content.Unused = true
-			g.answer(from, m)
-		}
-		report()
-		if over() {
-			t.Error("over at the first look")
-		}
-		time.Sleep(time.Second) //nolint:forbidigo // synctest's clock
-		report()
-		looks := 1
-		for ; !over(); looks++ {
-			time.Sleep(drainEvery) //nolint:forbidigo // as above
-		}
-		if looks != drainLooks {
-			t.Errorf("over after %d looks, want %d", looks, drainLooks)
-		}
-	})
-}

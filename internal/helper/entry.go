@@ -30,26 +30,26 @@ const (
 // is not usable until that is done or has failed. A tunnel that carries packets is not moved: WireGuard sends to the
 // address of the last received packet, so packets in flight would move it back. t.mu is held.
 func (t *tunnelEchoes) enterBy(node netip.Addr) {
-	device, to := t.far.device, netip.AddrPortFrom(node, t.sender.Port())
+	device, to := t.far.device, netip.AddrPortFrom(node, t.source.Port())
 	ofRecord := func(e string) bool { _, port, _ := net.SplitHostPort(e); return port == strconv.Itoa(int(to.Port())) }
-	if t.Standing() != membership.Recovered || device == nil || t.sender == to || !slices.ContainsFunc(t.endpoints, ofRecord) || time.Since(t.moved) < entryEvery {
+	if t.Standing() != membership.Recovered || device == nil || t.source == to || !slices.ContainsFunc(t.endpoints, ofRecord) || time.Since(t.moved) < entryEvery {
 		return
 	}
 	t.moved = time.Now()
-	t.Hold(true)
-	pod := t.far.latest
+	t.Hold(true, t.moved)
+	pod := t.far.Latest(t.moved)
 	go func() {
 		if err := t.moveTo(device, pod, to); err != nil {
-			t.renewal.log.Info("the tunnel does not enter by the node of its gateway", "endpoint", to, "error", err)
+			t.log.Info("the tunnel does not enter by the node of its gateway", "endpoint", to, "error", err)
 		}
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.Hold(false)
+		t.Hold(false, time.Now())
 	}()
 }
 
 // moveTo moves the tunnel to an endpoint that answers an echo at the tunnel's port.
-func (t *tunnelEchoes) moveTo(device farDevice, pod epoch, to netip.AddrPort) error {
+func (t *tunnelEchoes) moveTo(device farDevice, pod membership.Epoch, to netip.AddrPort) error {
 	underlay := t.gateway.underlay()
 	if underlay == nil {
 		return net.ErrClosed
@@ -76,7 +76,7 @@ func (t *tunnelEchoes) moveTo(device farDevice, pod epoch, to netip.AddrPort) er
 		}
 		if s.Endpoint == to && s.RxBytes > before.RxBytes { // the new packets came from there
 			t.locate(device, pod)
-			t.renewal.log.Info("the tunnel enters by the node of its gateway", "endpoint", to)
+			t.log.Info("the tunnel enters by the node of its gateway", "endpoint", to)
 			return nil
 		}
 	}
@@ -84,8 +84,8 @@ func (t *tunnelEchoes) moveTo(device farDevice, pod epoch, to netip.AddrPort) er
 }
 
 // justRecovered reports whether the tunnel is still not in use, and of the same pod.
-func (t *tunnelEchoes) justRecovered(pod epoch) bool {
+func (t *tunnelEchoes) justRecovered(pod membership.Epoch) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.Standing() == membership.Recovered && t.far.latest == pod
+	return t.Standing() == membership.Recovered && t.far.Is(pod)
 }

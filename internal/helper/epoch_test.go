@@ -21,11 +21,12 @@ import (
 
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops/echo"
+	"liqonet.io/liqonet/netops/membership"
 	"liqonet.io/liqonet/netops/tunnel"
 )
 
 // locationOf returns the ConfigMap of a gateway as written by a pod.
-func locationOf(t *testing.T, pod string, e epoch) *corev1.ConfigMap {
+func locationOf(t *testing.T, pod string, e membership.Epoch) *corev1.ConfigMap {
 	t.Helper()
 	g := testGateway()
 	g.Pod, g.Epoch = pod, uint32(e)
@@ -54,7 +55,7 @@ func TestSuccessor(t *testing.T) {
 	const later = 200
 	for _, c := range []struct {
 		name    string
-		told    epoch
+		told    membership.Epoch
 		of      string // pod in the API server
 		away    bool   // the API server is away
 		want    bool
@@ -109,11 +110,11 @@ func TestOnlyTheLatestReports(t *testing.T) {
 // TestBeginEpoch checks that the epoch of a pod is later than that of the pod before, with any clocks, and outlives its
 // processes.
 func TestBeginEpoch(t *testing.T) {
-	now := epoch(time.Now().Unix())
+	now := membership.Epoch(time.Now().Unix())
 	for _, c := range []struct {
 		name        string
-		recorded    epoch
-		least, most epoch
+		recorded    membership.Epoch
+		least, most membership.Epoch
 	}{
 		{"nobody before", 0, now, now + 60},
 		{"an earlier pod", 100, now, now + 60},
@@ -162,10 +163,10 @@ func TestFarPods(t *testing.T) {
 		device := &farTunnel{from: second}
 		e := g.tunnel(1)
 		e.far.device = device
-		hear := func(of epoch) (newest epoch) {
+		hear := func(of membership.Epoch) (newest membership.Epoch) {
 			c := e.answer(netip.AddrPort{}, echo.Message{Content: echo.Content{Epoch: uint32(of)}})
 			synctest.Wait()
-			return epoch(c.Newest)
+			return membership.Epoch(c.Newest)
 		}
 		pass := func(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // synctest's clock
 		hear(100)
@@ -175,13 +176,13 @@ func TestFarPods(t *testing.T) {
 				t.Fatalf("the answer to an earlier pod has epoch %d", newest)
 			}
 			hear(math.MaxUint32)
-			pass(farPodEvery / 10)
+			pass(membership.PodEvery / 10)
 			hear(100)
 		}
 		if n := len(device.renewed); n != 2 || device.renewed[0] != second {
 			t.Errorf("renewed at %v, want %v once a second", device.renewed, second)
 		}
-		pass(farPodSilence)
+		pass(membership.PodSilence)
 		if newest := hear(50); newest != 50 {
 			t.Errorf("the answer to the only pod left has epoch %d", newest)
 		}

@@ -31,11 +31,10 @@ type gatewayEchoes struct {
 	endpoints *peerEndpoints
 	renewing  sync.Mutex // of one tunnel at a time
 
-	mu       sync.Mutex      // guards what follows
-	tunnels  []*tunnelEchoes // by the number of the peer's gateway, less one
-	several  bool            // this cluster has other gateways to the peer
-	draining bool            // this gateway is about to end
-	ending   time.Time       // since when it announces that it cannot forward; zero: it does not
+	mu      sync.Mutex         // guards what follows, and the tunnels
+	tunnels []*tunnelEchoes    // by the number of the peer's gateway, less one
+	several bool               // this cluster has other gateways to the peer
+	leaving membership.Leaving // of this gateway
 }
 
 func newGatewayEchoes(log *slog.Logger, m *metrics, pod netip.Addr, node string, wake chan<- struct{}) *gatewayEchoes {
@@ -136,14 +135,13 @@ func (g *gatewayEchoes) unused(own records.LocalGateway, mode records.GatewayMod
 }
 
 // answer returns the answer to an echo of a node. With several gateways, it also reports whether this one cannot
-// forward. A tunnel counts only after it has been good for a moment, so that a peer cannot make nodes switch faster.
+// forward.
 func (g *gatewayEchoes) answer(from netip.AddrPort, m echo.Message) echo.Content {
 	c := g.nodes.answer(from, m)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	c.Draining = g.draining
-	forwards := func(t *tunnelEchoes) bool { s, _ := t.standing(); return s >= membership.Draining }
-	c.NoWay = !g.ending.IsZero() || g.several && !slices.ContainsFunc(g.tunnels, forwards)
+	c.Draining, c.NoWay = g.leaving.Announces()
+	c.NoWay = c.NoWay || g.several && !membership.Forwards(g.members())
 	return c
 }
 
@@ -154,26 +152,28 @@ func (g *gatewayEchoes) toPeer() echo.Content {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c.Nodes = g.nodes.reaches()
-	c.NoWay, c.Draining, c.Epoch = !g.ending.IsZero() || g.several && !g.nodes.reach(), g.draining, uint32(g.own.epoch)
+	c.Draining, c.NoWay = g.leaving.Announces()
+	c.NoWay = c.NoWay || g.several && !g.nodes.reach()
+	c.Epoch = uint32(g.own.epoch)
 	return c
 }
 
-// compare marks the tunnels to gateways that reach fewer nodes than another one does. A node that no gateway reaches
-// does not matter.
-func (g *gatewayEchoes) compare() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	most := uint32(0)
-	for _, t := range g.tunnels {
-		if s, _ := t.standing(); s == membership.Recovered || s >= membership.Partial {
-			most = max(most, t.nodes.Load())
-		}
+// members returns the tunnels; g.mu is held.
+func (g *gatewayEchoes) members() []*membership.Member {
+	all := make([]*membership.Member, len(g.tunnels))
+	for i, t := range g.tunnels {
+		all[i] = &t.Member
 	}
-	for _, t := range g.tunnels {
-		if nodes := t.nodes.Load(); t.partial.Set(nodes != 0 && nodes < most) {
-			notify(g.wake)
-		}
+	return all
+}
+
+// compare compares the numbers of nodes that the peer's gateways reach; g.mu is held.
+func (g *gatewayEchoes) compare(now time.Time) {
+	nodes := make([]uint32, len(g.tunnels))
+	for i, t := range g.tunnels {
+		nodes[i] = t.nodes
 	}
+	membership.Compare(g.members(), nodes, now)
 }
 
 // limited returns a responder that answers no more than all nodes of a cluster send, and to one address no more than

@@ -93,7 +93,7 @@ func TestFromNode(t *testing.T) {
 	}
 	g.nodes.answer(echoOf("10.80.0.7", report))
 	p := g.nodes.paths[internal]
-	if p.rtt != time.Millisecond || p.proofRTT != 2*time.Millisecond || p.echo.Sub(p.proof) != time.Second {
+	if p.rtt != time.Millisecond || p.proofRTT != 2*time.Millisecond || p.Echo.Sub(p.proof) != time.Second {
 		t.Errorf("noted %+v", p)
 	}
 	if nodes := g.nodes.statuses(); len(nodes) != 2 || nodes[0].LastProof.IsZero() || !nodes[1].LastEcho.IsZero() {

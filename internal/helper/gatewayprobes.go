@@ -142,7 +142,7 @@ func (p *gatewayProbes) gatewayAnswered(m echo.Message, _ time.Duration) {
 	defer p.mu.Unlock()
 	p.lastAnswer = time.Now()
 	p.check(m.Content.Witness, p.proven)
-	p.Answered(m.Content)
+	p.Answered(m.Content, p.lastAnswer)
 }
 
 func (p *gatewayProbes) gatewayMissed(consecutive int) {
@@ -151,7 +151,7 @@ func (p *gatewayProbes) gatewayMissed(consecutive int) {
 	if consecutive < overlayMisses {
 		p.overlay.SendNow()
 	}
-	p.Missed(consecutive, overlayMisses)
+	p.Missed(consecutive, overlayMisses, time.Now())
 	p.check(p.asked, p.proven)
 }
 
@@ -159,7 +159,7 @@ func (p *gatewayProbes) gatewayMissed(consecutive int) {
 func (p *gatewayProbes) gatewaySilent() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.Silent()
+	p.Silent(time.Now())
 }
 
 // lost repeats the verification immediately: with the peer's next node, if there is one.
@@ -186,6 +186,6 @@ func (p *gatewayProbes) content() echo.Content {
 	if !p.proven.IsZero() {
 		r.Verified, r.VerifiedAge, r.VerifiedRTT = true, time.Since(p.proven), p.rtt
 	}
-	deaf := p.Wake != nil && time.Since(p.lastAnswer) >= nodeReached
+	deaf := p.Wake != nil && time.Since(p.lastAnswer) >= membership.NodeReached
 	return echo.Content{Report: r, Path: p.outside.Path(), Witness: p.asked, Unused: p.unused, NoWay: deaf}
 }

@@ -55,11 +55,14 @@ func TestPeerMovesOnlyItself(t *testing.T) {
 // TestIdleGateway checks that a draining gateway may end when all live nodes and peers have reported that they do not
 // use it.
 func TestIdleGateway(t *testing.T) {
+	if membership.NodeSilence != health.NodeSilence {
+		t.Errorf("a node is not waited for after %s, and reported after %s", membership.NodeSilence, health.NodeSilence)
+	}
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := testEchoes(testView())
 		expect := func(what string, want bool) {
 			t.Helper()
-			if g.idle() != want {
+			if g.leaving.Idle(g.senders(), time.Now()) != want {
 				t.Errorf("%s: idle %t, want %t", what, !want, want)
 			}
 		}
@@ -99,8 +102,9 @@ func TestIdleGateway(t *testing.T) {
 		node("10.80.0.8", true)
 		expect("nobody sends", true)
 		time.Sleep(time.Millisecond) //nolint:forbidigo // as above
-		if !g.announceEnd() || g.announceEnd() {
-			t.Error("the end is not announced once")
+		g.unneeded()
+		if g.unneeded() {
+			t.Error("over before all have reported again")
 		}
 		expect("the end is announced, and nobody has reported since", false)
 		node("10.80.0.8", true)
@@ -120,14 +124,14 @@ func TestStalledBesideTheEnded(t *testing.T) {
 			return g.answer(echoOf("10.80.0.7", echo.Report{Internal: netip.MustParseAddr("10.80.0.7")}))
 		}
 		for range membership.Answers {
-			ended.Answered(ask())
-			stalled.Answered(echo.Content{})
+			ended.Answered(ask(), time.Now())
+			stalled.Answered(echo.Content{}, time.Now())
 			time.Sleep(membership.Moment / 2) //nolint:forbidigo // synctest's clock
 		}
 		g.drain()
-		g.announceEnd()
-		ended.Answered(ask())
-		stalled.Silent()
+		g.leaving.Check(nil, time.Now())
+		ended.Answered(ask(), time.Now())
+		stalled.Silent(time.Now())
 		if unused := membership.Unused([]membership.Standing{ended.Standing(), stalled.Standing()}, false); !unused[0] || unused[1] {
 			t.Errorf("unused are %v, want the one that ends", unused)
 		}

@@ -12,22 +12,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/echo"
+	"liqonet.io/liqonet/netops/membership"
 )
 
 // witnessesMost is the number of nodes that report a gateway that does not answer: it bounds the writes to the API
 // server, regardless of the number of nodes.
 const witnessesMost = 3
-
-// nodesSilence is the time without any node's echo after which a gateway reports that it cannot forward: some intervals
-// of its nodes.
-const nodesSilence = 1500 * time.Millisecond
-
-// nodeReached is the time without a node's echo, or without an answer to it, after which a gateway does not reach the
-// node: three echoes of a node that has several gateways, and those that it adds when answers are missing.
-const nodeReached = 800 * time.Millisecond
 
 // countedEvery is the interval at which a gateway counts its nodes: each of its echoes has their number.
 const countedEvery = 50 * time.Millisecond
@@ -52,12 +44,11 @@ type nodePaths struct {
 
 // nodePath is the content of a node's last echo.
 type nodePath struct {
-	echo, proof   time.Time // zero: none
+	membership.Sender
+	proof         time.Time // zero: none
 	rtt, proofRTT time.Duration
 	path          echo.Path // path to this gateway, outside the overlay
 	witness       bool      // it reports when this gateway does not answer
-	unused        bool      // it sends no packets of pods to this gateway
-	deaf          bool      // it receives no answers from this gateway
 }
 
 func newNodePaths(m *metrics, own string) *nodePaths {
@@ -95,8 +86,8 @@ func (n *nodePaths) answer(from netip.AddrPort, m echo.Message) echo.Content {
 		return echo.Content{}
 	}
 	now := time.Now()
-	path := nodePath{echo: now, rtt: r.OverlayRTT, path: plausible(n.ignored, m.Content.Path), witness: m.Content.Witness}
-	path.unused, path.deaf = m.Content.Unused, m.Content.NoWay
+	path := nodePath{rtt: r.OverlayRTT, path: plausible(n.ignored, m.Content.Path), witness: m.Content.Witness}
+	path.Sender = membership.Sender{Echo: now, Unused: m.Content.Unused, Deaf: m.Content.NoWay}
 	if r.Verified {
 		path.proof, path.proofRTT = now.Add(-r.VerifiedAge), r.VerifiedRTT
 	}
@@ -141,15 +132,14 @@ func (n *nodePaths) choose() (own netip.Addr) {
 }
 
 // alive reports whether a node's echoes arrive; n.mu is held.
-func (n *nodePaths) alive(a netip.Addr) bool { return time.Since(n.paths[a].echo) < health.NodeSilence }
+func (n *nodePaths) alive(a netip.Addr) bool { return n.paths[a].Live(time.Now()) }
 
 // reach reports whether any node's echoes arrive, and are answered.
 func (n *nodePaths) reach() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.ContainsFunc(n.nodes, func(node reportedNode) bool {
-		p := n.paths[node.Internal]
-		return time.Since(p.echo) < nodesSilence && !p.deaf
+		return n.paths[node.Internal].Reached(membership.NodesSilence, time.Now())
 	})
 }
 
@@ -160,7 +150,7 @@ func (n *nodePaths) reaches() uint32 {
 	if now := time.Now(); now.Sub(n.counted) >= countedEvery {
 		n.reached, n.counted = 0, now
 		for _, p := range n.paths {
-			if now.Sub(p.echo) < nodeReached && !p.deaf {
+			if p.Reached(membership.NodeReached, now) {
 				n.reached++
 			}
 		}
@@ -223,9 +213,9 @@ func (n *nodePaths) statuses() []records.NodeStatus {
 	for _, node := range n.nodes {
 		p := n.paths[node.Internal]
 		all = append(all, records.NodeStatus{
-			Name: node.Name, LastEcho: stamp(p.echo), LastProof: stamp(p.proof),
+			Name: node.Name, LastEcho: stamp(p.Echo), LastProof: stamp(p.proof),
 			RTT: records.Duration(p.rtt), ProofRTT: records.Duration(p.proofRTT),
-			Path: pathRecord(p.path), Drift: node.Drift, Refused: node.Refused[n.gateway.Peering], Unused: p.unused,
+			Path: pathRecord(p.path), Drift: node.Drift, Refused: node.Refused[n.gateway.Peering], Unused: p.Unused,
 		})
 	}
 	return all

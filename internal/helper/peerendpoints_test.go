@@ -188,14 +188,15 @@ func TestEnterBy(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g, _ := testEchoes(testView())
 			tunnel := g.tunnel(1)
-			tunnel.Answered(fine)
+			tunnel.Answered(fine, time.Now())
 			for c.inUse && tunnel.Standing() != membership.Usable {
 				elapse(membership.Moment)
-				tunnel.Answered(fine)
+				tunnel.Answered(fine, time.Now())
 			}
 			before := time.Now().Add(-c.moved)
-			tunnel.sender, tunnel.endpoints = netip.AddrPortFrom(netip.MustParseAddr("192.0.2.7"), c.port), []string{"server.example:30000"}
-			tunnel.far.device, tunnel.far.latest, tunnel.moved = &farTunnel{}, 7, before
+			tunnel.source, tunnel.endpoints = netip.AddrPortFrom(netip.MustParseAddr("192.0.2.7"), c.port), []string{"server.example:30000"}
+			tunnel.far.device, tunnel.moved = &farTunnel{}, before
+			tunnel.far.Observe(7, time.Now())
 			tunnel.learnEndpoint(echo.Content{Endpoint: netip.MustParseAddr(c.names), OwnNode: c.own, Epoch: c.pod})
 			if got := tunnel.moved != before; got != c.want {
 				t.Errorf("%+v: turns there: %t", c, got)

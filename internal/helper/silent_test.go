@@ -9,38 +9,8 @@ import (
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/testbed/bubble"
+	"liqonet.io/liqonet/netops/membership"
 )
-
-// TestSends checks for which nodes and gateways of the peer a draining gateway waits.
-func TestSends(t *testing.T) {
-	const ms = time.Millisecond
-	for _, test := range []struct {
-		name   string
-		echo   time.Duration // time since its last echo
-		since  time.Duration // time since the gateway announced its end; zero: it has not
-		unused bool
-		want   bool
-	}{
-		{"it sends", 0, 0, false, true},
-		{"it sends by others", 0, 0, true, false},
-		{"it sends, and is silent for less than the limit", health.NodeSilence - ms, 0, false, true},
-		{"it is silent", health.NodeSilence, 0, false, false},
-		{"it sent by others before the end was announced", 200 * ms, 100 * ms, true, true},
-		{"it sends by others since then", 100 * ms, 200 * ms, true, false},
-		{"it sends since then", 100 * ms, 200 * ms, false, true},
-		{"it is silent, and was before", health.NodeSilence, 100 * ms, true, false},
-	} {
-		bubble.Run(t, test.name, func(t *testing.T) {
-			var since time.Time
-			if test.since > 0 {
-				since = time.Now().Add(-test.since)
-			}
-			if got := sends(time.Now().Add(-test.echo), since, test.unused); got != test.want {
-				t.Errorf("it is waited for: %t, want %t", got, test.want)
-			}
-		})
-	}
-}
 
 // TestWitnessFault checks what a witness reports, and that it reports each change once.
 func TestWitnessFault(t *testing.T) {
@@ -87,29 +57,29 @@ func TestLatestPodCounts(t *testing.T) {
 	const latest = 100
 	for _, test := range []struct {
 		name    string
-		of      epoch
-		silent  time.Duration // of the latest pod
-		newest  epoch         // in the answer
-		renewed int           // sessions ended
+		of      membership.Epoch
+		silent  time.Duration    // of the latest pod
+		newest  membership.Epoch // in the answer
+		renewed int              // sessions ended
 	}{
 		{"the latest pod", latest, 0, latest, 0},
-		{"the latest pod, after a long time", latest, farPodSilence, latest, 0},
+		{"the latest pod, after a long time", latest, membership.PodSilence, latest, 0},
 		{"a later pod", latest + 1, 0, latest + 1, 0},
 		{"an earlier pod", latest - 1, 0, latest, 1},
-		{"an earlier pod, just before the limit", latest - 1, farPodSilence - time.Millisecond, latest, 1},
-		{"an earlier pod, the latest is gone", latest - 1, farPodSilence, latest - 1, 0},
+		{"an earlier pod, just before the limit", latest - 1, membership.PodSilence - time.Millisecond, latest, 1},
+		{"an earlier pod, the latest is gone", latest - 1, membership.PodSilence, latest - 1, 0},
 		{"no epoch", 0, 0, latest, 0},
-		{"no epoch, the latest is gone", 0, farPodSilence, 0, 0},
+		{"no epoch, the latest is gone", 0, membership.PodSilence, 0, 0},
 		{"an epoch that no pod can have", 1<<32 - 1, 0, latest, 0},
 	} {
 		bubble.Run(t, test.name, func(t *testing.T) {
 			g, _ := twoTunnels(1)
 			e, device := g.tunnel(1), &farTunnel{from: netip.MustParseAddrPort("192.0.2.1:1")}
 			e.far.device = device
-			hear := func(of epoch) (newest epoch) {
+			hear := func(of membership.Epoch) (newest membership.Epoch) {
 				e.mu.Lock()
-				e.from(of)
-				newest = epoch(e.newest())
+				e.from(of, time.Now())
+				newest = e.far.Latest(time.Now())
 				e.mu.Unlock()
 				elapse(farPodReply + time.Millisecond)
 				return newest

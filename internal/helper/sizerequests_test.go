@@ -5,6 +5,7 @@ package helper
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -45,7 +46,8 @@ func TestRoleOfAnEarlierRecord(t *testing.T) {
 	v.peering.Role = records.Client
 	g, _ := testEchoes(v)
 	e := g.tunnel(1)
-	e.far.latest, e.far.at = 100, peer
+	e.far.Observe(100, time.Now())
+	e.far.at = peer
 	socket, err := echo.Listen(echo.Config{Local: netip.MustParseAddrPort("127.0.0.1:0")})
 	require.NoError(t, err)
 	t.Cleanup(func() { e.size.Close(); _ = socket.Close() })
@@ -58,7 +60,7 @@ func TestRoleOfAnEarlierRecord(t *testing.T) {
 	v.peering.Role = records.Server
 	g.update(v)
 	e.measure(nil, peer)
-	if e.content().Path != (echo.Path{}) || e.far.latest != 0 || e.far.at.IsValid() {
+	if e.content().Path != (echo.Path{}) || !e.far.Is(0) || e.far.at.IsValid() {
 		t.Errorf("with another role: path %+v, far end %+v", e.content().Path, &e.far)
 	}
 }

@@ -175,7 +175,7 @@ func (l *gatewayLoop) readTunnels() (all []records.TunnelStatus, endpoints []net
 		if stats.Changed {
 			notify(l.wake)
 		}
-		t.echoes.renewal.counted(stats.RxBytes)
+		t.echoes.counted(stats.RxBytes)
 		from := answeredAt(stats)
 		t.echoes.measure(l.echoes.underlay(), from)
 		if from.IsValid() && !slices.Contains(endpoints, from) {

@@ -3,9 +3,9 @@
 package helper
 
 import (
+	"log/slog"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"liqonet.io/liqonet/internal/health"
@@ -31,30 +31,30 @@ const (
 // round-trip time and loss, and carry the state of both gateways and of their nodes.
 type tunnelEchoes struct {
 	gateway *gatewayEchoes // of this end
-	renewal renewal
-	size    pathmtu.Meter        // of the path to the server, if this is the client
-	nodes   atomic.Uint32        // number that the peer's gateway reaches; zero: unknown
-	partial membership.Debounced // others reach more
+	log     *slog.Logger
+	size    pathmtu.Meter // of the path to the server, if this is the client
 
-	mu     sync.Mutex // guards what follows
+	mu     *sync.Mutex // of the gateway's echoes; guards what follows
 	role   records.Role
 	peer   *echo.Prober   // nil: none yet
 	calm   time.Duration  // interval of its requests without loss
-	sender netip.AddrPort // source of the tunnel's packets; the zero value: none received
+	source netip.AddrPort // source of the tunnel's packets; the zero value: none received
 	path   echo.Path      // path to this gateway, from the peer's report
 	membership.Member
-	unused    string    // why no packets of pods are sent through it; "": they are
-	asked     time.Time // time of the last echo of the peer's gateway; zero: none
-	peerIdle  bool      // the peer's gateway reports that it sends none
-	byNode    bool      // the client reaches this gateway at the address of a node
+	nodes     uint32            // number that the peer's gateway reaches; zero: unknown
+	unused    string            // why no packets of pods are sent through it; "": they are
+	sender    membership.Sender // the peer's gateway
+	byNode    bool              // the client reaches this gateway at the address of a node
 	far       farPods
+	renewal   renewal
 	moved     time.Time // when the tunnel was last moved to another node
 	endpoints []string  // in the record
 	turn      int       // index of the next address to send
 }
 
 func newTunnelEchoes(g *gatewayEchoes, number int) *tunnelEchoes {
-	t := &tunnelEchoes{gateway: g, renewal: renewal{log: g.log.With("peerGateway", number)}}
+	t := &tunnelEchoes{gateway: g, log: g.log.With("peerGateway", number), mu: &g.mu}
+	t.renewal = renewal{log: t.log, mu: t.mu}
 	t.size.Changed = t.sendNow
 	return t
 }
@@ -67,7 +67,7 @@ func (t *tunnelEchoes) update(v gatewayView, number int, wake chan<- struct{}) {
 	t.mu.Lock()
 	news := t.unused != v.unused[number]
 	if t.role != v.peering.Role { // the peer's gateway is at another place
-		t.far.latest, t.far.at = 0, netip.AddrPort{}
+		t.far.Pods, t.far.at = membership.Pods{}, netip.AddrPort{}
 	}
 	t.role, t.unused, t.Wake = v.peering.Role, v.unused[number], nil
 	t.endpoints = v.own().Tunnels[number-1].Endpoints
@@ -89,9 +89,6 @@ func (t *tunnelEchoes) update(v gatewayView, number int, wake chan<- struct{}) {
 func (t *tunnelEchoes) standing() (membership.Standing, string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.Standing() == membership.Usable && t.partial.Holds() {
-		return membership.Partial, "other gateways reach more nodes"
-	}
 	return t.Standing(), t.Reason()
 }
 
@@ -100,7 +97,7 @@ func (t *tunnelEchoes) ask(socket *echo.Socket, target netip.AddrPort) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.peer == nil {
-		t.renewal.answered()
+		t.renewal.answered(time.Now())
 	}
 	return aimProber(&t.peer, socket, echo.ProbeConfig{
 		Target: target, Interval: gatewayEvery, Calm: t.calm, Train: gatewayTrain, Timeout: gatewayTimeout,
@@ -120,20 +117,20 @@ func (t *tunnelEchoes) sendNow() {
 
 // answer returns the answer to an echo of the peer's gateway.
 func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
-	t.renewal.echoed()
 	t.gateway.peers.learn(m.Content.Node)
 	path := plausible(t.gateway.nodes.ignored, m.Content.Path)
 	t.mu.Lock()
-	t.path, t.asked, t.peerIdle = path, time.Now(), m.Content.Unused
-	t.Announced(m.Content)
-	t.from(epoch(m.Content.Epoch))
+	now := time.Now()
+	t.path, t.nodes, t.sender = path, m.Content.Nodes, membership.Sender{Echo: now, Unused: m.Content.Unused}
+	t.renewal.due.Heard(now)
+	t.Announced(m.Content, now)
+	t.from(membership.Epoch(m.Content.Epoch), now)
 	t.learnEndpoint(m.Content)
-	newest := t.newest()
+	newest := uint32(t.far.Latest(now))
 	endpoint, own := t.endpoint()
+	t.gateway.compare(now)
 	t.mu.Unlock()
-	t.nodes.Store(m.Content.Nodes)
-	t.gateway.compare()
-	t.gateway.own.received(epoch(m.Content.Newest))
+	t.gateway.own.received(membership.Epoch(m.Content.Newest))
 	c := t.gateway.toPeer()
 	c.Newest, c.Endpoint, c.OwnNode = newest, endpoint, own
 	return c
@@ -145,22 +142,23 @@ func (t *tunnelEchoes) content() echo.Content {
 	c.Path = t.size.Path()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c.Unused, c.Newest = t.unused != "", t.newest()
+	c.Unused, c.Newest = t.unused != "", uint32(t.far.Latest(time.Now()))
 	c.Endpoint, c.OwnNode = t.endpoint()
 	return c
 }
 
 func (t *tunnelEchoes) answeredBy(m echo.Message, _ time.Duration) {
-	t.renewal.answered()
 	t.gateway.peers.learn(m.Content.Node)
-	t.gateway.own.received(epoch(m.Content.Newest))
-	t.nodes.Store(m.Content.Nodes)
-	defer t.gateway.compare()
+	t.gateway.own.received(membership.Epoch(m.Content.Newest))
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.Answered(m.Content)
-	t.from(epoch(m.Content.Epoch))
+	now := time.Now()
+	t.renewal.answered(now)
+	t.nodes = m.Content.Nodes
+	t.Answered(m.Content, now)
+	t.from(membership.Epoch(m.Content.Epoch), now)
 	t.learnEndpoint(m.Content)
+	t.gateway.compare(now)
 }
 
 // endpoint returns the address for an echo: at the client, the one in use; at the server, if that is a node's, those of
@@ -170,7 +168,7 @@ func (t *tunnelEchoes) answeredBy(m echo.Message, _ time.Duration) {
 func (t *tunnelEchoes) endpoint() (a netip.Addr, own bool) {
 	switch {
 	case t.gateway.endpoints.asks():
-		return t.sender.Addr(), false
+		return t.source.Addr(), false
 	case t.byNode && t.role == records.Server:
 		t.turn++
 		return t.gateway.nodes.endpoint(t.turn)
@@ -181,7 +179,7 @@ func (t *tunnelEchoes) endpoint() (a netip.Addr, own bool) {
 // learnEndpoint handles the address in an echo; t.mu is held.
 func (t *tunnelEchoes) learnEndpoint(c echo.Content) {
 	t.byNode = t.gateway.nodes.have(c.Endpoint)
-	if t.gateway.endpoints.learn(c.Endpoint) && c.OwnNode && epoch(c.Epoch) == t.far.latest {
+	if t.gateway.endpoints.learn(c.Endpoint) && c.OwnNode && t.far.Is(membership.Epoch(c.Epoch)) {
 		t.enterBy(c.Endpoint)
 	}
 }
@@ -190,17 +188,27 @@ func (t *tunnelEchoes) learnEndpoint(c echo.Content) {
 // line that loses a third of the echoes, this does not happen by chance in minutes, as it would to one train in
 // seconds.
 func (t *tunnelEchoes) missed(consecutive int) {
-	t.renewal.missed()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.Missed(consecutive, 2*gatewayTrain)
+	now := time.Now()
+	t.renewal.consider(now)
+	t.Missed(consecutive, 2*gatewayTrain, now)
+}
+
+// counted handles the number of bytes received from the peer.
+func (t *tunnelEchoes) counted(bytes int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	t.renewal.due.Counted(bytes, now)
+	t.renewal.consider(now)
 }
 
 // silent handles missing answers.
 func (t *tunnelEchoes) silent() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.Silent()
+	t.Silent(time.Now())
 }
 
 // measure measures the path MTU to the peer, once its address is known. The client measures: a server may not be able
@@ -210,7 +218,7 @@ func (t *tunnelEchoes) measure(underlay *echo.Socket, peer netip.AddrPort) {
 		return
 	}
 	t.mu.Lock()
-	t.sender = peer
+	t.source = peer
 	client := t.role == records.Client
 	t.mu.Unlock()
 	if !client {
@@ -224,7 +232,7 @@ func (t *tunnelEchoes) measure(underlay *echo.Socket, peer netip.AddrPort) {
 func (t *tunnelEchoes) serves(from netip.Addr) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.role == records.Server && from == t.sender.Addr()
+	return t.role == records.Server && from == t.source.Addr()
 }
 
 // describe adds the measurements of the tunnel to a status.

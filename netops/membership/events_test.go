@@ -28,7 +28,7 @@ func elapse(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // synctest's 
 // answers makes a member usable.
 func answers(m *Member) {
 	for range Answers {
-		m.Answered(fine)
+		m.Answered(fine, time.Now())
 		elapse(Moment / 2)
 	}
 }
@@ -38,17 +38,17 @@ var memberEvents = []struct {
 	name    string
 	happens func(m *Member)
 }{
-	{"an answer", func(m *Member) { m.Answered(fine) }},
-	{"an answer: no way on", func(m *Member) { m.Answered(noWay) }},
-	{"an answer: it drains", func(m *Member) { m.Answered(drains) }},
-	{"an answer: it drains, no way on", func(m *Member) { m.Answered(drainsNoWay) }},
-	{"a request", func(m *Member) { m.Announced(fine) }},
-	{"a request: no way on", func(m *Member) { m.Announced(noWay) }},
-	{"a request: it drains", func(m *Member) { m.Announced(drains) }},
-	{"one loss", func(m *Member) { m.Missed(1, misses) }},
-	{"two losses", func(m *Member) { m.Missed(2, misses) }},
-	{"three losses", func(m *Member) { m.Missed(misses, misses) }},
-	{"silence", func(m *Member) { m.Silent() }},
+	{"an answer", func(m *Member) { m.Answered(fine, time.Now()) }},
+	{"an answer: no way on", func(m *Member) { m.Answered(noWay, time.Now()) }},
+	{"an answer: it drains", func(m *Member) { m.Answered(drains, time.Now()) }},
+	{"an answer: it drains, no way on", func(m *Member) { m.Answered(drainsNoWay, time.Now()) }},
+	{"a request", func(m *Member) { m.Announced(fine, time.Now()) }},
+	{"a request: no way on", func(m *Member) { m.Announced(noWay, time.Now()) }},
+	{"a request: it drains", func(m *Member) { m.Announced(drains, time.Now()) }},
+	{"one loss", func(m *Member) { m.Missed(1, misses, time.Now()) }},
+	{"two losses", func(m *Member) { m.Missed(2, misses, time.Now()) }},
+	{"three losses", func(m *Member) { m.Missed(misses, misses, time.Now()) }},
+	{"silence", func(m *Member) { m.Silent(time.Now()) }},
 }
 
 // TestEachEventInEachStanding checks to which standing each event leads from each situation, and that a pass is
@@ -63,39 +63,48 @@ func TestEachEventInEachStanding(t *testing.T) {
 	}{
 		{"it never answered", func(*Member) {}, 0, "gone",
 			"recovered gone draining finished gone gone finished gone gone gone gone"},
-		{"it answered once", func(m *Member) { m.Answered(fine) }, 0, "recovered",
+		{"it answered once", func(m *Member) { m.Answered(fine, time.Now()) }, 0, "recovered",
 			"recovered down draining finished recovered down draining recovered recovered down down"},
-		{"it answered twice in a moment", func(m *Member) { m.Answered(fine); elapse(Moment); m.Answered(fine) }, 0, "recovered",
+		{"it answered twice in a moment", func(m *Member) { m.Answered(fine, time.Now()); elapse(Moment); m.Answered(fine, time.Now()) }, 0, "recovered",
 			"usable down draining finished recovered down draining recovered recovered down down"},
-		{"it answered three times at once, a moment ago", func(m *Member) { m.Answered(fine); m.Answered(fine); m.Answered(fine) }, Moment, "recovered",
+		{"it answered three times at once, a moment ago", func(m *Member) {
+			m.Answered(fine, time.Now())
+			m.Answered(fine, time.Now())
+			m.Answered(fine, time.Now())
+		}, Moment, "recovered",
 			"usable down draining finished usable down draining usable usable down down"},
 		{"it is usable", answers, 0, "usable",
 			"usable down draining finished usable down draining usable usable down down"},
 		{"it was usable, for long no answer", answers, GoneAfter, "usable",
 			"usable gone draining finished usable gone draining usable usable gone gone"},
-		{"it was usable, and answered last just before the limit", func(m *Member) { answers(m); m.Answered(fine) }, GoneAfter - time.Millisecond, "usable",
+		{"it was usable, and answered last just before the limit", func(m *Member) { answers(m); m.Answered(fine, time.Now()) }, GoneAfter - time.Millisecond, "usable",
 			"usable down draining finished usable down draining usable usable down down"},
-		{"it was usable, and answered last at the limit", func(m *Member) { answers(m); m.Answered(fine) }, GoneAfter, "usable",
+		{"it was usable, and answered last at the limit", func(m *Member) { answers(m); m.Answered(fine, time.Now()) }, GoneAfter, "usable",
 			"usable gone draining finished usable gone draining usable usable gone gone"},
-		{"it drains", func(m *Member) { answers(m); m.Answered(drains) }, 0, "draining",
+		{"it drains", func(m *Member) { answers(m); m.Answered(drains, time.Now()) }, 0, "draining",
 			"usable down draining finished usable down draining ending ending finished draining"},
-		{"it drains from its first answer on", func(m *Member) { m.Answered(drains) }, 0, "draining",
+		{"it drains from its first answer on", func(m *Member) { m.Answered(drains, time.Now()) }, 0, "draining",
 			"recovered down draining finished recovered down draining ending ending finished draining"},
-		{"it drains, and one is lost", func(m *Member) { answers(m); m.Answered(drains); m.Missed(1, misses) }, 0, "ending",
+		{"it drains, and one is lost", func(m *Member) { answers(m); m.Answered(drains, time.Now()); m.Missed(1, misses, time.Now()) }, 0, "ending",
 			"gone gone draining finished gone gone ending ending ending finished ending"},
-		{"it has drained, and three are lost", func(m *Member) { answers(m); m.Answered(drains); m.Missed(misses, misses) }, 0, "finished",
+		{"it has drained, and three are lost", func(m *Member) { answers(m); m.Answered(drains, time.Now()); m.Missed(misses, misses, time.Now()) }, 0, "finished",
 			"gone gone draining finished gone gone finished finished finished finished finished"},
-		{"it has drained, and has no way on", func(m *Member) { answers(m); m.Answered(drainsNoWay) }, 0, "finished",
+		{"it has drained, and has no way on", func(m *Member) { answers(m); m.Answered(drainsNoWay, time.Now()) }, 0, "finished",
 			"recovered down draining finished down down finished finished finished finished finished"},
-		{"it never answered, and its request drains", func(m *Member) { m.Announced(drains) }, 0, "finished",
+		{"it never answered, and its request drains", func(m *Member) { m.Announced(drains, time.Now()) }, 0, "finished",
 			"recovered gone draining finished gone gone finished finished finished finished finished"},
-		{"it is silent", func(m *Member) { answers(m); m.Silent() }, 0, "down",
+		{"it is silent", func(m *Member) { answers(m); m.Silent(time.Now()) }, 0, "down",
 			"recovered down draining finished down down finished down down down down"},
-		{"it has no way on", func(m *Member) { answers(m); m.Answered(noWay) }, 0, "down",
+		{"it has no way on", func(m *Member) { answers(m); m.Answered(noWay, time.Now()) }, 0, "down",
 			"recovered down draining finished down down finished down down down down"},
-		{"it is silent for long", func(m *Member) { answers(m); m.Silent() }, GoneAfter, "down",
+		{"it is silent for long", func(m *Member) { answers(m); m.Silent(time.Now()) }, GoneAfter, "down",
 			"recovered gone draining finished gone gone finished gone gone gone gone"},
-		{"another pod is in its place", func(m *Member) { answers(m); m.Answered(drains); m.Missed(1, misses); m.Answered(fine) }, 0, "gone",
+		{"another pod is in its place", func(m *Member) {
+			answers(m)
+			m.Answered(drains, time.Now())
+			m.Missed(1, misses, time.Now())
+			m.Answered(fine, time.Now())
+		}, 0, "gone",
 			"recovered gone draining finished gone gone finished gone gone gone gone"},
 	} {
 		if n := len(strings.Fields(test.events)); n != len(memberEvents) {

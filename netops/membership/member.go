@@ -1,11 +1,8 @@
-// Package membership decides which of several members carry packets: gateways for a node, tunnels for a gateway. It
-// knows answers, losses and silence, but no sockets, no kernel and no Kubernetes; docs/gateways.md draws it.
 package membership
 
 import (
 	"cmp"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"liqonet.io/liqonet/netops/echo"
@@ -40,7 +37,7 @@ const (
 )
 
 // Member is one of several that share the packets for a peer: a gateway, for a node, or a tunnel, for a gateway. Its
-// standing depends on its echoes only. The embedding type guards it by a lock. The zero value has not answered.
+// standing depends on its echoes only. The zero value has not answered.
 type Member struct {
 	Wake    chan<- struct{} // triggers a pass; nil: there are no other members
 	answers int             // consecutive, with a usable path
@@ -50,6 +47,8 @@ type Member struct {
 	drains  bool            // from its last message
 	lost    bool            // the last echo, and the member drains
 	held    bool            // it does not become usable
+	fewer   bool            // another member reaches more nodes, for Moment
+	differs time.Time       // since when fewer is outdated; zero: it is not
 	state   Standing
 }
 
@@ -57,20 +56,20 @@ type Member struct {
 func (m *Member) Standing() Standing { return m.state }
 
 // Answered handles an answer.
-func (m *Member) Answered(c echo.Content) {
+func (m *Member) Answered(c echo.Content, now time.Time) {
 	if m.answers == 0 {
-		m.since = time.Now()
+		m.since = now
 	}
 	m.answers++
 	m.lost = m.lost && !c.Draining
 	if !c.NoWay {
-		m.good = time.Now()
+		m.good = now
 	}
-	m.Announced(c)
+	m.Announced(c, now)
 }
 
 // Announced handles the state in a member's message.
-func (m *Member) Announced(c echo.Content) {
+func (m *Member) Announced(c echo.Content, now time.Time) {
 	m.noWay, m.drains = c.NoWay, c.Draining
 	if m.noWay {
 		m.answers = 0
@@ -78,40 +77,52 @@ func (m *Member) Announced(c echo.Content) {
 	if m.lost && !m.drains { // a successor
 		m.answers, m.lost, m.good = 0, false, time.Time{}
 	}
-	m.judge()
+	m.judge(now)
 }
 
 // Missed handles consecutive lost echoes: from least on, the member counts as not answering. A draining member ends
 // soon: after its first lost echo, any other member is better if it answers.
-func (m *Member) Missed(consecutive, least int) {
+func (m *Member) Missed(consecutive, least int, now time.Time) {
 	m.lost = m.drains
 	if consecutive >= least {
 		m.answers = 0
 	}
-	m.judge()
+	m.judge(now)
 }
 
 // Silent handles missing answers. A draining member has been left at its first loss, unless the others are worse.
-func (m *Member) Silent() {
+func (m *Member) Silent(now time.Time) {
 	if !m.drains {
 		m.answers = 0
 	}
-	m.judge()
+	m.judge(now)
 }
 
 // Hold prevents a recovered member from becoming usable, until it is called again with false.
-func (m *Member) Hold(held bool) {
+func (m *Member) Hold(held bool, now time.Time) {
 	m.held = held
-	m.judge()
+	m.judge(now)
+}
+
+// Fewer handles whether another member reaches more nodes now. It counts once it has been so for Moment.
+func (m *Member) Fewer(fewer bool, now time.Time) {
+	m.differs = cmp.Or(m.differs, now)
+	switch {
+	case fewer == m.fewer:
+		m.differs = time.Time{}
+	case now.Sub(m.differs) >= Moment:
+		m.fewer, m.differs = fewer, time.Time{}
+		m.judge(now)
+	}
 }
 
 // judge updates the standing, and triggers a pass if it changes.
-func (m *Member) judge() {
+func (m *Member) judge(now time.Time) {
 	before := m.state
 	switch {
 	case m.answers == 0 && m.drains:
 		m.state = Finished
-	case m.answers == 0 && time.Since(m.good) >= GoneAfter:
+	case m.answers == 0 && now.Sub(m.good) >= GoneAfter:
 		m.state = Gone
 	case m.answers == 0:
 		m.state = Down
@@ -119,8 +130,10 @@ func (m *Member) judge() {
 		m.state = Ending
 	case m.drains:
 		m.state = Draining
-	case m.held || m.answers < Answers || time.Since(m.since) < Moment:
+	case m.held || m.answers < Answers || now.Sub(m.since) < Moment:
 		m.state = Recovered
+	case m.fewer:
+		m.state = Partial
 	default:
 		m.state = Usable
 	}
@@ -137,6 +150,8 @@ func (m *Member) Reason() string {
 	switch {
 	case m.state == Usable:
 		return "standby"
+	case m.state == Partial:
+		return "other gateways reach more nodes"
 	case m.state == Draining || m.state == Ending:
 		return "draining"
 	case m.state == Finished:
@@ -149,24 +164,6 @@ func (m *Member) Reason() string {
 	return "no answer"
 }
 
-// Debounced is a condition that becomes true, or false, after it has been so for Moment. The zero value is false.
-type Debounced struct {
-	is    atomic.Bool
-	since time.Time // time since which it differs; zero: it does not
-}
-
-// Holds returns the debounced value.
-func (h *Debounced) Holds() bool { return h.is.Load() }
-
-// Set sets whether the condition holds now, and reports whether that changes the debounced value.
-func (h *Debounced) Set(holds bool) (news bool) {
-	h.since = cmp.Or(h.since, time.Now())
-	if holds == h.is.Load() || time.Since(h.since) >= Moment {
-		h.since, news = time.Time{}, h.is.Swap(holds) != holds
-	}
-	return news
-}
-
 // Unused returns, by index, which members carry no packets: all except the best, and with standby all except the
 // first of these. At least one always carries packets.
 func Unused(all []Standing, standby bool) []bool {
@@ -176,4 +173,24 @@ func Unused(all []Standing, standby bool) []bool {
 		unused[i] = s != best || standby && i != slices.Index(all, best)
 	}
 	return unused
+}
+
+// Compare updates which tunnels lead to gateways that reach fewer nodes than another one does. nodes are the numbers by
+// tunnel; zero is not known. A node that no gateway reaches does not matter.
+func Compare(tunnels []*Member, nodes []uint32, now time.Time) {
+	most := uint32(0)
+	for i, t := range tunnels {
+		if t.state == Recovered || t.state >= Partial {
+			most = max(most, nodes[i])
+		}
+	}
+	for i, t := range tunnels {
+		t.Fewer(nodes[i] != 0 && nodes[i] < most, now)
+	}
+}
+
+// Forwards reports whether any of a gateway's tunnels may carry packets. A tunnel counts only after it has been good
+// for a moment, so that a peer cannot make nodes change their gateways faster.
+func Forwards(tunnels []*Member) bool {
+	return slices.ContainsFunc(tunnels, func(t *Member) bool { return t.state >= Draining })
 }

@@ -32,69 +32,69 @@ func TestMember(t *testing.T) {
 		}
 		pass := func() { time.Sleep(Moment / 2) } //nolint:forbidigo // synctest's clock
 		expect("before any answer", Gone, false)
-		m.Answered(echo.Content{})
+		m.Answered(echo.Content{}, time.Now())
 		expect("first answer", Recovered, true)
 		for range 10 {
-			m.Answered(echo.Content{})
+			m.Answered(echo.Content{}, time.Now())
 		}
 		expect("many answers at once", Recovered, false)
 		pass()
-		m.Answered(echo.Content{})
+		m.Answered(echo.Content{}, time.Now())
 		expect("after half a moment", Recovered, false)
 		pass()
-		m.Answered(echo.Content{})
+		m.Answered(echo.Content{}, time.Now())
 		expect("after a moment", Usable, true)
-		m.Answered(echo.Content{Draining: true})
+		m.Answered(echo.Content{Draining: true}, time.Now())
 		expect("draining", Draining, true)
-		m.Answered(echo.Content{Draining: true, NoWay: true})
+		m.Answered(echo.Content{Draining: true, NoWay: true}, time.Now())
 		expect("draining without a way on", Finished, true)
-		m.Answered(echo.Content{NoWay: true})
+		m.Answered(echo.Content{NoWay: true}, time.Now())
 		expect("no way on", Down, true)
-		m.Answered(echo.Content{})
+		m.Answered(echo.Content{}, time.Now())
 		expect("a way on again", Recovered, true)
 		pass()
 		pass()
-		m.Answered(echo.Content{})
+		m.Answered(echo.Content{}, time.Now())
 		expect("two answers", Recovered, false)
-		m.Missed(2, 3)
+		m.Missed(2, 3, time.Now())
 		expect("two lost", Recovered, false)
-		m.Missed(3, 3)
+		m.Missed(3, 3, time.Now())
 		expect("silent", Down, true)
-		m.Announced(echo.Content{})
+		m.Announced(echo.Content{}, time.Now())
 		expect("what it asks is no answer", Down, false)
 		for range GoneAfter / Moment {
 			pass()
 			pass()
-			m.Missed(4, 3)
+			m.Missed(4, 3, time.Now())
 		}
 		expect("silent for long", Gone, true)
 		for range Answers {
-			m.Answered(echo.Content{})
+			m.Answered(echo.Content{}, time.Now())
 			pass()
 			pass()
 		}
-		m.Answered(echo.Content{})
+		m.Answered(echo.Content{}, time.Now())
 		expect("back", Usable, true)
-		m.Silent()
+		m.Silent(time.Now())
 		expect("its answers stay away", Down, true)
-		m.Missed(1, 3)
+		m.Missed(1, 3, time.Now())
 		expect("and one is lost", Down, false)
-		m.Answered(echo.Content{Draining: true})
+		m.Answered(echo.Content{Draining: true}, time.Now())
 		expect("it drains", Draining, true)
-		m.Missed(1, 3)
+		m.Missed(1, 3, time.Now())
 		expect("it drains, and one is lost", Ending, true)
-		m.Answered(echo.Content{Draining: true})
+		m.Answered(echo.Content{Draining: true}, time.Now())
 		expect("it still drains", Draining, true)
-		m.Missed(1, 3)
+		m.Missed(1, 3, time.Now())
 		expect("one is lost again", Ending, true)
-		m.Missed(3, 3)
+		m.Missed(3, 3, time.Now())
 		expect("it has ended", Finished, true)
-		m.Announced(echo.Content{})
+		m.Announced(echo.Content{}, time.Now())
 		expect("another one in its place", Gone, true)
-		m.Answered(echo.Content{Draining: true})
-		m.Missed(1, 3)
+		m.Answered(echo.Content{Draining: true}, time.Now())
+		m.Missed(1, 3, time.Now())
 		expect("one that drains", Ending, true)
-		m.Answered(echo.Content{})
+		m.Answered(echo.Content{}, time.Now())
 		expect("another one in its place, at once", Gone, true)
 	})
 }
@@ -103,10 +103,10 @@ func TestMember(t *testing.T) {
 // is dead.
 func TestDrainingBesideTheDead(t *testing.T) {
 	alive, dead := Member{}, Member{}
-	alive.Answered(echo.Content{Draining: true})
-	dead.Missed(misses, misses)
-	alive.Missed(1, misses)
-	alive.Silent()
+	alive.Answered(echo.Content{Draining: true}, time.Now())
+	dead.Missed(misses, misses, time.Now())
+	alive.Missed(1, misses, time.Now())
+	alive.Silent(time.Now())
 	if unused := Unused([]Standing{alive.state, dead.state}, false); unused[0] {
 		t.Error("packets go by the gateway that is dead, not by the one that drains")
 	}
@@ -118,7 +118,7 @@ func TestNewBesideTheStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var first, second Member
 		for range Answers {
-			first.Answered(echo.Content{})
+			first.Answered(echo.Content{}, time.Now())
 			time.Sleep(Moment / 2) //nolint:forbidigo // synctest's clock
 		}
 		expect := func(what string) {
@@ -127,11 +127,11 @@ func TestNewBesideTheStalled(t *testing.T) {
 				t.Errorf("%s: unused are %v", what, unused)
 			}
 		}
-		first.Missed(misses, misses)
+		first.Missed(misses, misses, time.Now())
 		expect("the new one has never answered")
-		second.Answered(echo.Content{NoWay: true})
+		second.Answered(echo.Content{NoWay: true}, time.Now())
 		expect("the new one has no way on")
-		first.Announced(echo.Content{NoWay: true})
+		first.Announced(echo.Content{NoWay: true}, time.Now())
 		expect("neither has a way on")
 	})
 }
@@ -175,23 +175,23 @@ func TestUnused(t *testing.T) {
 func TestHeldMemberIsNotUsable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m Member
-		m.Answered(fine)
-		m.Hold(true)
+		m.Answered(fine, time.Now())
+		m.Hold(true, time.Now())
 		answers(&m)
 		if m.Standing() != Recovered {
 			t.Errorf("a held member that answers is %s", standingNames[m.Standing()])
 		}
-		m.Answered(drains)
+		m.Answered(drains, time.Now())
 		if m.Standing() != Draining {
 			t.Errorf("a held member that drains is %s", standingNames[m.Standing()])
 		}
-		m.Answered(fine)
-		m.Silent()
+		m.Answered(fine, time.Now())
+		m.Silent(time.Now())
 		if m.Standing() != Down {
 			t.Errorf("a held member that is silent is %s", standingNames[m.Standing()])
 		}
 		answers(&m)
-		m.Hold(false)
+		m.Hold(false, time.Now())
 		if m.Standing() != Usable {
 			t.Errorf("a member that is no longer held is %s", standingNames[m.Standing()])
 		}
