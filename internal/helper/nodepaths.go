@@ -17,10 +17,6 @@ import (
 	"liqonet.io/liqonet/netops/membership"
 )
 
-// witnessesMost is the number of nodes that report a gateway that does not answer: it bounds the writes to the API
-// server, regardless of the number of nodes.
-const witnessesMost = 3
-
 // countedEvery is the interval at which a gateway counts its nodes: each of its echoes has their number.
 const countedEvery = 50 * time.Millisecond
 
@@ -92,7 +88,7 @@ func (n *nodePaths) answer(from netip.AddrPort, m echo.Message) echo.Content {
 		path.proof, path.proofRTT = now.Add(-r.VerifiedAge), r.VerifiedRTT
 	}
 	n.paths[r.Internal] = path
-	if len(n.witnesses) < witnessesMost {
+	if len(n.witnesses) < membership.MaxWitnesses {
 		n.choose() // it may be a witness from its first echo on
 	}
 	return echo.Content{Witness: slices.Contains(n.witnesses, r.Internal)}
@@ -106,8 +102,7 @@ func (n *nodePaths) watched() bool {
 	return slices.ContainsFunc(n.witnesses, func(a netip.Addr) bool { return a != own && n.paths[a].witness })
 }
 
-// choose keeps the live witnesses, and adds others; n.mu is held. The gateway's own node, which it returns if that is
-// alive, is a witness only if there is no other.
+// choose updates the witnesses, and returns the gateway's own node if that is alive; n.mu is held.
 func (n *nodePaths) choose() (own netip.Addr) {
 	var live []netip.Addr
 	for _, node := range n.nodes {
@@ -119,15 +114,7 @@ func (n *nodePaths) choose() (own netip.Addr) {
 			live = append(live, node.Internal)
 		}
 	}
-	if len(live) == 0 && own.IsValid() {
-		live = append(live, own)
-	}
-	n.witnesses = slices.DeleteFunc(n.witnesses, func(a netip.Addr) bool { return !slices.Contains(live, a) })
-	for _, a := range live {
-		if len(n.witnesses) < witnessesMost && !slices.Contains(n.witnesses, a) {
-			n.witnesses = append(n.witnesses, a)
-		}
-	}
+	n.witnesses = membership.Witnesses(n.witnesses, live, own)
 	return own
 }
 
