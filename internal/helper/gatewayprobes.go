@@ -186,6 +186,6 @@ func (p *gatewayProbes) content() echo.Content {
 	if !p.proven.IsZero() {
 		r.Verified, r.VerifiedAge, r.VerifiedRTT = true, time.Since(p.proven), p.rtt
 	}
-	deaf := p.Wake != nil && time.Since(p.lastAnswer) >= membership.NodeReached
+	deaf := p.Wake != nil && time.Since(p.lastAnswer) >= membership.ReachedWithin
 	return echo.Content{Report: r, Path: p.outside.Path(), Witness: p.asked, Unused: p.unused, NoWay: deaf}
 }

@@ -44,6 +44,20 @@ func TestPeerMovesOnlyItself(t *testing.T) {
 				t.Errorf("peer says %+v: the gateway tells its nodes that it has no way on: %t", c, noWay())
 			}
 		}
+		for _, says := range []echo.Content{{}, {Draining: true}} {
+			changes, is := 0, noWay()
+			for i := range 200 { // in four seconds
+				says.NoWay = i%2 == 0
+				tell(says)
+				time.Sleep(20 * time.Millisecond) //nolint:forbidigo // synctest's clock
+				if now := noWay(); now != is {
+					changes, is = changes+1, now
+				}
+			}
+			if changes > 4 {
+				t.Errorf("peer says %+v, with and without a way on, fifty times a second: its nodes hear %d changes in four seconds", says, changes)
+			}
+		}
 		v.peering.Gateways = v.peering.Gateways[:1]
 		g.update(v)
 		if tell(echo.Content{NoWay: true}); noWay() {
@@ -55,8 +69,8 @@ func TestPeerMovesOnlyItself(t *testing.T) {
 // TestIdleGateway checks that a draining gateway may end when all live nodes and peers have reported that they do not
 // use it.
 func TestIdleGateway(t *testing.T) {
-	if membership.NodeSilence != health.NodeSilence {
-		t.Errorf("a node is not waited for after %s, and reported after %s", membership.NodeSilence, health.NodeSilence)
+	if membership.LiveFor != health.NodeSilence {
+		t.Errorf("a node is not waited for after %s, and reported after %s", membership.LiveFor, health.NodeSilence)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := testEchoes(testView())

@@ -126,7 +126,7 @@ func (n *nodePaths) reach() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.ContainsFunc(n.nodes, func(node reportedNode) bool {
-		return n.paths[node.Internal].Reached(membership.NodesSilence, time.Now())
+		return n.paths[node.Internal].Reached(membership.AnyNodeWithin, time.Now())
 	})
 }
 
@@ -137,7 +137,7 @@ func (n *nodePaths) reaches() uint32 {
 	if now := time.Now(); now.Sub(n.counted) >= countedEvery {
 		n.reached, n.counted = 0, now
 		for _, p := range n.paths {
-			if p.Reached(membership.NodeReached, now) {
+			if p.Reached(membership.ReachedWithin, now) {
 				n.reached++
 			}
 		}

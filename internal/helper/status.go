@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/health"
@@ -243,7 +244,11 @@ func (l *gatewayLoop) newReporters() {
 		return l.unchanged(l.location, l.ID.Name(), text, nil)
 	})
 	l.statuses = newReporter(l.Log, sameJudgment, func(ctx context.Context, r gatewayReport) (string, error) {
-		return l.writeRecord(ctx, l.ID.StatusName(), r.Status, r.beside())
+		text, err := l.writeRecord(ctx, l.ID.StatusName(), r.Status, r.beside())
+		if err == nil || apierrors.IsNotFound(err) {
+			l.echoes.known()
+		}
+		return text, err
 	}, func(r gatewayReport, text string) bool {
 		return l.unchanged(l.status, l.ID.StatusName(), text, r.beside())
 	})

@@ -62,11 +62,11 @@ func TestEachEventInEachStanding(t *testing.T) {
 		events string
 	}{
 		{"it never answered", func(*Member) {}, 0, "gone",
-			"recovered gone draining finished gone gone finished gone gone gone gone"},
+			"recovered gone recovered finished gone gone finished gone gone gone gone"},
 		{"it answered once", func(m *Member) { m.Answered(fine, time.Now()) }, 0, "recovered",
-			"recovered down draining finished recovered down draining recovered recovered down down"},
+			"recovered down recovered finished recovered down recovered recovered recovered down down"},
 		{"it answered twice in a moment", func(m *Member) { m.Answered(fine, time.Now()); elapse(Moment); m.Answered(fine, time.Now()) }, 0, "recovered",
-			"usable down draining finished recovered down draining recovered recovered down down"},
+			"usable down draining finished recovered down recovered recovered recovered down down"},
 		{"it answered three times at once, a moment ago", func(m *Member) {
 			m.Answered(fine, time.Now())
 			m.Answered(fine, time.Now())
@@ -82,30 +82,30 @@ func TestEachEventInEachStanding(t *testing.T) {
 		{"it was usable, and answered last at the limit", func(m *Member) { answers(m); m.Answered(fine, time.Now()) }, GoneAfter, "usable",
 			"usable gone draining finished usable gone draining usable usable gone gone"},
 		{"it drains", func(m *Member) { answers(m); m.Answered(drains, time.Now()) }, 0, "draining",
-			"usable down draining finished usable down draining ending ending finished draining"},
-		{"it drains from its first answer on", func(m *Member) { m.Answered(drains, time.Now()) }, 0, "draining",
-			"recovered down draining finished recovered down draining ending ending finished draining"},
+			"usable down draining finished usable down draining ending ending finished ending"},
+		{"it drains from its first answer on", func(m *Member) { m.Answered(drains, time.Now()) }, 0, "recovered",
+			"recovered down recovered finished recovered down recovered ending ending finished ending"},
 		{"it drains, and one is lost", func(m *Member) { answers(m); m.Answered(drains, time.Now()); m.Missed(1, misses, time.Now()) }, 0, "ending",
 			"gone gone draining finished gone gone ending ending ending finished ending"},
 		{"it has drained, and three are lost", func(m *Member) { answers(m); m.Answered(drains, time.Now()); m.Missed(misses, misses, time.Now()) }, 0, "finished",
-			"gone gone draining finished gone gone finished finished finished finished finished"},
+			"gone gone recovered finished gone gone finished finished finished finished finished"},
 		{"it has drained, and has no way on", func(m *Member) { answers(m); m.Answered(drainsNoWay, time.Now()) }, 0, "finished",
-			"recovered down draining finished down down finished finished finished finished finished"},
+			"recovered down recovered finished down down finished finished finished finished finished"},
 		{"it never answered, and its request drains", func(m *Member) { m.Announced(drains, time.Now()) }, 0, "finished",
-			"recovered gone draining finished gone gone finished finished finished finished finished"},
+			"recovered gone recovered finished gone gone finished finished finished finished finished"},
 		{"it is silent", func(m *Member) { answers(m); m.Silent(time.Now()) }, 0, "down",
-			"recovered down draining finished down down finished down down down down"},
+			"recovered down recovered finished down down finished down down down down"},
 		{"it has no way on", func(m *Member) { answers(m); m.Answered(noWay, time.Now()) }, 0, "down",
-			"recovered down draining finished down down finished down down down down"},
+			"recovered down recovered finished down down finished down down down down"},
 		{"it is silent for long", func(m *Member) { answers(m); m.Silent(time.Now()) }, GoneAfter, "down",
-			"recovered gone draining finished gone gone finished gone gone gone gone"},
+			"recovered gone recovered finished gone gone finished gone gone gone gone"},
 		{"another pod is in its place", func(m *Member) {
 			answers(m)
 			m.Answered(drains, time.Now())
 			m.Missed(1, misses, time.Now())
 			m.Answered(fine, time.Now())
 		}, 0, "gone",
-			"recovered gone draining finished gone gone finished gone gone gone gone"},
+			"recovered gone recovered finished gone gone finished gone gone gone gone"},
 	} {
 		if n := len(strings.Fields(test.events)); n != len(memberEvents) {
 			t.Errorf("%s: %d results of %d events", test.name, n, len(memberEvents))

@@ -5,17 +5,21 @@ import (
 	"time"
 )
 
-// Times of the echoes of a node, to a gateway.
+// Times since the last echo of a node, or of a gateway of the peer.
 const (
-	// NodeSilence is the time without any echo after which a node, or a gateway of the peer, is not waited for.
-	NodeSilence = 4 * time.Second
-	// NodesSilence is the time without an echo of any node after which a gateway cannot forward: some intervals of its
-	// nodes.
-	NodesSilence = 1500 * time.Millisecond
-	// NodeReached is the time without a node's echo, or without an answer to it, after which a gateway does not reach
+	// LiveFor is the time for which a sender counts as alive, and is waited for.
+	LiveFor = 4 * time.Second
+	// AnyNodeWithin is the time without an echo of any node after which a gateway has no way on to nodes: some
+	// intervals of its nodes.
+	AnyNodeWithin = 1500 * time.Millisecond
+	// ReachedWithin is the time without a node's echo, or without an answer to it, after which a gateway does not reach
 	// the node: three echoes of a node that has several gateways, and those that it adds when answers are missing.
-	NodeReached = 800 * time.Millisecond
+	ReachedWithin = 800 * time.Millisecond
 )
+
+// StaleAfter is the time without an answer of its API server after which a gateway announces that it drains, if its
+// cluster has others: it does not know the pods that came since. Some reports are missed by then.
+const StaleAfter = time.Minute
 
 // leavingChecks consecutive checks must find no sender, because of packets in flight. Checks count and not time: a
 // process without CPU time has not read the contents of its sockets and queues.
@@ -30,7 +34,7 @@ type Sender struct {
 }
 
 // Live reports whether its echoes arrive.
-func (s Sender) Live(now time.Time) bool { return now.Sub(s.Echo) < NodeSilence }
+func (s Sender) Live(now time.Time) bool { return now.Sub(s.Echo) < LiveFor }
 
 // Reached reports whether its echoes have arrived within a time, and are answered.
 func (s Sender) Reached(within time.Duration, now time.Time) bool {
@@ -49,13 +53,21 @@ type Leaving struct {
 	draining bool
 	ending   time.Time // since when it announces that it has no way on; zero: it does not
 	checks   int       // consecutive ones without a sender
+	known    time.Time // when the API server last answered; zero: never
 }
 
 // Drain begins.
 func (l *Leaving) Drain() { l.draining = true }
 
-// Announces returns what all messages announce.
-func (l *Leaving) Announces() (draining, noWay bool) { return l.draining, !l.ending.IsZero() }
+// Known handles an answer of the API server.
+func (l *Leaving) Known(now time.Time) { l.known = now }
+
+// Announces returns what all messages announce; several is whether the cluster has other gateways. If all of them are
+// cut off from their API server, all announce a drain and all are used.
+func (l *Leaving) Announces(several bool, now time.Time) (draining, noWay bool) {
+	stale := several && !l.known.IsZero() && now.Sub(l.known) >= StaleAfter
+	return l.draining || stale, !l.ending.IsZero()
+}
 
 // Check handles the current senders, and reports whether the gateway may end. announce is true if it has a new
 // announcement.

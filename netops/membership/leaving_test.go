@@ -17,12 +17,12 @@ func TestSends(t *testing.T) {
 	}{
 		{"it sends", 0, 0, false, true},
 		{"it sends by others", 0, 0, true, false},
-		{"it sends, and is silent for less than the limit", NodeSilence - ms, 0, false, true},
-		{"it is silent", NodeSilence, 0, false, false},
+		{"it sends, and is silent for less than the limit", LiveFor - ms, 0, false, true},
+		{"it is silent", LiveFor, 0, false, false},
 		{"it sent by others before the end was announced", 200 * ms, 100 * ms, true, true},
 		{"it sends by others since then", 100 * ms, 200 * ms, true, false},
 		{"it sends since then", 100 * ms, 200 * ms, false, true},
-		{"it is silent, and was before", NodeSilence, 100 * ms, true, false},
+		{"it is silent, and was before", LiveFor, 100 * ms, true, false},
 	} {
 		var since time.Time
 		if test.since > 0 {
@@ -66,7 +66,30 @@ func TestLeaving(t *testing.T) {
 	if got := count(); got != leavingChecks {
 		t.Errorf("over after %d checks since it was used, want %d", got, leavingChecks)
 	}
-	if draining, noWay := l.Announces(); !draining || !noWay {
+	if draining, noWay := l.Announces(true, now); !draining || !noWay {
 		t.Errorf("it announces draining %t, no way on %t", draining, noWay)
+	}
+}
+
+// TestStaleGateway checks that a gateway announces a drain while its API server does not answer, and takes that back.
+func TestStaleGateway(t *testing.T) {
+	var l Leaving
+	drains := func(now time.Time) bool { draining, noWay := l.Announces(true, now); return draining && !noWay }
+	if drains(begin) {
+		t.Error("it drains before its first report")
+	}
+	l.Known(begin)
+	if drains(begin.Add(StaleAfter - time.Millisecond)) {
+		t.Error("it drains before the limit")
+	}
+	if !drains(begin.Add(StaleAfter)) {
+		t.Error("it does not drain at the limit")
+	}
+	if draining, _ := l.Announces(false, begin.Add(StaleAfter)); draining {
+		t.Error("the only gateway drains")
+	}
+	l.Known(begin.Add(StaleAfter))
+	if drains(begin.Add(StaleAfter)) {
+		t.Error("it drains although the API server answers again")
 	}
 }

@@ -30,8 +30,8 @@ const (
 	Gone                          // no answer for long or ever, or never able to forward
 	Down                          // it does not answer, or cannot forward
 	Ending                        // it drains, and an echo is lost: it may have ended
-	Recovered                     // it has answered and can forward for less than Moment, or is held
-	Draining                      // it is about to end
+	Recovered                     // it answers and can forward, but less than Answers times or Moment, or is held
+	Draining                      // it would be usable, and is about to end
 	Partial                       // it is usable, and reaches fewer nodes than another one
 	Usable
 )
@@ -90,9 +90,11 @@ func (m *Member) Missed(consecutive, least int, now time.Time) {
 	m.judge(now)
 }
 
-// Silent handles missing answers. A draining member has been left at its first loss, unless the others are worse.
+// Silent handles missing answers. A draining member may have ended, but any other one that does not answer is worse.
 func (m *Member) Silent(now time.Time) {
-	if !m.drains {
+	if m.drains {
+		m.lost = true
+	} else {
 		m.answers = 0
 	}
 	m.judge(now)
@@ -128,10 +130,10 @@ func (m *Member) judge(now time.Time) {
 		m.state = Down
 	case m.lost:
 		m.state = Ending
-	case m.drains:
-		m.state = Draining
 	case m.held || m.answers < Answers || now.Sub(m.since) < Moment:
 		m.state = Recovered
+	case m.drains:
+		m.state = Draining
 	case m.fewer:
 		m.state = Partial
 	default:
@@ -189,8 +191,8 @@ func Compare(tunnels []*Member, nodes []uint32, now time.Time) {
 	}
 }
 
-// Forwards reports whether any of a gateway's tunnels may carry packets. A tunnel counts only after it has been good
-// for a moment, so that a peer cannot make nodes change their gateways faster.
+// Forwards reports whether any of a gateway's tunnels is a way on: one that is draining, partial or usable. A recovered
+// one does not count, so that a peer cannot make nodes change their gateways faster than once in Moment.
 func Forwards(tunnels []*Member) bool {
 	return slices.ContainsFunc(tunnels, func(t *Member) bool { return t.state >= Draining })
 }
