@@ -81,6 +81,10 @@ var rules = []rule{
 		"k8s.io/client-go", module + "ipam", module + "templates", module + "internal/kube", module + "internal/helper", module + "commands",
 	},
 		"it is pure: records in, states out, for helpers and for plans"},
+	{"internal/serving", []string{
+		"k8s.io", module + "ipam", module + "netops", module + "templates", module + "internal/kube", module + "internal/helper", module + "commands",
+	},
+		"it is pure: records in, a choice of peerings out"},
 	{"internal/kube/...", slices.Concat(outside, inCluster, []string{module + "ipam"}),
 		"it communicates with an API server, and does not know what objects mean"},
 	{"internal/peering/...", slices.Concat(inCluster, terminal),

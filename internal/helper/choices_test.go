@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/serving"
 	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/netops/echo"
 	"liqonet.io/liqonet/netops/membership"
@@ -55,7 +56,7 @@ func choosingNode(mode records.GatewayMode, noPod bool) chooser {
 	second := p.Gateways[0]
 	second.Address = second.Address.Next()
 	p.Gateways = append(p.Gateways, second)
-	v := nodeView{peerings: []records.Peering{p}, gateways: map[records.GatewayID]records.Gateway{}}
+	v := nodeView{Choice: serving.Choice{Peerings: []records.Peering{p}}, gateways: map[records.GatewayID]records.Gateway{}}
 	var ids [2]records.GatewayID
 	var probes [2]*gatewayProbes
 	for i := range ids {

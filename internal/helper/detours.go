@@ -23,7 +23,7 @@ func (l *nodeLoop) detours(v nodeView, applied []string) (map[string]string, err
 	var names []string
 	var crossings []kernel.PeerTraffic
 	pods := l.podAddresses()
-	for _, p := range v.peerings {
+	for _, p := range v.Peerings {
 		c := kernel.PeerTraffic{Peer: p.Seen(), Pods: pods}
 		for i, g := range p.Gateways {
 			if v.located(records.GatewayID{Peering: p.Name, Number: i + 1}) {

@@ -32,7 +32,7 @@ func TestDrift(t *testing.T) {
 	v := testNodeView()
 	state := func() netops.State { return v.state(netip.MustParseAddr("10.80.0.7")) }
 	one := state()
-	v.peerings, v.gateways[firstGateway("c")] = append(v.peerings, secondPeering()), secondGateway()
+	v.Peerings, v.gateways[firstGateway("c")] = append(v.Peerings, secondPeering()), secondGateway()
 	two := state()
 
 	ns, k := openKernel(t)

@@ -72,7 +72,7 @@ func TestGatewayObjectsConcernTheirPeering(t *testing.T) {
 		fabricMap(t, testFabric()), peeringMap(t, testPeering()), peeringMap(t, second), gatewayMap(t, "c", secondGateway()),
 	}
 	want := viewOf(t, others...)
-	if _, ok := want.gateways[firstGateway("c")]; !ok || len(want.peerings) != 2 {
+	if _, ok := want.gateways[firstGateway("c")]; !ok || len(want.Peerings) != 2 {
 		t.Fatalf("without them: %+v", want)
 	}
 	components := []string{
@@ -105,7 +105,7 @@ func concernsOnlyB(want, got nodeView) error {
 	if diff := cmp.Diff(wanted, gateways, comparable); diff != "" {
 		return fmt.Errorf("gateways (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]any{want.fabric, want.peerings}, []any{got.fabric, got.peerings}, comparable); diff != "" {
+	if diff := cmp.Diff([]any{want.fabric, want.Peerings}, []any{got.fabric, got.Peerings}, comparable); diff != "" {
 		return fmt.Errorf("records (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(want.ranges(), got.ranges(), comparable); diff != "" {

@@ -124,10 +124,7 @@ func (o nodeObjects) checkAddress(g records.Gateway) error {
 	if own := o.ranges(); len(own) > 0 && cidr.Contains(own, g.PodIP) != (g.Node == o.node.Name) {
 		return fmt.Errorf("pods of node %s are in %v, and %s runs on node %s", o.node.Name, own, g.PodIP, g.Node)
 	}
-	if peer, is := o.conflicts.overlapping(cidr.Single(g.PodIP)); is {
-		return fmt.Errorf("%s is in range %s of peering %q", g.PodIP, peer.prefix, peer.peering)
-	}
-	return o.noPods.conflict(cidr.Single(g.PodIP))
+	return o.noPods.Conflict(cidr.Single(g.PodIP))
 }
 
 // ranges returns the ranges that only this node's pods use: nil if unknown, as the plugin gives pods other addresses,
@@ -178,8 +175,8 @@ func (v nodeView) bounded(p records.Peering, g records.Gateway) records.Gateway 
 		if !e.Addr().Is4() {
 			return true
 		}
-		other, taken := v.conflicts.overlapping(cidr.Single(e.Addr()))
-		return taken && other.peering != p.Name || cidr.Contains(v.heldBack, e.Addr())
+		taken, _ := v.NoPods.Overlapping(cidr.Single(e.Addr()))
+		return taken.Peering != "" && taken.Peering != p.Name || cidr.Contains(v.HeldBack, e.Addr())
 	}
 	if foreign(g.Endpoint) {
 		g.Endpoint = netip.AddrPort{}

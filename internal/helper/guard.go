@@ -17,6 +17,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/serving"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -42,10 +43,9 @@ func (l *nodeLoop) guard(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var v nodeView
-	newLastValid().readTrusted(o, own, &v) // the next pass reports faults
-	ranges := v.heldBack
-	for _, p := range v.peerings {
+	v, _ := newLastValid().readTrusted(o, serving.Cluster{Hosts: own}) // the next pass reports faults
+	ranges := v.HeldBack
+	for _, p := range v.Peerings {
 		ranges = append(ranges, p.Seen()...)
 	}
 	plan := netops.Additions(have, ranges)
@@ -63,7 +63,7 @@ func (l *nodeLoop) guard(ctx context.Context) error {
 // ownAddresses returns the addresses of the node, as the kernel has them, and of API servers. The Node object, which
 // the kubelet writes, is not read yet. Addresses of an earlier process are excluded: they are in the fabric's internal
 // CIDR.
-func (l *nodeLoop) ownAddresses(made []netops.Address, apiServers []netip.Addr) (own protected, err error) {
+func (l *nodeLoop) ownAddresses(made []netops.Address, apiServers []netip.Addr) (own serving.Ranges, err error) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil, fmt.Errorf("read addresses of the node: %w", err)
@@ -72,10 +72,10 @@ func (l *nodeLoop) ownAddresses(made []netops.Address, apiServers []netip.Addr) 
 		p, err := netip.ParsePrefix(a.String())
 		ours := slices.ContainsFunc(made, func(m netops.Address) bool { return m.Prefix.Addr() == p.Addr() })
 		if err == nil && p.Addr().Is4() && !p.Addr().IsLoopback() && !ours {
-			own.add("node address", cidr.Single(p.Addr()))
+			own.Add("node address", cidr.Single(p.Addr()))
 		}
 	}
-	own.add("API server", cidr.Singles(apiServers)...)
+	own.Add("API server", cidr.Singles(apiServers)...)
 	return own, nil
 }
 

@@ -13,7 +13,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/serving"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 )
@@ -27,10 +29,7 @@ type nodeObjects struct {
 	pods         []*corev1.Pod // on this node
 	gateways     []*corev1.Pod // pods of gateways, on any node
 	apiServers   []netip.Addr
-
-	// Addresses that no gateway's pod has: addresses of the cluster, and ranges of peers. lastValid.view sets both.
-	noPods    protected
-	conflicts *conflicts
+	noPods       serving.Ranges // addresses that no gateway's pod has; lastValid.view sets them
 }
 
 // lastValid caches the last valid version of each record, used while the current one does not decode, until it is
@@ -54,20 +53,16 @@ func newLastValid() *lastValid {
 }
 
 // fault is an object whose record is rejected.
-type fault struct {
-	object  string // name of the ConfigMap
-	peering string // "": it affects none, or all
-	err     error
-}
+type fault = serving.Fault
 
 // refusals returns the reason for which each peering is not served according to its record: the first one of each. A
 // missing pod of a gateway does not count: this happens whenever a pod is replaced.
 func refusals(faults []fault) map[string]string {
 	all := make(map[string]string)
 	for _, f := range faults {
-		if _, known := all[f.peering]; !known && f.peering != "" && !errors.Is(f.err, errNoPod) {
-			if reason := strings.Map(printable, f.err.Error()); len(all) < records.MaxRefused {
-				all[f.peering] = reason[:min(len(reason), records.MaxReason)]
+		if _, known := all[f.Peering]; !known && f.Peering != "" && !errors.Is(f.Err, errNoPod) {
+			if reason := strings.Map(printable, f.Err.Error()); len(all) < records.MaxRefused {
+				all[f.Peering] = reason[:min(len(reason), records.MaxReason)]
 			}
 		}
 	}
@@ -79,6 +74,17 @@ var (
 	errUndecided = errors.New("the overlay's kind is not decided, and there are peerings")
 )
 
+// hosts returns the addresses of the API server and of the node itself, independent of records.
+func hosts(node *corev1.Node, apiServers []netip.Addr) (own serving.Ranges) {
+	own.Add("API server", cidr.Singles(apiServers)...)
+	for _, address := range node.Status.Addresses {
+		if a, err := netip.ParseAddr(address.Address); err == nil && a.Is4() {
+			own.Add("node address", cidr.Single(a))
+		}
+	}
+	return own
+}
+
 // view returns the desired state of the node from the objects. A fault affects its object only: the last valid record
 // is used instead, and if there is none, the peering's ranges are held back.
 func (m *lastValid) view(o nodeObjects, now time.Time) (nodeView, []fault) {
@@ -86,17 +92,18 @@ func (m *lastValid) view(o nodeObjects, now time.Time) (nodeView, []fault) {
 	for _, cm := range o.maps {
 		byName[cm.Name] = cm
 	}
-	v := nodeView{node: o.node.Name, gateways: make(map[records.GatewayID]records.Gateway), pods: podsOf(o.node, o.pods)}
-	faults := m.readTrusted(o, hosts(o.node, o.apiServers).withPods(v.pods), &v)
-	o.noPods, o.conflicts = hosts(o.node, o.apiServers).withoutPods(v.fabric), v.conflicts
+	pods := podsOf(o.node, o.pods)
+	v, faults := m.readTrusted(o, serving.Cluster{Hosts: hosts(o.node, o.apiServers), Pods: pods.prefixes()})
+	v.node, v.pods, v.gateways = o.node.Name, pods, make(map[records.GatewayID]records.Gateway)
+	o.noPods = v.NoPods
 	served := make(map[records.GatewayID]bool)
-	for _, p := range v.peerings {
+	for _, p := range v.Peerings {
 		for i := range p.Gateways {
 			id := records.GatewayID{Peering: p.Name, Number: i + 1}
 			served[id] = true
 			g, ok, err := m.gatewayNode(id, byName[id.Name()], o, now)
 			if err != nil {
-				faults = append(faults, fault{id.Name(), p.Name, err})
+				faults = append(faults, fault{Object: id.Name(), Peering: p.Name, Err: err})
 			}
 			if ok {
 				v.gateways[id] = v.bounded(p, g)
@@ -106,39 +113,47 @@ func (m *lastValid) view(o nodeObjects, now time.Time) (nodeView, []fault) {
 	maps.DeleteFunc(m.gateways, func(id records.GatewayID, _ located) bool { return !served[id] })
 	v.aging = m.nextAge(now)
 	// The store of the objects has no order: without sorting, the report would change in each pass.
-	slices.SortStableFunc(faults, func(a, b fault) int { return strings.Compare(a.object, b.object) })
+	slices.SortStableFunc(faults, func(a, b fault) int { return strings.Compare(a.Object, b.Object) })
 	v.refused = refusals(faults)
 	return v, faults
 }
 
-// readTrusted adds the state from the records that only liqoctl writes to the view. own are addresses that must not be
-// a peer's.
-func (m *lastValid) readTrusted(o nodeObjects, own protected, v *nodeView) []fault {
-	begun := slices.ContainsFunc(o.maps, func(cm *corev1.ConfigMap) bool {
-		id, ok := records.IdentityOf(cm.Name)
-		return ok && id.Component == records.ComponentPeering
-	})
-	faults := m.readFabric(o.fabric, own, begun)
-	v.fabric, v.blind = m.fabric, m.fabric == nil && begun
-	faults = append(faults, m.readReservations(o.ipam)...)
-	v.unreserved = m.reserved.ranges == nil && (o.ipam != nil || begun)
-	unserved, more := m.readPeerings(o.maps, own, v)
-	return slices.Concat(faults, more, m.hold(v, unserved, own))
+// readTrusted returns the view of the records that only liqoctl writes.
+func (m *lastValid) readTrusted(o nodeObjects, c serving.Cluster) (nodeView, []fault) {
+	c.Records = make(map[string]serving.Record)
+	for _, cm := range o.maps {
+		if id, ok := records.IdentityOf(cm.Name); ok && id.Component == records.ComponentPeering {
+			p, err := recordOf[records.Peering](cm)
+			c.Records[id.Peering] = serving.Record{Peering: p, Err: err}
+		}
+	}
+	begun := len(c.Records) > 0
+	faults := append(m.readFabric(o.fabric, c, begun), m.readReservations(o.ipam)...)
+	c.Fabric, c.Before, c.Reserved = m.fabric, m.peerings, m.reserved.ranges
+	v := nodeView{
+		fabric: m.fabric, Choice: serving.Choose(c),
+		blind: m.fabric == nil && begun, unreserved: m.reserved.ranges == nil && (o.ipam != nil || begun),
+	}
+	for _, p := range v.Peerings {
+		m.peerings[p.Name] = p
+	}
+	maps.DeleteFunc(m.peerings, func(name string, _ records.Peering) bool { _, there := c.Records[name]; return !there })
+	return v, append(faults, v.Faults...)
 }
 
 // readFabric stores the fabric if it is valid. A missing fabric means that the desired state is empty, unless there are
 // peerings.
-func (m *lastValid) readFabric(cm *corev1.ConfigMap, own protected, begun bool) []fault {
-	if cm == nil {
-		if begun {
-			return []fault{{object: records.FabricName, err: fmt.Errorf("read ConfigMap %s: %w", records.FabricName, errMissing)}}
-		}
+func (m *lastValid) readFabric(cm *corev1.ConfigMap, c serving.Cluster, begun bool) []fault {
+	if cm == nil && !begun {
 		m.fabric = nil
 		return nil
 	}
-	f, err := recordOf[records.Fabric](cm)
+	f, err := records.Fabric{}, fmt.Errorf("read ConfigMap %s: %w", records.FabricName, errMissing)
+	if cm != nil {
+		f, err = recordOf[records.Fabric](cm)
+	}
 	if err == nil {
-		err = own.checkFabric(f)
+		err = c.CheckFabric(f)
 	}
 	if err == nil && begun && f.Overlay.Kind == "" {
 		err = errUndecided
@@ -147,7 +162,7 @@ func (m *lastValid) readFabric(cm *corev1.ConfigMap, own protected, begun bool) 
 		}
 	}
 	if err != nil {
-		return []fault{{object: records.FabricName, err: fmt.Errorf("fabric: %w", err)}}
+		return []fault{{Object: records.FabricName, Err: fmt.Errorf("fabric: %w", err)}}
 	}
 	m.fabric = &f
 	return nil
@@ -165,7 +180,7 @@ func (m *lastValid) readReservations(cm *corev1.ConfigMap) []fault {
 	}
 	registry, err := store.Decode(text)
 	if err != nil {
-		return []fault{{object: records.IPAMName, err: fmt.Errorf("read ConfigMap %s: %w", records.IPAMName, err)}}
+		return []fault{{Object: records.IPAMName, Err: fmt.Errorf("read ConfigMap %s: %w", records.IPAMName, err)}}
 	}
 	m.reserved = reservations{text, make(map[string][]netip.Prefix)}
 	for _, held := range registry.List() {

@@ -54,21 +54,21 @@ func TestDamageStaysWithItsPeering(t *testing.T) {
 			w.put(peeringMap(t, second))
 			after := w.view()
 			w.wantFaults("damaged while it is served", "ConfigMap peering-b")
-			if !slices.Equal(after.names(), []string{"b", "c"}) || after.gateways[firstGateway("b")].PodIP != before.gateways[firstGateway("b")].PodIP || after.peerings[1].MTU != 1300 {
-				t.Errorf("served %v through %v", after.peerings, after.gateways)
+			if !slices.Equal(after.names(), []string{"b", "c"}) || after.gateways[firstGateway("b")].PodIP != before.gateways[firstGateway("b")].PodIP || after.Peerings[1].MTU != 1300 {
+				t.Errorf("served %v through %v", after.Peerings, after.gateways)
 			}
-			if after.refused["b"] == "" || after.refused["c"] != "" || len(after.heldBack) > 0 || len(after.guarded) > 0 {
-				t.Errorf("refused %v, held back %v of %v", after.refused, after.heldBack, after.guarded)
+			if after.refused["b"] == "" || after.refused["c"] != "" || len(after.HeldBack) > 0 || len(after.Guarded) > 0 {
+				t.Errorf("refused %v, held back %v of %v", after.refused, after.HeldBack, after.Guarded)
 			}
 			w.memory = newLastValid()
 			fresh := w.view()
 			w.wantFaults("damaged when the helper starts", "ConfigMap peering-b")
-			if !slices.Equal(fresh.names(), []string{"c"}) || !slices.Equal(fresh.heldBack, testPeering().Seen()) || !slices.Equal(fresh.guarded, []string{"b"}) {
-				t.Errorf("served %v, held back %v of %v", fresh.names(), fresh.heldBack, fresh.guarded)
+			if !slices.Equal(fresh.names(), []string{"c"}) || !slices.Equal(fresh.HeldBack, testPeering().Seen()) || !slices.Equal(fresh.Guarded, []string{"b"}) {
+				t.Errorf("served %v, held back %v of %v", fresh.names(), fresh.HeldBack, fresh.Guarded)
 			}
 			w.put(peeringMap(t, testPeering()))
-			if mended := w.view(); !slices.Equal(mended.names(), []string{"b", "c"}) || len(w.faults) > 0 || len(mended.heldBack) > 0 {
-				t.Errorf("mended: served %v, faults %v, held back %v", mended.names(), w.faults, mended.heldBack)
+			if mended := w.view(); !slices.Equal(mended.names(), []string{"b", "c"}) || len(w.faults) > 0 || len(mended.HeldBack) > 0 {
+				t.Errorf("mended: served %v, faults %v, held back %v", mended.names(), w.faults, mended.HeldBack)
 			}
 		})
 	}
@@ -94,8 +94,8 @@ func TestLaterRelease(t *testing.T) {
 	later(gatewayMap(t, "b", testGateway()))
 	for _, when := range []string{"after a change", "when the helper starts"} {
 		v := w.view()
-		if len(w.faults) > 0 || !slices.Equal(v.names(), []string{"b", "c"}) || v.peerings[0].MTU != 1300 || !v.gateways[firstGateway("b")].PodIP.IsValid() {
-			t.Errorf("%s: faults %v, served %v through %v", when, w.faults, v.peerings, v.gateways)
+		if len(w.faults) > 0 || !slices.Equal(v.names(), []string{"b", "c"}) || v.Peerings[0].MTU != 1300 || !v.gateways[firstGateway("b")].PodIP.IsValid() {
+			t.Errorf("%s: faults %v, served %v through %v", when, w.faults, v.Peerings, v.gateways)
 		}
 		w.memory = newLastValid()
 	}
@@ -107,8 +107,8 @@ func TestMissingRecordIsHeldBack(t *testing.T) {
 	w.view()
 	w.drop(records.PeeringName("b"))
 	v := w.view()
-	if !slices.Equal(v.names(), []string{"c"}) || !slices.Equal(v.heldBack, testPeering().Seen()) || !slices.Equal(v.guarded, []string{"b"}) || len(w.faults) > 0 {
-		t.Errorf("served %v, held back %v of %v, faults %v", v.names(), v.heldBack, v.guarded, w.faults)
+	if !slices.Equal(v.names(), []string{"c"}) || !slices.Equal(v.HeldBack, testPeering().Seen()) || !slices.Equal(v.Guarded, []string{"b"}) || len(w.faults) > 0 {
+		t.Errorf("served %v, held back %v of %v, faults %v", v.names(), v.HeldBack, v.Guarded, w.faults)
 	}
 	if _, there := v.gateways[firstGateway("b")]; there {
 		t.Error("its gateway is used")
@@ -116,15 +116,15 @@ func TestMissingRecordIsHeldBack(t *testing.T) {
 	w.drop(records.PeeringName("c"))
 	w.drop(records.FabricName)
 	all := slices.Concat(testPeering().Seen(), secondPeering().Seen())
-	if v = w.view(); v.fabric != nil || v.blind || !sameRanges(v.heldBack, all) {
-		t.Errorf("without records: fabric %v, blind %v, held back %v", v.fabric, v.blind, v.heldBack)
+	if v = w.view(); v.fabric != nil || v.blind || !sameRanges(v.HeldBack, all) {
+		t.Errorf("without records: fabric %v, blind %v, held back %v", v.fabric, v.blind, v.HeldBack)
 	}
 	if state := v.state(netip.MustParseAddr("10.80.0.7")); len(state.Routes) != len(all) || len(state.Links) > 0 {
 		t.Errorf("without records: %v", state)
 	}
 	w.put(reserved(t))
-	if v = w.view(); len(v.heldBack) > 0 || !netops.Diff(netops.State{}, v.state(netip.Addr{})).Empty() {
-		t.Errorf("nothing is reserved, and held back %v", v.heldBack)
+	if v = w.view(); len(v.HeldBack) > 0 || !netops.Diff(netops.State{}, v.state(netip.Addr{})).Empty() {
+		t.Errorf("nothing is reserved, and held back %v", v.HeldBack)
 	}
 }
 
@@ -156,14 +156,14 @@ func TestDamagedFabric(t *testing.T) {
 			w := connected(t)
 			before := w.view()
 			change(w)
-			if v := w.view(); v.blind || len(w.faults) != 1 || w.faults[0].object != records.FabricName ||
+			if v := w.view(); v.blind || len(w.faults) != 1 || w.faults[0].Object != records.FabricName ||
 				!netops.Diff(before.state(netip.MustParseAddr("10.80.0.7")), v.state(netip.MustParseAddr("10.80.0.7"))).Empty() {
 				t.Errorf("blind %v, faults %v, fabric %v", v.blind, w.faults, v.fabric)
 			}
 			w.memory = newLastValid()
 			all := slices.Concat(testPeering().Seen(), secondPeering().Seen())
-			if v := w.view(); !v.blind || len(v.peerings) > 0 || !sameRanges(v.heldBack, all) {
-				t.Errorf("when the helper starts: blind %v, served %v, held back %v", v.blind, v.names(), v.heldBack)
+			if v := w.view(); !v.blind || len(v.Peerings) > 0 || !sameRanges(v.HeldBack, all) {
+				t.Errorf("when the helper starts: blind %v, served %v, held back %v", v.blind, v.names(), v.HeldBack)
 			}
 		})
 	}
@@ -233,8 +233,8 @@ func TestCapturedLater(t *testing.T) {
 	w.view()
 	w.objects.apiServers = addrs("10.11.4.5")
 	v := w.view()
-	if !slices.Equal(v.names(), []string{"c"}) || !slices.Equal(v.heldBack, []netip.Prefix{testPeering().Peer.ExternalCIDR.Seen}) {
-		t.Errorf("served %v, held back %v", v.names(), v.heldBack)
+	if !slices.Equal(v.names(), []string{"c"}) || !slices.Equal(v.HeldBack, []netip.Prefix{testPeering().Peer.ExternalCIDR.Seen}) {
+		t.Errorf("served %v, held back %v", v.names(), v.HeldBack)
 	}
 }
 
@@ -244,15 +244,15 @@ func TestDamagedReservations(t *testing.T) {
 	w.view()
 	w.objects.ipam.Data[records.DataKey] = "damaged"
 	w.drop(records.PeeringName("b"))
-	if v := w.view(); !slices.Equal(v.heldBack, testPeering().Seen()) {
-		t.Errorf("held back %v", v.heldBack)
+	if v := w.view(); !slices.Equal(v.HeldBack, testPeering().Seen()) {
+		t.Errorf("held back %v", v.HeldBack)
 	}
 	w.wantFaults("damaged reservations", "ConfigMap ipam")
 	w.objects.ipam = nil // as deleted by a reset
 	w.drop(records.PeeringName("c"))
 	w.drop(records.FabricName)
-	if v := w.view(); v.fabric != nil || len(v.heldBack) > 0 {
-		t.Errorf("removed reservations: fabric %v, held back %v", v.fabric, v.heldBack)
+	if v := w.view(); v.fabric != nil || len(v.HeldBack) > 0 {
+		t.Errorf("removed reservations: fabric %v, held back %v", v.fabric, v.HeldBack)
 	}
 }
 

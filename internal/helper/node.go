@@ -145,7 +145,7 @@ func (l *nodeLoop) step(ctx context.Context) error {
 		return errors.Join(probing, err)
 	}
 	var applied []string
-	for _, p := range view.peerings {
+	for _, p := range view.Peerings {
 		applied = append(applied, p.Name)
 	}
 	return errors.Join(probing, l.report(view, applied))
@@ -239,12 +239,12 @@ func (l *nodeLoop) reportFaults(faults []fault) {
 	texts := make([]string, len(faults))
 	l.metrics.faults.Reset()
 	for i, f := range faults {
-		texts[i] = f.err.Error()
-		l.metrics.faults.WithLabelValues(f.object).Set(1)
+		texts[i] = f.Err.Error()
+		l.metrics.faults.WithLabelValues(f.Object).Set(1)
 	}
 	if !slices.Equal(texts, l.faults) {
 		for i, f := range faults {
-			l.Log.Warn("record is not taken as it is; what was taken before stays", "object", f.object, "peering", f.peering, "cause", texts[i])
+			l.Log.Warn("record is not taken as it is; what was taken before stays", "object", f.Object, "peering", f.Peering, "cause", texts[i])
 		}
 		if refused := refusedTexts(faults); len(refused) > 0 {
 			l.addEvent(recordRefused, strings.Join(refused, "; "))
@@ -256,8 +256,8 @@ func (l *nodeLoop) reportFaults(faults []fault) {
 // refusedTexts returns the texts of lasting faults: a missing pod of a gateway is not one.
 func refusedTexts(faults []fault) (texts []string) {
 	for _, f := range faults {
-		if !errors.Is(f.err, errNoPod) {
-			texts = append(texts, f.err.Error())
+		if !errors.Is(f.Err, errNoPod) {
+			texts = append(texts, f.Err.Error())
 		}
 	}
 	return texts

@@ -12,26 +12,23 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/datapath"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/serving"
 	"liqonet.io/liqonet/netops"
 )
 
 // nodeView is the state of its cluster that a node helper uses: the valid records, and the pods of its own node.
 type nodeView struct {
+	serving.Choice
 	node     string                                // name of the node
 	fabric   *records.Fabric                       // nil: none, so that no peering is served
-	peerings []records.Peering                     // served peerings, sorted by name
 	gateways map[records.GatewayID]records.Gateway // only those with a known location
 	unused   map[records.GatewayID]bool            // gateways that carry no packets of pods
 	pods     localPods
-	// heldBack are ranges of peers that are only guarded; guarded, the peerings all of whose ranges are.
-	heldBack []netip.Prefix
-	guarded  []string
 	refused  map[string]string // by peering: why it is not served according to its record
 
 	blind      bool          // there are peerings, and no valid fabric
 	unreserved bool          // there may be reservations for peers, and none could be read
 	aging      time.Duration // until the next gateway expires; 0: none is about to
-	conflicts  *conflicts    // addresses, overlay IDs and CIDRs of the peerings
 }
 
 // localPods are the addresses of a node's pods: ranges, and addresses outside them.
@@ -84,8 +81,8 @@ func podsOf(node *corev1.Node, pods []*corev1.Pod) localPods {
 // state returns the desired state of the node's kernel.
 func (v nodeView) state(internal netip.Addr) netops.State {
 	return datapath.Node{
-		Name: v.node, Fabric: v.fabric, Peerings: v.peerings, Gateways: v.gateways, Unused: v.unused,
-		Pods: v.pods.prefixes(), HeldBack: v.heldBack, Internal: internal,
+		Name: v.node, Fabric: v.fabric, Peerings: v.Peerings, Gateways: v.gateways, Unused: v.unused,
+		Pods: v.pods.prefixes(), HeldBack: v.HeldBack, Internal: internal,
 	}.State()
 }
 
@@ -94,12 +91,12 @@ func (v nodeView) located(id records.GatewayID) bool { _, ok := v.gateways[id]; 
 
 // ranges returns the ranges that the state routes or holds back: of peers, and inside the overlay.
 func (v nodeView) ranges() []netip.Prefix {
-	all := slices.Clone(v.heldBack)
-	if v.fabric == nil || len(v.peerings) == 0 {
+	all := slices.Clone(v.HeldBack)
+	if v.fabric == nil || len(v.Peerings) == 0 {
 		return all
 	}
 	all = append(all, v.fabric.InternalCIDR)
-	for _, p := range v.peerings {
+	for _, p := range v.Peerings {
 		all = append(all, p.Seen()...)
 		for _, g := range p.Gateways {
 			all = append(all, cidr.Single(g.Address))

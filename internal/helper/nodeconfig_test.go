@@ -11,6 +11,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/serving"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -58,16 +59,16 @@ func TestPodsOf(t *testing.T) {
 // TestRanges checks that connections are forgotten for all ranges that a state routes, when they are added or removed.
 func TestRanges(t *testing.T) {
 	f, p := testFabric(), testPeering()
-	v := nodeView{fabric: &f, peerings: []records.Peering{p}}
+	v := nodeView{fabric: &f, Choice: serving.Choice{Peerings: []records.Peering{p}}}
 	want := append([]netip.Prefix{f.InternalCIDR}, append(p.Seen(), cidr.Single(p.Gateways[0].Address))...)
 	if got := v.ranges(); !slices.Equal(got, want) || len(got) < 4 {
 		t.Errorf("ranges %v, want %v", got, want)
 	}
-	v.peerings, v.heldBack = nil, p.Seen()
+	v.Peerings, v.HeldBack = nil, p.Seen()
 	if got := v.ranges(); !slices.Equal(got, p.Seen()) {
 		t.Errorf("ranges %v where they are held back", got)
 	}
-	v.heldBack = nil
+	v.HeldBack = nil
 	if got := v.ranges(); len(got) > 0 {
 		t.Errorf("ranges %v without a peering", got)
 	}
@@ -95,9 +96,9 @@ func TestNodeState(t *testing.T) {
 		}
 	}
 	held := prefixes("10.12.0.0/16")
-	expect("no fabric", nodeView{peerings: full.peerings}, netops.State{})
-	expect("no fabric, and something held back", nodeView{heldBack: held}, netops.GuardState(held))
-	expect("no peering that is served", nodeView{fabric: &fabric, heldBack: held}, netops.GuardState(held))
+	expect("no fabric", nodeView{Choice: serving.Choice{Peerings: full.Peerings}}, netops.State{})
+	expect("no fabric, and something held back", nodeView{Choice: serving.Choice{HeldBack: held}}, netops.GuardState(held))
+	expect("no peering that is served", nodeView{fabric: &fabric, Choice: serving.Choice{HeldBack: held}}, netops.GuardState(held))
 	expect("no peering", nodeView{fabric: &fabric}, netops.State{})
 	expect("endpoint of the record", full, netops.NodeState(config))
 
@@ -111,6 +112,6 @@ func TestNodeState(t *testing.T) {
 	config.Peers[0].Gateways[0].Pod = netip.Addr{}
 	expect("gateway not running", full, netops.NodeState(config))
 
-	full.heldBack, config.HeldBack = held, held
+	full.HeldBack, config.HeldBack = held, held
 	expect("another peering held back", full, netops.NodeState(config))
 }

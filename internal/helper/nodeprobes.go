@@ -62,10 +62,10 @@ func (n *nodeProbes) drop(key gatewayKey) {
 func (n *nodeProbes) update(v nodeView, internal netip.Addr) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(v.peerings) == 0 || internal != n.internal {
+	if len(v.Peerings) == 0 || internal != n.internal {
 		n.end()
 	}
-	if len(v.peerings) == 0 {
+	if len(v.Peerings) == 0 {
 		return nil
 	}
 	socket, err := n.sockets.listen("node", internal, limited(echo.Responder{}))
@@ -75,7 +75,7 @@ func (n *nodeProbes) update(v nodeView, internal netip.Addr) error {
 	n.internal = internal
 	wanted := map[gatewayKey]bool{}
 	var errs []error
-	for _, p := range v.peerings {
+	for _, p := range v.Peerings {
 		for i, own := range p.Gateways {
 			id := records.GatewayID{Peering: p.Name, Number: i + 1}
 			gateway, ok := v.gateways[id]
@@ -103,7 +103,7 @@ func (n *nodeProbes) unused(v nodeView) map[records.GatewayID]bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	unused := map[records.GatewayID]bool{}
-	for _, p := range v.peerings {
+	for _, p := range v.Peerings {
 		standings := make([]membership.Standing, len(p.Gateways))
 		for i, own := range p.Gateways {
 			id := records.GatewayID{Peering: p.Name, Number: i + 1}

@@ -37,9 +37,9 @@ func (l *nodeLoop) report(v nodeView, applied []string) error {
 	refused, detours := l.detours(v, applied)
 	r := records.Node{
 		Version: records.SchemaVersion, Name: l.Name, Internal: l.claims.internal, Kernel: l.kernelHas,
-		PodCIDRs: v.pods.cidrs, Pods: v.pods.stray, Peerings: applied, Guarded: v.guarded, Refused: refused,
+		PodCIDRs: v.pods.cidrs, Pods: v.pods.stray, Peerings: applied, Guarded: v.Guarded, Refused: refused,
 		Address: l.address(),
-		Clean:   v.fabric == nil && !v.blind && len(v.heldBack) == 0, Drift: l.drift.record(), ForwardDrops: l.forwardDrops(),
+		Clean:   v.fabric == nil && !v.blind && len(v.HeldBack) == 0, Drift: l.drift.record(), ForwardDrops: l.forwardDrops(),
 	}
 	err := l.measure(v, &r)
 	var e error

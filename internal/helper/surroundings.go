@@ -46,7 +46,7 @@ func ownRanges(v nodeView, internal netip.Addr) []netip.Prefix {
 		return own
 	}
 	own = slices.Concat(own, v.fabric.PodCIDRs, v.fabric.ServiceCIDRs)
-	if len(v.peerings) > 0 { // before, others may use the range that was chosen for it
+	if len(v.Peerings) > 0 { // before, others may use the range that was chosen for it
 		own = append(own, v.fabric.InternalCIDR, v.fabric.ExternalCIDR)
 	}
 	return own

@@ -34,7 +34,7 @@ func TestSurroundingsOf(t *testing.T) {
 		"with a peering": {peerings: []records.Peering{{Name: "b", Peer: records.Peer{PodCIDRs: []records.Mapping{{Seen: netip.MustParsePrefix("10.71.0.0/16")}}}}},
 			want: "10.0.0.0/8 route, 10.9.0.0/24 route, 172.31.1.11/32 address, 203.0.113.0/24 route"},
 	} {
-		view.peerings = c.peerings
+		view.Peerings = c.peerings
 		s := surroundingsOf(found, ownRanges(view, internal))
 		got := make([]string, len(s.Ranges))
 		for i, r := range s.Ranges {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/serving"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -111,7 +112,7 @@ func (w *fakeCluster) wantFaults(what string, parts ...string) {
 	w.t.Helper()
 	matched := len(parts) == len(w.faults)
 	for _, part := range parts {
-		matched = matched && slices.ContainsFunc(w.faults, func(f fault) bool { return strings.Contains(f.err.Error(), part) })
+		matched = matched && slices.ContainsFunc(w.faults, func(f fault) bool { return strings.Contains(f.Err.Error(), part) })
 	}
 	if !matched {
 		w.t.Errorf("%s: faults %v, want %q", what, w.faults, parts)
@@ -122,14 +123,14 @@ func (w *fakeCluster) wantFaults(what string, parts ...string) {
 func testNodeView() nodeView {
 	f := testFabric()
 	return nodeView{
-		fabric: &f, peerings: []records.Peering{testPeering()}, gateways: map[records.GatewayID]records.Gateway{firstGateway("b"): testGateway()},
+		fabric: &f, Choice: serving.Choice{Peerings: []records.Peering{testPeering()}}, gateways: map[records.GatewayID]records.Gateway{firstGateway("b"): testGateway()},
 	}
 }
 
 // names returns the names of the peerings that a view serves.
 func (v nodeView) names() []string {
 	var names []string
-	for _, p := range v.peerings {
+	for _, p := range v.Peerings {
 		names = append(names, p.Name)
 	}
 	return names

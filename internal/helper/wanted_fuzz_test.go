@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/serving"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/nft"
 )
@@ -30,7 +31,7 @@ func wordsOf(s netops.State) (words []string, plan string) {
 // wantedBy returns the desired kernel states of a node and a gateway for these records.
 func wantedBy(p records.Peering, g records.Gateway, n records.Node) [2]netops.State {
 	fabric := testFabric()
-	node := nodeView{fabric: &fabric, peerings: []records.Peering{p}, gateways: map[records.GatewayID]records.Gateway{firstGateway(p.Name): g}}
+	node := nodeView{fabric: &fabric, Choice: serving.Choice{Peerings: []records.Peering{p}}, gateways: map[records.GatewayID]records.Gateway{firstGateway(p.Name): g}}
 	gateway := gatewayView{id: firstGateway("b"), fabric: fabric, peering: p, nodes: []reportedNode{{Node: &n}}, pod: g.PodIP}
 	return [2]netops.State{node.state(netip.MustParseAddr("10.80.0.7")), gateway.state()}
 }

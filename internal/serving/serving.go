@@ -1,0 +1,225 @@
+// Package serving decides which peerings a node serves, and which ranges of peers it only guards. It is pure: the
+// records as read and the peerings as served before in, the choice out.
+//
+// A peering is served according to its record, or kept as it was served before: its record is not readable, has
+// addresses of the cluster itself, or conflicts with another peering. If it was not served before, its ranges are
+// guarded.
+package serving
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// Record is the record of a peering.
+type Record struct {
+	Peering records.Peering
+	Err     error // why the record is not readable; nil: it is
+}
+
+// Cluster is what a node has read of its cluster.
+type Cluster struct {
+	Fabric *records.Fabric // nil: none, so no peering is served
+	// Hosts are addresses of this node and of API servers, Pods those of this node's pods. A route to a peer, or a
+	// guard, for one of them would divert it from the cluster: no peer gets them, whatever is in a record.
+	Hosts Ranges
+	Pods  []netip.Prefix
+	// By name of the peering: records, peerings as they were served before, and ranges reserved for the peer.
+	Records  map[string]Record
+	Before   map[string]records.Peering
+	Reserved map[string][]netip.Prefix
+}
+
+// Choice are the peerings that a node serves.
+type Choice struct {
+	Peerings []records.Peering // served or kept, sorted by name
+	HeldBack []netip.Prefix    // further ranges of peers, to guard only; sorted
+	Guarded  []string          // peerings all of whose ranges are held back, sorted
+	NoPods   Ranges            // addresses that no pod has: of the cluster and of peers
+	Faults   []Fault
+}
+
+// Fault is a record that is rejected.
+type Fault struct {
+	Object  string // name of the ConfigMap
+	Peering string // "": the fault affects none, or all
+	Err     error
+}
+
+// CheckFabric rejects a fabric with which the overlay would take foreign addresses.
+func (c Cluster) CheckFabric(f records.Fabric) error {
+	if err := c.own().withNetworks(f).Conflict(f.InternalCIDR); err != nil {
+		return fmt.Errorf("internal CIDR %w", err)
+	}
+	return nil
+}
+
+// own returns the addresses that no peer gets, whatever the fabric.
+func (c Cluster) own() Ranges {
+	own := slices.Clone(c.Hosts)
+	own.Add("pods of this node", c.Pods...)
+	return own
+}
+
+// Choose returns the peerings to serve.
+func Choose(c Cluster) Choice {
+	own, choice := taken{Ranges: c.own()}, Choice{NoPods: c.Hosts}
+	if f := c.Fabric; f != nil {
+		own.internal, own.Ranges, choice.NoPods = f.InternalCIDR, own.withNetworks(*f), c.Hosts.withoutPods(*f)
+		own.Add("internal CIDR", f.InternalCIDR)
+		own.Add("external CIDR", f.ExternalCIDR)
+	}
+	all, guard := taken{slices.Clone(own.Ranges), map[any]string{}, own.internal}, map[string][]netip.Prefix{}
+	maps.Copy(guard, c.Reserved)
+	for _, candidate := range c.candidates(own) {
+		p, err := all.first(candidate)
+		if err != nil {
+			err = fmt.Errorf("peering %q: %w", candidate.name, err)
+			choice.Faults = append(choice.Faults, Fault{records.PeeringName(candidate.name), candidate.name, err})
+		}
+		if p == nil {
+			guard[candidate.name] = slices.Concat(guard[candidate.name], candidate.seen)
+			continue
+		}
+		choice.Peerings = append(choice.Peerings, *p)
+		choice.NoPods.addPeer(*p)
+	}
+	slices.SortFunc(choice.Peerings, func(a, b records.Peering) int { return byName(a, b.Name) })
+	for _, name := range slices.Sorted(maps.Keys(guard)) {
+		choice.holdBack(name, guard[name], own.Ranges, all.Ranges)
+	}
+	slices.SortFunc(choice.HeldBack, netip.Prefix.Compare)
+	choice.HeldBack = slices.Compact(choice.HeldBack)
+	return choice
+}
+
+// candidate is a peering that may be served.
+type candidate struct {
+	name    string
+	choices []records.Peering // in order of preference: by its record, and as before
+	err     error             // why its record is not among them
+	seen    []netip.Prefix    // ranges in its record
+	rank    int               // what stays as it was has precedence, then what was served
+}
+
+// candidates returns all peerings in order of precedence.
+func (c Cluster) candidates(own taken) (all []candidate) {
+	for name, r := range c.Records {
+		one := candidate{name: name, err: r.Err, rank: 2}
+		before, known := c.Before[name]
+		switch {
+		case r.Err == nil:
+			one.seen = r.Peering.Seen()
+		case known:
+			one.seen = before.Seen()
+		}
+		if r.Err == nil && c.Fabric != nil {
+			one.err = own.conflict(r.Peering)
+		}
+		switch {
+		case known && (one.err != nil || sameClaims(r.Peering, before)):
+			one.rank = 0
+		case known:
+			one.rank = 1
+		}
+		if one.err == nil && c.Fabric != nil {
+			one.choices = append(one.choices, r.Peering)
+		}
+		if known && c.Fabric != nil {
+			one.choices = append(one.choices, before)
+		}
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b candidate) int { return cmp.Or(a.rank-b.rank, strings.Compare(a.name, b.name)) })
+	return all
+}
+
+// sameClaims reports whether two records of a peering have the same values that no other peering may have.
+func sameClaims(p, before records.Peering) bool {
+	return slices.Equal(cidr.Outermost(p.Seen()), cidr.Outermost(before.Seen())) &&
+		slices.EqualFunc(p.Gateways, before.Gateways, func(a, b records.LocalGateway) bool {
+			return a.Address == b.Address && a.OverlayID == b.OverlayID
+		})
+}
+
+// taken are addresses and overlay IDs that are in use. Two peerings with one overlay ID, for example, would make a
+// state that no kernel can hold, and so block all of them.
+type taken struct {
+	Ranges
+	ids      map[any]string // peerings by gateway address and by overlay ID
+	internal netip.Prefix   // CIDR of the gateways
+}
+
+// first adds the first choice of a candidate without a conflict; nil if there is none. err is the reason if that is not
+// its record.
+func (t *taken) first(c candidate) (*records.Peering, error) {
+	err := c.err
+	for _, p := range c.choices {
+		conflict := t.conflict(p)
+		if conflict == nil {
+			for _, g := range p.Gateways {
+				t.ids[g.Address], t.ids[g.OverlayID] = p.Name, p.Name
+			}
+			t.addPeer(p)
+			return &p, err
+		}
+		err = cmp.Or(err, conflict)
+	}
+	return nil, err
+}
+
+// conflict returns an error if something else has an address or overlay ID of a peering.
+func (t *taken) conflict(p records.Peering) error {
+	for _, seen := range p.Seen() {
+		if err := t.Conflict(seen); err != nil {
+			return err
+		}
+	}
+	for _, g := range p.Gateways {
+		if g.OverlayID == 0 {
+			continue // not known
+		}
+		if !t.internal.Contains(g.Address) || cidr.Lower(t.internal).Contains(g.Address) {
+			return fmt.Errorf("gateway address %s is not in the second half of the internal CIDR %s", g.Address, t.internal)
+		}
+		for _, id := range []any{g.Address, g.OverlayID} {
+			if other, is := t.ids[id]; is {
+				return fmt.Errorf("gateway address %s or overlay id %d is that of peering %q", g.Address, g.OverlayID, other)
+			}
+		}
+	}
+	return nil
+}
+
+// holdBack adds the ranges of a peering that are only guarded: those without a path and without addresses of the
+// cluster.
+func (c *Choice) holdBack(name string, ranges []netip.Prefix, own, all Ranges) {
+	var conflicts []error
+	known := len(c.HeldBack)
+	for _, p := range ranges {
+		if near, overlaps := all.Overlapping(p); overlaps && near.Peering != "" && cidr.Covers(near.Prefix, p) {
+			continue
+		}
+		if err := own.Conflict(p); err != nil {
+			conflicts = append(conflicts, err)
+		} else {
+			c.HeldBack = append(c.HeldBack, p)
+		}
+	}
+	if len(conflicts) > 0 {
+		c.Faults = append(c.Faults, Fault{records.IPAMName, name, fmt.Errorf("hold back peering %q: %w", name, errors.Join(conflicts...))})
+	}
+	if _, served := slices.BinarySearchFunc(c.Peerings, name, byName); !served && len(c.HeldBack) > known {
+		c.Guarded = append(c.Guarded, name)
+	}
+}
+
+func byName(p records.Peering, name string) int { return strings.Compare(p.Name, name) }

@@ -1,0 +1,145 @@
+package serving_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/serving"
+)
+
+func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
+
+var fabric = records.Fabric{
+	PodCIDRs: []netip.Prefix{prefix("10.244.0.0/16")}, ServiceCIDRs: []netip.Prefix{prefix("10.96.0.0/12")},
+	InternalCIDR: prefix("10.80.0.0/16"), ExternalCIDR: prefix("10.70.0.0/16"),
+}
+
+// peering returns a peering with one gateway of a number and the peer's pods in a range. The external CIDR follows from
+// the number.
+func peering(name string, gateway int, pods string) records.Peering {
+	external := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 200, byte(gateway), 0}), 24)
+	return records.Peering{
+		Name: name, Gateways: []records.LocalGateway{{OverlayID: uint32(gateway), Address: netip.AddrFrom4([4]byte{10, 80, 128, byte(gateway)})}},
+		Peer: records.Peer{PodCIDRs: []records.Mapping{{Seen: prefix(pods)}}, ExternalCIDR: records.Mapping{Seen: external}},
+	}
+}
+
+func byName(all ...records.Peering) map[string]records.Peering {
+	named := map[string]records.Peering{}
+	for _, p := range all {
+		named[p.Name] = p
+	}
+	return named
+}
+
+func recorded(all ...records.Peering) map[string]serving.Record {
+	named := map[string]serving.Record{}
+	for name, p := range byName(all...) {
+		named[name] = serving.Record{Peering: p}
+	}
+	return named
+}
+
+// TestPrecedence checks which of two peerings has what both want: the one that has it already. Without that, the order
+// is that of the names.
+func TestPrecedence(t *testing.T) {
+	const one, other, third = "10.11.0.0/16", "10.12.0.0/16", "10.13.0.0/16"
+	unreadable := errors.New("damaged")
+	b, c := peering("b", 1, one), peering("c", 2, other)
+	for what, test := range map[string]struct {
+		before map[string]records.Peering
+		now    map[string]serving.Record
+		want   map[string]string // range of pods by peering
+		faulty []string
+	}{
+		"both new":             {nil, recorded(peering("b", 1, one), peering("c", 2, one)), map[string]string{"b": one}, []string{"c"}},
+		"the second has it":    {byName(c), recorded(peering("b", 1, other), c), map[string]string{"c": other}, []string{"b"}},
+		"taken by a change":    {byName(b, c), recorded(peering("b", 1, other), c), map[string]string{"b": one, "c": other}, []string{"b"}},
+		"by one that is wider": {byName(b, c), recorded(peering("b", 1, "10.8.0.0/13"), c), map[string]string{"b": one, "c": other}, []string{"b"}},
+		"both exchange":        {byName(b, c), recorded(peering("b", 1, other), peering("c", 2, one)), map[string]string{"b": other, "c": one}, nil},
+		"one follows another":  {byName(b, c), recorded(peering("b", 1, other), peering("c", 2, third)), map[string]string{"b": other, "c": third}, nil},
+		"an overlay ID":        {byName(c), recorded(peering("b", 2, one), c), map[string]string{"c": other}, []string{"b"}},
+		"from one that is damaged": {
+			byName(b, c), map[string]serving.Record{"b": {Peering: peering("b", 1, other)}, "c": {Err: unreadable}},
+			map[string]string{"b": one, "c": other}, []string{"b", "c"},
+		},
+		"from one with ranges of the cluster": {
+			byName(b, c), recorded(peering("b", 1, other), peering("c", 2, "10.244.3.0/24")), map[string]string{"b": one, "c": other}, []string{"b", "c"},
+		},
+		"from one without a record": {byName(b, c), recorded(peering("b", 1, other)), map[string]string{"b": other}, nil},
+	} {
+		t.Run(what, func(t *testing.T) {
+			choice := serving.Choose(serving.Cluster{Fabric: &fabric, Before: test.before, Records: test.now})
+			got := map[string]string{}
+			for _, p := range choice.Peerings {
+				got[p.Name] = p.Peer.PodCIDRs[0].Seen.String()
+			}
+			if fmt.Sprint(got) != fmt.Sprint(test.want) {
+				t.Errorf("served %v, want %v", got, test.want)
+			}
+			var faulty []string
+			for _, f := range choice.Faults {
+				faulty = append(faulty, f.Peering)
+			}
+			if slices.Sort(faulty); !slices.Equal(faulty, test.faulty) {
+				t.Errorf("faults %v, want those of %v", choice.Faults, test.faulty)
+			}
+		})
+	}
+}
+
+// TestRandomPeerings checks for random records that no two peerings share an address, that no address of the cluster is
+// a peer's, and that each range of a peer is served or held back.
+func TestRandomPeerings(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	random := func() netip.Prefix {
+		return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(60 + r.IntN(30)), byte(r.IntN(4) * 64), 0}), 12+r.IntN(9)).Masked()
+	}
+	before := map[string]records.Peering{}
+	for range 2000 {
+		c := serving.Cluster{Fabric: &fabric, Before: before, Records: map[string]serving.Record{}, Pods: []netip.Prefix{prefix("10.62.0.0/24")}}
+		c.Hosts.Add("node address", prefix("10.61.7.7/32"))
+		own := slices.Concat(fabric.PodCIDRs, fabric.ServiceCIDRs, c.Pods, []netip.Prefix{fabric.InternalCIDR, fabric.ExternalCIDR, c.Hosts[0].Prefix})
+		for i := range 4 {
+			p := peering(string(rune('a'+i)), 1+r.IntN(5), random().String())
+			c.Records[p.Name] = serving.Record{Peering: p}
+			if r.IntN(4) == 0 {
+				c.Records[p.Name] = serving.Record{Err: errors.New("damaged")}
+			}
+		}
+		choice := serving.Choose(c)
+		var served []netip.Prefix
+		ids := map[uint32]bool{}
+		for _, p := range choice.Peerings {
+			for _, seen := range p.Seen() {
+				if cidr.Overlaps(seen, served) || cidr.Overlaps(seen, own) {
+					t.Fatalf("%s of peering %s overlaps %v or %v", seen, p.Name, served, own)
+				}
+			}
+			if served = append(served, p.Seen()...); ids[p.Gateways[0].OverlayID] {
+				t.Fatalf("two gateways with overlay ID %d", p.Gateways[0].OverlayID)
+			}
+			ids[p.Gateways[0].OverlayID] = true
+		}
+		for name, rec := range c.Records {
+			for _, seen := range rec.Peering.Seen() {
+				if rec.Err == nil && !cidr.Overlaps(seen, own) && !cidr.Within(seen, slices.Concat(served, choice.HeldBack)) &&
+					!slices.ContainsFunc(choice.Peerings, func(p records.Peering) bool { return p.Name == name }) {
+					t.Fatalf("%s of peering %s is neither served nor held back: %v", seen, name, choice)
+				}
+			}
+		}
+		for _, held := range choice.HeldBack {
+			if cidr.Overlaps(held, own) {
+				t.Fatalf("%s is held back, and overlaps %v", held, own)
+			}
+		}
+		before = byName(choice.Peerings...)
+	}
+}
