@@ -19,9 +19,9 @@ import (
 	"liqonet.io/liqonet/netops/kernel"
 )
 
-// TestDamagedRecords damages a record while packets cross, restarts a node and removes the gateway's pod. Existing
-// paths continue, the node without state drops packets for the peer, and no packet goes to an address of a former
-// gateway.
+// TestDamagedRecords damages records while packets cross, restarts helpers and a node, and removes the gateway's pod.
+// Existing paths continue, the node without state drops packets for the peer, and no packet goes to an address of a
+// former gateway.
 func TestDamagedRecords(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]
@@ -29,6 +29,24 @@ func TestDamagedRecords(t *testing.T) {
 	a.reserve(b)
 	connectBoth(k, a, b)
 	servePods(t, a, b)
+
+	path := pathIn(a.nodes[0])
+	for _, name := range []string{records.FabricName, records.IPAMName, records.PeeringName("peer")} {
+		good := a.damage(name)
+		a.nodeHelpers[0].Kill()
+		a.startNode(0)
+		wait.Until(t, "the helper refuses "+name, joining, func() bool { return a.nodeHelpers[0].Logged("record is not taken as it is") > 0 })
+		for range someRounds {
+			if _, err := seenBy(a.pods[0], b.remappedPod(0)); err != nil {
+				t.Fatalf("%s is damaged, and the helper restarted: %v", name, err)
+			}
+		}
+		if now := pathIn(a.nodes[0]); now != path {
+			t.Errorf("%s is damaged, and the helper restarted: the path is\n%s, and was\n%s", name, now, path)
+		}
+		a.put(good)
+		awaitReady(t, a.nodes[0])
+	}
 
 	good := a.damage(records.PeeringName("peer"))
 	a.nodes[0].Run("nft", "delete", "table", "ip", netops.Table)

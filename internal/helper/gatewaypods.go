@@ -182,6 +182,6 @@ func (v nodeView) bounded(p records.Peering, g records.Gateway) records.Gateway 
 		g.Endpoint = netip.AddrPort{}
 	}
 	others := slices.DeleteFunc(slices.Clone(g.OtherEndpoints), foreign)
-	g.OtherEndpoints = others[:min(len(others), len(p.Gateways[0].Tunnels)-1)]
+	g.OtherEndpoints = others[:min(len(others), max(len(p.Gateways[0].Tunnels)-1, 0))]
 	return g
 }

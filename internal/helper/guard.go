@@ -4,7 +4,6 @@ package helper
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -35,10 +34,10 @@ func (l *nodeLoop) guard(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	have, err := l.kernel.Observe()
-	if err != nil {
-		return fmt.Errorf("observe kernel: %w", err)
+	if err := l.begin(); err != nil {
+		return err
 	}
+	have := *l.found
 	own, err := l.ownAddresses(have.Addresses, o.apiServers)
 	if err != nil {
 		return err
@@ -53,7 +52,7 @@ func (l *nodeLoop) guard(ctx context.Context) error {
 		return nil
 	}
 	l.Log.Info("ranges of peers are guarded", "ranges", len(ranges), "plan", fmt.Sprintf("%.600s", abridged(plan)))
-	if err := errors.Join(l.older.begin(), l.kernel.Apply(plan)); err != nil {
+	if err := l.kernel.Apply(plan); err != nil {
 		return err
 	}
 	// Now, because later passes and processes conclude from the routes that older connections were forgotten.

@@ -134,7 +134,7 @@ func TestFirstPass(t *testing.T) {
 			internal := netops.State{Addresses: []netops.Address{{Link: "lo", Prefix: netip.MustParsePrefix("10.80.0.7/32")}}}
 			require.NoError(t, l.kernel.Apply(netops.Diff(netops.State{}, internal)))
 			for range 2 { // a process, and the next one
-				l.older = olderFlows{kernel: l.kernel}
+				l.older, l.begun = olderFlows{kernel: l.kernel}, false
 				require.NoError(t, ns.Do(func() error { return l.guard(t.Context()) }))
 			}
 			have, err := l.kernel.Observe()

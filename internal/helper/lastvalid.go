@@ -18,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/serving"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
+	"liqonet.io/liqonet/netops"
 )
 
 // nodeObjects are the objects of its cluster that a node helper has read.
@@ -29,12 +30,14 @@ type nodeObjects struct {
 	pods         []*corev1.Pod // on this node
 	gateways     []*corev1.Pod // pods of gateways, on any node
 	apiServers   []netip.Addr
-	noPods       serving.Ranges // addresses that no gateway's pod has; lastValid.view sets them
+	// found is the state in which an earlier process left the kernel; nil: this process has changed it since.
+	found  *netops.State
+	noPods serving.Ranges // addresses that no gateway's pod has; lastValid.view sets them
 }
 
 // lastValid caches the last valid version of each record, used while the current one does not decode, until it is
-// readable again or deleted. It lives as long as the process. After a restart, the reservations provide the ranges to
-// hold back.
+// readable again or deleted. It lives as long as the process. After a restart, the kernel provides the peerings, and
+// the reservations the ranges to hold back.
 type lastValid struct {
 	fabric   *records.Fabric // nil: none was read
 	peerings map[string]records.Peering
@@ -44,8 +47,9 @@ type lastValid struct {
 
 // reservations are the ranges by which peers are reached, by peering.
 type reservations struct {
-	text   string // of the record from which they were read
-	ranges map[string][]netip.Prefix
+	text     string // of the record from which they were read
+	ranges   map[string][]netip.Prefix
+	external map[string]netip.Prefix // one of ranges
 }
 
 func newLastValid() *lastValid {
@@ -98,7 +102,10 @@ func (m *lastValid) view(o nodeObjects, now time.Time) (nodeView, []fault) {
 	o.noPods = v.NoPods
 	served := make(map[records.GatewayID]bool)
 	for _, p := range v.Peerings {
-		for i := range p.Gateways {
+		for i, own := range p.Gateways {
+			if own.OverlayID == 0 {
+				continue // not in the kernel from which the peering was recalled
+			}
 			id := records.GatewayID{Peering: p.Name, Number: i + 1}
 			served[id] = true
 			g, ok, err := m.gatewayNode(id, byName[id.Name()], o, now)
@@ -129,11 +136,17 @@ func (m *lastValid) readTrusted(o nodeObjects, c serving.Cluster) (nodeView, []f
 	}
 	begun := len(c.Records) > 0
 	faults := append(m.readFabric(o.fabric, c, begun), m.readReservations(o.ipam)...)
+	if m.fabric != nil && o.found != nil {
+		for name := range c.Records {
+			m.recall(o, name)
+		}
+	}
 	c.Fabric, c.Before, c.Reserved = m.fabric, m.peerings, m.reserved.ranges
 	v := nodeView{
 		fabric: m.fabric, Choice: serving.Choose(c),
 		blind: m.fabric == nil && begun, unreserved: m.reserved.ranges == nil && (o.ipam != nil || begun),
 	}
+	v.partial = v.unreserved && len(v.Peerings) < len(c.Records)
 	for _, p := range v.Peerings {
 		m.peerings[p.Name] = p
 	}
@@ -182,11 +195,14 @@ func (m *lastValid) readReservations(cm *corev1.ConfigMap) []fault {
 	if err != nil {
 		return []fault{{Object: records.IPAMName, Err: fmt.Errorf("read ConfigMap %s: %w", records.IPAMName, err)}}
 	}
-	m.reserved = reservations{text, make(map[string][]netip.Prefix)}
+	m.reserved = reservations{text, make(map[string][]netip.Prefix), make(map[string]netip.Prefix)}
 	for _, held := range registry.List() {
 		name, ok := held.Owner.Peering()
 		if ok && (held.Purpose == ipam.PeerPods || held.Purpose == ipam.PeerExternal) && held.Range.Addr().Is4() {
 			m.reserved.ranges[name] = append(m.reserved.ranges[name], held.Range)
+			if held.Purpose == ipam.PeerExternal {
+				m.reserved.external[name] = held.Range
+			}
 		}
 	}
 	return nil

@@ -50,6 +50,8 @@ type nodeLoop struct {
 	claims    claims
 	wake      chan struct{}
 	older     olderFlows
+	begun     bool          // the kernel has been read
+	found     *netops.State // as an earlier process left it, until this one has made its own state; nil: not known
 }
 
 // Run reconciles the node's kernel with the records until ctx ends. The process runs Go code on one thread at a time:
@@ -124,6 +126,9 @@ func concernsNodes(name string) bool {
 
 // step is one pass: from the records to the kernel, then from the kernel to the report.
 func (l *nodeLoop) step(ctx context.Context) error {
+	if err := l.begin(); err != nil {
+		return err
+	}
 	view, err := l.view()
 	if err != nil {
 		return err
@@ -151,22 +156,45 @@ func (l *nodeLoop) step(ctx context.Context) error {
 	return errors.Join(probing, l.report(view, applied))
 }
 
-// errBlind means that a node cannot serve its peerings, and what it does instead.
-var errBlind = errors.New("no fabric can be read: paths stay as they are, and where there are none, the peers' ranges are held back")
+// begin reads the kernel before this process changes it.
+func (l *nodeLoop) begin() error {
+	if l.begun {
+		return nil
+	}
+	have, err := l.kernel.Observe()
+	if err != nil {
+		return fmt.Errorf("observe kernel: %w", err)
+	}
+	for _, r := range have.Routes {
+		if r.Table == netops.RoutingTable && !slices.Contains(l.older.done, r.Dst) {
+			l.older.done = append(l.older.done, r.Dst)
+		}
+	}
+	l.begun, l.found = true, &have
+	return nil
+}
+
+// Reasons for which a node does not serve its peerings, and what it does instead.
+var (
+	errBlind   = errors.New("no fabric can be read: paths stay as they are, and where there are none, the peers' ranges are held back")
+	errPartial = errors.New("neither the reservations nor all peerings can be read: paths stay as they are")
+)
 
 // apply reconciles the kernel with a view.
 func (l *nodeLoop) apply(view nodeView) error {
-	if view.blind {
-		if serves, err := l.serves(); err != nil || serves {
-			return errors.Join(errBlind, err)
+	leads := func(r netops.Route) bool { return r.Table == netops.RoutingTable && r.Leads() }
+	if l.found != nil && slices.ContainsFunc(l.found.Routes, leads) { // from an earlier process
+		switch {
+		case view.blind:
+			return errBlind
+		case view.partial:
+			return errPartial
 		}
-	}
-	if err := l.older.begin(); err != nil {
-		return err
 	}
 	if err := l.pass(view.state(l.claims.internal)); err != nil {
 		return err
 	}
+	l.found = nil
 	if view.blind {
 		return errors.Join(errBlind, l.lift(view))
 	}
@@ -188,17 +216,6 @@ func (l *nodeLoop) lift(view nodeView) error {
 	return err
 }
 
-// serves reports whether the kernel has paths to peers from an earlier process.
-func (l *nodeLoop) serves() (bool, error) {
-	have, err := l.kernel.Observe()
-	if err != nil {
-		return false, fmt.Errorf("observe kernel: %w", err)
-	}
-	return slices.ContainsFunc(have.Routes, func(r netops.Route) bool {
-		return r.Table == netops.RoutingTable && r.Type == netops.Unicast
-	}), nil
-}
-
 func (l *nodeLoop) view() (nodeView, error) {
 	node, err := l.self()
 	if err != nil {
@@ -209,6 +226,7 @@ func (l *nodeLoop) view() (nodeView, error) {
 		fabric:    named[*corev1.ConfigMap](l.fabric, l.Namespace, records.FabricName),
 		ipam:      named[*corev1.ConfigMap](l.ipam, l.Namespace, records.IPAMName),
 		maps:      listed[*corev1.ConfigMap](l.configMaps),
+		found:     l.found,
 		node:      node, pods: listed[*corev1.Pod](l.pods), gateways: listed[*corev1.Pod](l.gateways),
 		apiServers: l.servers(named[*discoveryv1.EndpointSlice](l.apiServers, corev1.NamespaceDefault, apiServerSlice)),
 	}, time.Now())

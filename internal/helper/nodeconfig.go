@@ -28,6 +28,7 @@ type nodeView struct {
 
 	blind      bool          // there are peerings, and no valid fabric
 	unreserved bool          // there may be reservations for peers, and none could be read
+	partial    bool          // and there are peerings that are not served
 	aging      time.Duration // until the next gateway expires; 0: none is about to
 }
 
@@ -99,7 +100,9 @@ func (v nodeView) ranges() []netip.Prefix {
 	for _, p := range v.Peerings {
 		all = append(all, p.Seen()...)
 		for _, g := range p.Gateways {
-			all = append(all, cidr.Single(g.Address))
+			if g.Address.IsValid() {
+				all = append(all, cidr.Single(g.Address))
+			}
 		}
 	}
 	return all

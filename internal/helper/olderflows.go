@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/kernel"
 )
 
@@ -16,27 +15,9 @@ import (
 // the helper made the routes.
 type olderFlows struct {
 	kernel *kernel.Kernel
-	begun  bool           // done is known
-	done   []netip.Prefix // ranges whose older connections were forgotten
-}
-
-// begin is called before each pass. The first time it takes the destinations of existing routes as done: an earlier
-// process forgot older connections, unless it was killed within the milliseconds between both.
-func (o *olderFlows) begin() error {
-	if o.begun {
-		return nil
-	}
-	have, err := o.kernel.Observe()
-	if err != nil {
-		return fmt.Errorf("observe kernel: %w", err)
-	}
-	for _, r := range have.Routes {
-		if r.Table == netops.RoutingTable && !slices.Contains(o.done, r.Dst) {
-			o.done = append(o.done, r.Dst)
-		}
-	}
-	o.begun = true
-	return nil
+	// done are the ranges whose older connections were forgotten. At first these are the destinations of routes: an
+	// earlier process forgot them, unless it was killed within the milliseconds between both.
+	done []netip.Prefix
 }
 
 // forget is called after a pass, with the ranges that now have routes.

@@ -1,0 +1,221 @@
+//go:build linux
+
+package helper
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+)
+
+// severalGateways returns cluster a with peerings b and c, b with three gateways, the second of which has no pod. The
+// endpoint at which b's first gateway observes its peer is among the peer's pods.
+func severalGateways(t *testing.T) *fakeCluster {
+	first, second := severalPeering(), secondPeering()
+	at := testGateway()
+	at.Endpoint = netip.MustParseAddrPort("10.11.3.4:51840")
+	third := records.Gateway{Version: records.SchemaVersion, Pod: "gateway3-b-x", Node: "n2", PodIP: netip.MustParseAddr("10.244.2.33")}
+	w := newFakeCluster(t, fabricMap(t, testFabric()), reserved(t, first, second), peeringMap(t, first), peeringMap(t, second),
+		gatewayMap(t, "b", at), gatewayMapOf(t, thirdGateway, third), gatewayMap(t, "c", secondGateway()))
+	pod := gatewayPod("b", third)
+	pod.Labels = thirdGateway.Identity(records.ComponentGateway).Labels()
+	w.objects.gateways = append(w.objects.gateways, pod)
+	return w
+}
+
+var thirdGateway = records.GatewayID{Peering: "b", Number: 3}
+
+func severalPeering() records.Peering {
+	p := testPeering()
+	for i := range byte(2) {
+		g := p.Gateways[0]
+		tunnel := g.Tunnels[0]
+		tunnel.Address = netip.PrefixFrom(netip.AddrFrom4([4]byte{169, 254, 18, 6 + 4*i}), 30)
+		tunnel.PeerAddress = netip.AddrFrom4([4]byte{169, 254, 18, 5 + 4*i})
+		g.OverlayID, g.Address, g.Tunnels = 20+uint32(i), netip.AddrFrom4([4]byte{10, 80, 128, 20 + i}), []records.Tunnel{tunnel}
+		p.Gateways = append(p.Gateways, g)
+	}
+	return p
+}
+
+// gatewayMapOf returns the ConfigMap of any gateway's record.
+func gatewayMapOf(t *testing.T, id records.GatewayID, g records.Gateway) *corev1.ConfigMap {
+	cm := gatewayMap(t, id.Peering, g)
+	cm.Name, cm.Labels = id.Name(), id.Identity(records.ComponentGateway).Labels()
+	return cm
+}
+
+// restart replaces the helper's process. The kernel has a state.
+func (w *fakeCluster) restart(s netops.State) {
+	w.memory, w.objects.found = newLastValid(), &s
+}
+
+// TestRestart restarts a node's helper while each record in turn is unreadable: the kernel stays as it is, and the
+// record is reported. Changes of another peering are made.
+func TestRestart(t *testing.T) {
+	internal := netip.MustParseAddr("10.80.0.7")
+	for _, name := range []string{
+		records.FabricName, records.IPAMName, "peering-b", "peering-c", firstGateway("b").Name(), thirdGateway.Name(), firstGateway("c").Name(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := severalGateways(t)
+			before := w.view().state(internal)
+			if len(before.Links) != 3 || len(w.faults) > 0 {
+				t.Fatalf("%d links, faults %v", len(before.Links), w.faults)
+			}
+			w.damage(name)
+			w.restart(before)
+			v := w.view()
+			if v.partial || v.blind != (name == records.FabricName) || len(w.faults) != 1 || w.faults[0].Object != name {
+				t.Errorf("blind %v, partial %v, faults %v", v.blind, v.partial, w.faults)
+			}
+			if v.blind {
+				return // the kernel is not changed
+			}
+			if diff := netops.Diff(before, v.state(internal)); !diff.Empty() {
+				t.Errorf("at the start there is to do:\n%s", diff)
+			}
+			w.objects.found = nil // after the first pass
+			changed := secondPeering()
+			if changed.MTU = 1300; name != records.PeeringName("c") {
+				w.put(peeringMap(t, changed))
+			}
+			v = w.view()
+			if i := slices.IndexFunc(v.Peerings, func(p records.Peering) bool { return p.Name == "c" }); name != records.PeeringName("c") && v.Peerings[i].MTU != 1300 {
+				t.Errorf("the other peering is %v", v.Peerings[i])
+			}
+			w.objects.gateways = slices.DeleteFunc(w.objects.gateways, func(pod *corev1.Pod) bool { return pod.Labels[records.LabelPeering] == "b" })
+			w.view()
+			w.now = w.now.Add(gatewayGrace)
+			if v = w.view(); v.located(firstGateway("b")) || v.located(thirdGateway) || !v.located(firstGateway("c")) {
+				t.Errorf("gateways without pods: %v", v.gateways)
+			}
+		})
+	}
+}
+
+// damage replaces the text of a ConfigMap.
+func (w *fakeCluster) damage(name string) {
+	for _, cm := range append(slices.Clone(w.objects.maps), w.objects.fabric, w.objects.ipam) {
+		if cm.Name == name {
+			cm = cm.DeepCopy()
+			cm.Data = map[string]string{records.DataKey: "damaged"}
+			w.put(cm)
+		}
+	}
+}
+
+// TestRestartWithout checks what the kernel alone does not keep: a peering without a record, one whose ranges are no
+// longer reserved or are the cluster's own, and the path to an address of another pod.
+func TestRestartWithout(t *testing.T) {
+	internal := netip.MustParseAddr("10.80.0.7")
+	for what, test := range map[string]struct {
+		change func(t *testing.T, w *fakeCluster)
+		want   []string
+		links  int
+	}{
+		"no record":      {func(_ *testing.T, w *fakeCluster) { w.drop("peering-b") }, []string{"c"}, 1},
+		"no reservation": {func(t *testing.T, w *fakeCluster) { w.put(reserved(t, secondPeering())) }, []string{"c"}, 1},
+		"another's reservation": {func(t *testing.T, w *fakeCluster) {
+			other := severalPeering()
+			other.Name = "d"
+			w.put(reserved(t, other, secondPeering()))
+		}, []string{"c"}, 1},
+		"the API server's": {func(_ *testing.T, w *fakeCluster) { w.objects.apiServers = addrs("10.11.4.5") }, []string{"c"}, 1},
+		"another pod": {func(_ *testing.T, w *fakeCluster) {
+			w.objects.gateways[0].Labels = records.Identity{Component: records.ComponentGateway, Peering: "d"}.Labels()
+		}, []string{"b", "c"}, 2},
+		"in conflict": {func(t *testing.T, w *fakeCluster) {
+			second := secondPeering()
+			second.Name, second.Peer.PodCIDRs = "a", []records.Mapping{mapping("10.244.0.0/16", "10.11.0.0/16")}
+			w.put(peeringMap(t, second)) // first in order of names
+		}, []string{"b", "c"}, 3},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := severalGateways(t)
+			before := w.view().state(internal)
+			w.damage("peering-b")
+			test.change(t, w)
+			w.restart(before)
+			v := w.view()
+			if links := v.state(internal).Links; !slices.Equal(v.names(), test.want) || len(links) != test.links {
+				t.Errorf("served %v by %v, want %v", v.names(), links, test.want)
+			}
+		})
+	}
+}
+
+// TestRestartWithoutReservations checks that a helper changes nothing if it can read neither the reservations nor a
+// peering which the kernel may have.
+func TestRestartWithoutReservations(t *testing.T) {
+	w := severalGateways(t)
+	w.damage(records.IPAMName)
+	if v := w.view(); v.partial {
+		t.Error("all peerings are served, and some are missing")
+	}
+	w.damage("peering-b")
+	if v := w.view(); v.partial || !slices.Equal(v.names(), []string{"b", "c"}) {
+		t.Errorf("the process has read the peering before: served %v, partial %v", v.names(), v.partial)
+	}
+	w.memory = newLastValid()
+	if v := w.view(); !v.partial {
+		t.Error("a new process takes what it can read for all that there is")
+	}
+}
+
+// TestRestartedKernel restarts a node's helper with a real kernel and a peering's record that is damaged meanwhile. No
+// step is needed, and the pod that replaces the gateway's is used.
+func TestRestartedKernel(t *testing.T) {
+	ns, kernel := openKernel(t)
+	ns.IP("link set lo up")
+	internal := netip.MustParseAddr("10.80.0.7")
+	w := severalGateways(t)
+	want := w.view().state(internal)
+	apply := func(what string) netops.Plan {
+		t.Helper()
+		have, err := kernel.Observe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.restart(have)
+		plan := netops.Diff(have, w.view().state(internal))
+		if err := kernel.Apply(plan); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		return plan
+	}
+	if plan := apply("first process"); plan.Empty() {
+		t.Fatal("nothing to do on an empty kernel")
+	}
+	w.damage("peering-b")
+	if plan := apply("next process"); !plan.Empty() {
+		t.Errorf("at the start there is to do:\n%s", plan)
+	}
+	next := testGateway()
+	next.Pod, next.PodIP = "gateway-b-y", netip.MustParseAddr("10.244.1.77")
+	w.put(gatewayMap(t, "b", next))
+	w.objects.gateways[0] = gatewayPod("b", next)
+	w.now = w.now.Add(time.Minute)
+	w.damage("peering-b")
+	apply("next pod")
+	have, err := kernel.Observe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	remotes := map[string]string{}
+	for _, l := range have.Links {
+		if l.Ours() {
+			remotes[l.Name] = fmt.Sprint(l.Remote)
+		}
+	}
+	if len(remotes) != len(want.Links) || remotes[netops.NodeLink(7)] != "10.244.1.77" || remotes[netops.NodeLink(21)] != "10.244.2.33" {
+		t.Errorf("links %v", remotes)
+	}
+}
