@@ -21,32 +21,39 @@ func PeerFrom(have State, internalCIDR netip.Prefix, ranges []netip.Prefix) (p N
 	if id == 0 {
 		return NodePeer{}
 	}
-	var used, all []uint32
-	for _, g := range have.Groups {
-		switch g.ID {
-		case id:
-			used, all = g.Members, append(all, g.Members...)
-		case ofKind(nexthopArrival, id):
-			all = append(all, g.Members...)
-		}
-	}
-	p.Gateways = []NodeGateway{{Internal: cidr.Address(cidr.Number(internalCIDR.Masked().Addr()) + id&^nexthopKind)}}
-	for _, n := range have.Nexthops {
-		i := slices.IndexFunc(have.Links, func(l Link) bool { return l.Name == n.Link })
-		if i < 0 || !slices.Contains(all, n.ID) {
-			continue
-		}
-		g := NodeGateway{Internal: n.Via, Pod: have.Links[i].Remote, VNI: have.Links[i].VNI, Used: slices.Contains(used, n.ID)}
-		if n.Via == p.Gateways[0].Internal {
-			p.Gateways[0] = g
-		} else {
-			p.Gateways = append(p.Gateways, g)
-		}
-		for _, r := range have.Rules {
-			if r.Priority == priorityExempt && r.From == cidr.Single(g.Pod) && !slices.Contains(p.Endpoints, r.To.Addr()) {
-				p.Endpoints = append(p.Endpoints, r.To.Addr())
-			}
+	p.Gateways = gatewaysFrom(have, id, cidr.Address(cidr.Number(internalCIDR.Masked().Addr())+id&^nexthopKind))
+	for _, r := range have.Rules {
+		from := slices.ContainsFunc(p.reachable(), func(g NodeGateway) bool { return r.From == cidr.Single(g.Pod) })
+		if from && r.Priority == priorityExempt && !slices.Contains(p.Endpoints, r.To.Addr()) {
+			p.Endpoints = append(p.Endpoints, r.To.Addr())
 		}
 	}
 	return p
+}
+
+// gatewaysFrom returns the gateways of a peer whose packets take the group of an id.
+func gatewaysFrom(have State, id uint32, first netip.Addr) []NodeGateway {
+	var used, known []uint32
+	for _, g := range have.Groups {
+		switch g.ID {
+		case id:
+			used, known = g.Members, append(known, g.Members...)
+		case ofKind(nexthopArrival, id):
+			known = append(known, g.Members...)
+		}
+	}
+	gateways := []NodeGateway{{Internal: first}}
+	for _, n := range have.Nexthops {
+		i := slices.IndexFunc(have.Links, func(l Link) bool { return l.Name == n.Link })
+		if i < 0 || !slices.Contains(known, n.ID) {
+			continue
+		}
+		g := NodeGateway{Internal: n.Via, Pod: have.Links[i].Remote, VNI: have.Links[i].VNI, Used: slices.Contains(used, n.ID)}
+		if n.Via == first {
+			gateways[0] = g
+		} else {
+			gateways = append(gateways, g)
+		}
+	}
+	return gateways
 }
