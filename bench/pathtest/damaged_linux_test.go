@@ -35,7 +35,7 @@ func TestDamagedRecords(t *testing.T) {
 		good := a.damage(name)
 		a.nodeHelpers[0].Kill()
 		a.startNode(0)
-		wait.Until(t, "the helper refuses "+name, joining, func() bool { return a.nodeHelpers[0].Logged("record is not taken as it is") > 0 })
+		wait.Until(t, "the helper refuses "+name, joining, func() bool { return a.nodeHelpers[0].Logged("records are refused") > 0 })
 		for range someRounds {
 			if _, err := seenBy(a.pods[0], b.remappedPod(0)); err != nil {
 				t.Fatalf("%s is damaged, and the helper restarted: %v", name, err)

@@ -32,11 +32,16 @@ func TestManyDamagedRecordsAreReportedOnce(t *testing.T) {
 		})
 	}
 	var log bytes.Buffer
-	l := &nodeLoop{Node: Node{Env: Env{Log: slog.New(slog.NewTextHandler(&log, nil))}}, reconciler: reconciler{metrics: newMetrics()}}
+	l := &reconciler{metrics: newMetrics(), log: slog.New(slog.NewTextHandler(&log, nil))}
+	var events []string
 	first, faults := w.memory.view(w.objects, w.now)
-	l.reportFaults(faults)
-	if n := strings.Count(log.String(), "\n"); n != faultsTold {
-		t.Errorf("%d lines are logged, want %d", n, faultsTold)
+	l.reportFaults(faults, func(message string) { events = append(events, message) })
+	// All records, and the missing fabric.
+	if n := strings.Count(log.String(), "read ConfigMap"); n != faultsTold || !strings.Contains(log.String(), fmt.Sprintf("and %d more", faultsTold+1)) {
+		t.Errorf("%d faults are logged, want %d", n, faultsTold)
+	}
+	if len(events) != 1 || strings.Count(events[0], "read ConfigMap") != faultsTold {
+		t.Errorf("events %q", events)
 	}
 	families, err := l.metrics.registry.Gather()
 	require.NoError(t, err)
@@ -48,12 +53,12 @@ func TestManyDamagedRecordsAreReportedOnce(t *testing.T) {
 	log.Reset()
 	slices.Reverse(w.objects.maps)
 	again, faults := w.memory.view(w.objects, w.now)
-	l.reportFaults(faults)
+	l.reportFaults(faults, func(message string) { events = append(events, message) })
 	if diff := cmp.Diff(first.refused, again.refused); diff != "" {
 		t.Errorf("the report changes:\n%s", diff)
 	}
-	if log.Len() > 0 {
-		t.Errorf("logged again:\n%s", &log)
+	if log.Len() > 0 || len(events) > 1 {
+		t.Errorf("reported again: %q\n%s", events, &log)
 	}
 }
 
@@ -61,12 +66,12 @@ func TestManyDamagedRecordsAreReportedOnce(t *testing.T) {
 // created.
 func TestGatewayReportsSomeOfManyFaults(t *testing.T) {
 	var log bytes.Buffer
-	l := &gatewayLoop{Gateway: Gateway{Env: Env{Log: slog.New(slog.NewTextHandler(&log, nil))}}, events: newEvents(Env{}, "", "", 1, 1)}
-	var refused []error
+	l := &reconciler{metrics: newMetrics(), log: slog.New(slog.NewTextHandler(&log, nil))}
+	var refused []fault
 	for i := range 10_000 {
-		refused = append(refused, fmt.Errorf("read Lease node-%d: %w", i, errors.New("damaged document")))
+		refused = append(refused, fault{Err: fmt.Errorf("read Lease node-%d: %w", i, errors.New("damaged document"))})
 	}
-	l.reportFaults(refused)
+	l.reportFaults(refused, func(string) {})
 	if !strings.Contains(log.String(), "and 9950 more") || log.Len() > 100*faultsTold {
 		t.Errorf("logged %d bytes: %.200s", log.Len(), &log)
 	}

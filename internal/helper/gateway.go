@@ -47,7 +47,6 @@ type gatewayLoop struct {
 	before  atomic.Pointer[time.Time] // when the peer last answered an earlier process; nil: not read
 	events  *events
 	state   reportedState
-	faults  []string // as last reported
 
 	locations *reporter[records.Gateway]
 	statuses  *reporter[gatewayReport]
@@ -210,12 +209,6 @@ func (l *gatewayLoop) view() (*gatewayView, error) {
 		errFabric = fmt.Errorf("ConfigMap %s: the overlay's kind is not decided: %w", records.FabricName, errWaiting)
 	}
 	p, errPeering := single[records.Peering](l.peering, l.Namespace, records.PeeringName(l.ID.Peering))
-	l.metrics.faults.Reset()
-	for name, err := range map[string]error{records.FabricName: errFabric, records.PeeringName(l.ID.Peering): errPeering} {
-		if err != nil {
-			l.metrics.faults.WithLabelValues(name).Set(1)
-		}
-	}
 	if errPeering == nil && l.ID.Number > len(p.Gateways) {
 		errPeering = fmt.Errorf("ConfigMap %s: there is no gateway %d: %w", records.PeeringName(l.ID.Peering), l.ID.Number, errWaiting)
 	}
@@ -232,30 +225,14 @@ func (l *gatewayLoop) view() (*gatewayView, error) {
 	}
 	nodes, refused := l.reports.read(l.leases)
 	l.metrics.refused.Set(float64(len(refused)))
-	l.reportFaults(append(refused, errFabric, errPeering))
+	faults := []fault{{Object: records.FabricName, Err: errFabric}, {Object: records.PeeringName(l.ID.Peering), Err: errPeering}}
+	for _, err := range refused {
+		faults = append(faults, fault{Err: err})
+	}
+	l.reportFaults(faults, func(message string) { l.events.add("ConfigMap", l.ID.StatusName(), false, recordRefused, message) })
 	v := &gatewayView{id: l.ID, fabric: f, peering: p, nodes: nodes, claims: l.reports.claims, pod: l.PodIP, apiServers: l.Dialer.Dialed()}
 	v.unused, v.over = l.echoes.unused(v.own(), p.GatewayMode), l.echoes.own.outlived.Load()
 	return v, damage
-}
-
-// reportFaults reports rejected records, if they differ from those reported last.
-func (l *gatewayLoop) reportFaults(refused []error) {
-	texts := []string{}
-	for _, err := range refused {
-		if err != nil && !errors.Is(err, errWaiting) {
-			texts = append(texts, err.Error())
-		}
-	}
-	slices.Sort(texts)
-	if slices.Equal(texts, l.faults) {
-		return
-	}
-	l.faults = texts
-	if len(texts) > 0 {
-		some := firstTexts(texts)
-		l.Log.Warn("records are refused; what they said last stays", "cause", some)
-		l.events.add("ConfigMap", l.ID.StatusName(), false, recordRefused, strings.Join(some, "; "))
-	}
 }
 
 // single returns the record of one ConfigMap.

@@ -58,6 +58,7 @@ type reconciler struct {
 	took     time.Duration // duration of that pass
 	// described is when the kernel's state was last logged.
 	described time.Time
+	faults    []string // as last logged
 	// forward are the foreign chains that forwarded packets pass, as of the last pass.
 	forward []nft.ForwardChain
 }

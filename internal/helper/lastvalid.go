@@ -56,23 +56,6 @@ func newLastValid() *lastValid {
 	return &lastValid{peerings: make(map[string]records.Peering), gateways: make(map[records.GatewayID]located)}
 }
 
-// fault is an object whose record is rejected.
-type fault = serving.Fault
-
-// refusals returns the reason for which each peering is not served according to its record: the first one of each. A
-// missing pod of a gateway does not count: this happens whenever a pod is replaced.
-func refusals(faults []fault) map[string]string {
-	all := make(map[string]string)
-	for _, f := range faults {
-		if _, known := all[f.Peering]; !known && f.Peering != "" && !errors.Is(f.Err, errNoPod) {
-			if reason := strings.Map(printable, f.Err.Error()); len(all) < records.MaxRefused {
-				all[f.Peering] = reason[:min(len(reason), records.MaxReason)]
-			}
-		}
-	}
-	return all
-}
-
 var (
 	errMissing   = errors.New("it is missing, and there are peerings")
 	errUndecided = errors.New("the overlay's kind is not decided, and there are peerings")

@@ -45,7 +45,6 @@ type nodeLoop struct {
 	fabric, ipam, configMaps, nodes, pods, gateways, leases, apiServers cache.Store
 
 	lastValid *lastValid
-	faults    []string    // as last logged
 	aging     *time.Timer // wakes the loop when a gateway expires; nil: none is about to
 	claims    claims
 	wake      chan struct{}
@@ -230,7 +229,7 @@ func (l *nodeLoop) view() (nodeView, error) {
 		node:      node, pods: listed[*corev1.Pod](l.pods), gateways: listed[*corev1.Pod](l.gateways),
 		apiServers: l.servers(named[*discoveryv1.EndpointSlice](l.apiServers, corev1.NamespaceDefault, apiServerSlice)),
 	}, time.Now())
-	l.reportFaults(faults)
+	l.reportFaults(faults, func(message string) { l.addEvent(recordRefused, message) })
 	if l.aging != nil {
 		l.aging.Stop()
 	}
@@ -238,47 +237,6 @@ func (l *nodeLoop) view() (nodeView, error) {
 		l.aging = time.AfterFunc(v.aging, func() { notify(l.wake) })
 	}
 	return v, nil
-}
-
-// faultsTold bounds the faults that are logged and counted: a client that may write ConfigMaps can create thousands.
-const faultsTold = 50
-
-// firstTexts returns the first texts, and the number of others.
-func firstTexts(texts []string) []string {
-	if len(texts) <= faultsTold {
-		return texts
-	}
-	return append(slices.Clone(texts[:faultsTold]), fmt.Sprintf("and %d more", len(texts)-faultsTold))
-}
-
-// reportFaults logs the first faults if they have changed, and counts them.
-func (l *nodeLoop) reportFaults(faults []fault) {
-	faults = faults[:min(len(faults), faultsTold)]
-	texts := make([]string, len(faults))
-	l.metrics.faults.Reset()
-	for i, f := range faults {
-		texts[i] = f.Err.Error()
-		l.metrics.faults.WithLabelValues(f.Object).Set(1)
-	}
-	if !slices.Equal(texts, l.faults) {
-		for i, f := range faults {
-			l.Log.Warn("record is not taken as it is; what was taken before stays", "object", f.Object, "peering", f.Peering, "cause", texts[i])
-		}
-		if refused := refusedTexts(faults); len(refused) > 0 {
-			l.addEvent(recordRefused, strings.Join(refused, "; "))
-		}
-		l.faults = texts
-	}
-}
-
-// refusedTexts returns the texts of lasting faults: a missing pod of a gateway is not one.
-func refusedTexts(faults []fault) (texts []string) {
-	for _, f := range faults {
-		if !errors.Is(f.Err, errNoPod) {
-			texts = append(texts, f.Err.Error())
-		}
-	}
-	return texts
 }
 
 // addEvent queues an event about the node's Lease, if it has one.

@@ -23,7 +23,6 @@ type claims struct {
 	lease    string
 	at       time.Time // when it was last claimed
 	seen     bool      // the informer has shown it since
-	recalled bool      // the Leases were searched for that of an earlier process
 	restored time.Time // when external changes of it were last undone
 }
 
@@ -38,7 +37,8 @@ const (
 // unchanged.
 func (l *nodeLoop) claim(ctx context.Context, v nodeView) error {
 	if v.fabric == nil {
-		return l.recall(ctx)
+		l.recall()
+		return nil
 	}
 	node, err := l.self()
 	if err != nil {
@@ -59,7 +59,7 @@ func (l *nodeLoop) claim(ctx context.Context, v nodeView) error {
 	} else {
 		l.Log.Warn("the Lease of the internal address was gone: claimed again", "address", a)
 	}
-	*c = claims{internal: a, lease: lease.Name, at: time.Now(), recalled: c.recalled}
+	*c = claims{internal: a, lease: lease.Name, at: time.Now()}
 	// To check that it exists: it may be deleted before the informer shows it.
 	time.AfterFunc(leaseLag, func() { notify(l.wake) })
 	return nil
@@ -111,22 +111,10 @@ func adopt(ctx context.Context, client kubernetes.Interface, lease *coordination
 
 // recall finds the Lease of an earlier process of this node, after the fabric was deleted: the CLI waits for the report
 // that the node is clean.
-func (l *nodeLoop) recall(ctx context.Context) error {
-	c := &l.claims
-	if c.lease != "" || c.recalled {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	own, err := ownLeases(ctx, l.Client, l.Namespace, l.Name)
-	if err != nil {
-		return err
-	}
-	for _, lease := range own {
-		if a, err := leaseAddress(lease); err == nil {
-			c.internal, c.lease = a, lease.Name
+func (l *nodeLoop) recall() {
+	for _, lease := range listed[*coordinationv1.Lease](l.leases) {
+		if a, err := leaseAddress(*lease); err == nil && heldBy(lease, l.Name) && l.claims.lease == "" {
+			l.claims.internal, l.claims.lease = a, lease.Name
 		}
 	}
-	c.recalled = true
-	return nil
 }

@@ -1,0 +1,70 @@
+//go:build linux
+
+package helper
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/serving"
+)
+
+// fault is an object whose record is rejected.
+type fault = serving.Fault
+
+// faultsTold bounds the faults that are logged and counted: a client that may write ConfigMaps can create thousands.
+const faultsTold = 50
+
+// firstTexts returns the first texts, and the number of others.
+func firstTexts(texts []string) []string {
+	slices.Sort(texts)
+	if len(texts) <= faultsTold {
+		return texts
+	}
+	return append(slices.Clone(texts[:faultsTold]), fmt.Sprintf("and %d more", len(texts)-faultsTold))
+}
+
+// reportFaults counts the faults with an object, and logs all if they have changed. Lasting ones are passed to event. A
+// fault without an error is none, and a missing pod of a gateway does not last: this happens whenever a pod is replaced.
+func (r *reconciler) reportFaults(faults []fault, event func(message string)) {
+	var texts, lasting []string
+	r.metrics.faults.Reset()
+	for i, f := range faults {
+		if f.Err != nil && f.Object != "" && i < faultsTold {
+			r.metrics.faults.WithLabelValues(f.Object).Set(1)
+		}
+		if f.Err == nil || errors.Is(f.Err, errWaiting) {
+			continue
+		}
+		texts = append(texts, f.Err.Error())
+		if !errors.Is(f.Err, errNoPod) {
+			lasting = append(lasting, f.Err.Error())
+		}
+	}
+	if texts = firstTexts(texts); slices.Equal(texts, r.faults) {
+		return
+	}
+	if r.faults = texts; len(texts) > 0 {
+		r.log.Warn("records are refused; what was in them before stays", "causes", texts)
+	}
+	if len(lasting) > 0 {
+		event(strings.Join(firstTexts(lasting), "; "))
+	}
+}
+
+// refusals returns the reason for which each peering is not served according to its record: the first one of each that
+// lasts.
+func refusals(faults []fault) map[string]string {
+	all := make(map[string]string)
+	for _, f := range faults {
+		if _, known := all[f.Peering]; !known && f.Peering != "" && !errors.Is(f.Err, errNoPod) {
+			if reason := strings.Map(printable, f.Err.Error()); len(all) < records.MaxRefused {
+				all[f.Peering] = reason[:min(len(reason), records.MaxReason)]
+			}
+		}
+	}
+	return all
+}
