@@ -27,8 +27,8 @@ func firstTexts(texts []string) []string {
 	return append(slices.Clone(texts[:faultsTold]), fmt.Sprintf("and %d more", len(texts)-faultsTold))
 }
 
-// reportFaults counts the faults with an object, and logs all if they have changed. Lasting ones are passed to event. A
-// fault without an error is none, and a missing pod of a gateway does not last: this happens whenever a pod is replaced.
+// reportFaults counts the faults with an object, and logs all if they have changed. Lasting ones are passed to event: a
+// missing pod of a gateway does not last, it happens whenever a pod is replaced. A fault without an error is none.
 func (r *reconciler) reportFaults(faults []fault, event func(message string)) {
 	var texts, lasting []string
 	r.metrics.faults.Reset()

@@ -43,8 +43,8 @@ type gatewayLoop struct {
 	passed  *gatewayView                // whose state the kernel has; nil: unknown
 	echoes  *gatewayEchoes
 	tunnels tunnels
-	latest  atomic.Pointer[measured]  // shown as metrics; nil: nothing yet
-	before  atomic.Pointer[time.Time] // when the peer last answered an earlier process; nil: not read
+	latest  atomic.Pointer[measured] // shown as metrics; nil: nothing yet
+	before  time.Time                // when the peer last answered an earlier process; zero: unknown
 	events  *events
 	state   reportedState
 
@@ -121,6 +121,7 @@ func (l *gatewayLoop) step(context.Context) error {
 	if l.echoes.own.epoch == 0 {
 		l.echoes.own.epoch = l.beginEpoch()
 		l.recallEndpoints()
+		l.before = l.lastEcho()
 	}
 	v, damage := l.view()
 	if v == nil {

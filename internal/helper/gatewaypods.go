@@ -119,28 +119,14 @@ func (o nodeObjects) pod(id records.GatewayID, g records.Gateway) (*corev1.Pod, 
 	return pod, o.checkAddress(g)
 }
 
-// checkAddress rejects an address that no pod on the gateway's node can have.
+// checkAddress rejects an address that no pod on the gateway's node can have. Unless the plugin gives pods other
+// addresses, only this node's pods are in its pod CIDRs.
 func (o nodeObjects) checkAddress(g records.Gateway) error {
-	if own := o.ranges(); len(own) > 0 && cidr.Contains(own, g.PodIP) != (g.Node == o.node.Name) {
-		return fmt.Errorf("pods of node %s are in %v, and %s runs on node %s", o.node.Name, own, g.PodIP, g.Node)
+	own := podsOf(o.node, o.pods)
+	if own.inside && len(own.stray) == 0 && cidr.Contains(own.cidrs, g.PodIP) != (g.Node == o.node.Name) {
+		return fmt.Errorf("pods of node %s are in %v, and %s runs on node %s", o.node.Name, own.cidrs, g.PodIP, g.Node)
 	}
 	return o.noPods.Conflict(cidr.Single(g.PodIP))
-}
-
-// ranges returns the ranges that only this node's pods use: nil if unknown, as the plugin gives pods other addresses,
-// or there is no pod yet.
-func (o nodeObjects) ranges() []netip.Prefix {
-	p := podsOf(o.node, o.pods)
-	inside := func(pod *corev1.Pod) bool {
-		return !pod.Spec.HostNetwork && !ended(pod) && slices.ContainsFunc(pod.Status.PodIPs, func(ip corev1.PodIP) bool {
-			a, err := netip.ParseAddr(ip.IP)
-			return err == nil && cidr.Contains(p.cidrs, a)
-		})
-	}
-	if len(p.stray) > 0 || !slices.ContainsFunc(o.pods, inside) {
-		return nil
-	}
-	return p.cidrs
 }
 
 // bearer returns a pod of this node, other than a gateway's own, that has the gateway's address; nil if there is none.

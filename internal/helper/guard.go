@@ -78,12 +78,6 @@ func (l *nodeLoop) ownAddresses(made []netops.Address, apiServers []netip.Addr) 
 	return own, nil
 }
 
-// byLiqoctl reports whether only liqoctl writes the ConfigMap of that name, and node helpers read it.
-func byLiqoctl(name string) bool {
-	id, known := records.IdentityOf(name)
-	return known && slices.Contains([]string{records.ComponentFabric, records.ComponentIPAM, records.ComponentPeering}, id.Component)
-}
-
 // trusted waits for the objects that only liqoctl writes, and reads the API servers' own EndpointSlice. Until the API
 // server answers, the guard in the kernel is that of an earlier process.
 func (l *nodeLoop) trusted(ctx context.Context) (nodeObjects, error) {
@@ -117,8 +111,14 @@ func (l *nodeLoop) listTrusted(ctx context.Context) (o nodeObjects, err error) {
 			return nodeObjects{}, fmt.Errorf("list ConfigMaps: %w", err)
 		}
 		for i := range list.Items {
-			if cm := &list.Items[i]; byLiqoctl(cm.Name) {
-				o.put(trimmed(cm, true).(*corev1.ConfigMap))
+			cm := trimmed(&list.Items[i], true).(*corev1.ConfigMap)
+			switch id, _ := records.IdentityOf(cm.Name); id.Component {
+			case records.ComponentFabric:
+				o.fabric = cm
+			case records.ComponentIPAM:
+				o.ipam = cm
+			case records.ComponentPeering:
+				o.maps = append(o.maps, cm)
 			}
 		}
 		page.Continue = list.Continue
@@ -140,16 +140,4 @@ func (l *nodeLoop) ownSlice(ctx context.Context) *discoveryv1.EndpointSlice {
 		return nil
 	}
 	return &list.Items[0]
-}
-
-// put adds a ConfigMap.
-func (o *nodeObjects) put(cm *corev1.ConfigMap) {
-	switch cm.Name {
-	case records.FabricName:
-		o.fabric = cm
-	case records.IPAMName:
-		o.ipam = cm
-	default:
-		o.maps = append(o.maps, cm)
-	}
 }

@@ -34,8 +34,9 @@ type nodeView struct {
 
 // localPods are the addresses of a node's pods: ranges, and addresses outside them.
 type localPods struct {
-	cidrs []netip.Prefix
-	stray []netip.Addr
+	cidrs  []netip.Prefix
+	stray  []netip.Addr
+	inside bool // a pod has an address in cidrs
 }
 
 func (p localPods) prefixes() []netip.Prefix {
@@ -55,7 +56,6 @@ func podsOf(node *corev1.Node, pods []*corev1.Pod) localPods {
 			p.cidrs = append(p.cidrs, c.Masked())
 		}
 	}
-	inside := false
 	for _, pod := range pods {
 		if pod.Spec.HostNetwork || ended(pod) {
 			continue
@@ -65,13 +65,13 @@ func podsOf(node *corev1.Node, pods []*corev1.Pod) localPods {
 			switch {
 			case err != nil || !a.Is4():
 			case cidr.Contains(p.cidrs, a):
-				inside = true
+				p.inside = true
 			default:
 				p.stray = append(p.stray, a)
 			}
 		}
 	}
-	if len(p.stray) > 0 && !inside {
+	if len(p.stray) > 0 && !p.inside {
 		p.cidrs = nil
 	}
 	slices.SortFunc(p.stray, netip.Addr.Compare)

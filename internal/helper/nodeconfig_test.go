@@ -34,11 +34,11 @@ func TestPodsOf(t *testing.T) {
 		want  localPods
 	}{
 		"no pods":            {[]string{"10.244.1.0/24"}, nil, localPods{cidrs: prefixes("10.244.1.0/24")}},
-		"dual stack":         {[]string{"fd00::/64", "10.244.1.0/24"}, []*corev1.Pod{pod(nil, "10.244.1.5", "fd00::5")}, localPods{cidrs: prefixes("10.244.1.0/24")}},
+		"dual stack":         {[]string{"fd00::/64", "10.244.1.0/24"}, []*corev1.Pod{pod(nil, "10.244.1.5", "fd00::5")}, localPods{cidrs: prefixes("10.244.1.0/24"), inside: true}},
 		"host bits":          {[]string{"10.244.1.7/24"}, nil, localPods{cidrs: prefixes("10.244.1.0/24")}},
 		"no CIDR":            {nil, []*corev1.Pod{pod(nil, "10.9.0.2"), pod(nil, "10.9.0.1"), pod(nil, "10.9.0.2")}, localPods{stray: addrs("10.9.0.1", "10.9.0.2")}},
 		"CNI of its own":     {[]string{"10.244.1.0/24"}, []*corev1.Pod{pod(nil, "10.9.0.1")}, localPods{stray: addrs("10.9.0.1")}},
-		"one outside":        {[]string{"10.244.1.0/24"}, []*corev1.Pod{pod(nil, "10.244.1.5"), pod(nil, "10.9.0.1")}, localPods{prefixes("10.244.1.0/24"), addrs("10.9.0.1")}},
+		"one outside":        {[]string{"10.244.1.0/24"}, []*corev1.Pod{pod(nil, "10.244.1.5"), pod(nil, "10.9.0.1")}, localPods{prefixes("10.244.1.0/24"), addrs("10.9.0.1"), true}},
 		"without an address": {[]string{"10.244.1.0/24"}, []*corev1.Pod{pod(nil), pod(nil, "damaged")}, localPods{cidrs: prefixes("10.244.1.0/24")}},
 		"not in the network": {
 			[]string{"10.244.1.0/24"},
@@ -49,7 +49,7 @@ func TestPodsOf(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := podsOf(&corev1.Node{Spec: corev1.NodeSpec{PodCIDRs: test.cidrs}}, test.pods)
-			if !slices.Equal(got.cidrs, test.want.cidrs) || !slices.Equal(got.stray, test.want.stray) {
+			if got.inside != test.want.inside || !slices.Equal(got.cidrs, test.want.cidrs) || !slices.Equal(got.stray, test.want.stray) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})

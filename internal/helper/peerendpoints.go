@@ -47,7 +47,7 @@ func (p *peerEndpoints) update(v gatewayView) {
 	defer p.mu.Unlock()
 	p.used = v.peering.Role == records.Client && v.peering.Fixed.EndpointHost == ""
 	f := v.fabric
-	p.forbidden = slices.Concat(reservedRanges, f.PodCIDRs, f.ServiceCIDRs, []netip.Prefix{f.ExternalCIDR, f.InternalCIDR}, v.peering.Seen())
+	p.forbidden = slices.Concat(records.ReservedRanges, f.PodCIDRs, f.ServiceCIDRs, []netip.Prefix{f.ExternalCIDR, f.InternalCIDR}, v.peering.Seen())
 	for _, network := range f.NodeNetworks {
 		if !v.entersBy(network) {
 			p.forbidden = append(p.forbidden, network)

@@ -74,7 +74,7 @@ func (l *gatewayLoop) report() {
 		s.Tunnels = all
 	}
 	if s.LastEcho.IsZero() {
-		s.LastEcho = l.lastEcho()
+		s.LastEcho = stamp(l.before)
 	}
 	if err := l.health.failed(); err != nil {
 		s.Failed = records.Failures{records.Brief(err.Error())}
@@ -153,20 +153,16 @@ const markTimeout = time.Second
 // lastEcho returns when the peer last answered an earlier process, from that process's report: a peer that no longer
 // answers is down, not connecting. A time in the future is ignored: one of the clocks is wrong.
 func (l *gatewayLoop) lastEcho() time.Time {
-	before := l.before.Load()
-	if before == nil {
-		cm := named[*corev1.ConfigMap](l.status, l.Namespace, l.ID.StatusName())
-		if cm == nil {
-			return time.Time{}
-		}
-		s, _ := recordOf[records.Status](cm) // an unreadable record has no time
-		before = &time.Time{}
-		if age := time.Since(s.LastEcho); !s.LastEcho.IsZero() && age >= 0 {
-			*before = time.Now().Add(-age)
-		}
-		l.before.Store(before) // both the loop and watchTunnel report
+	cm := named[*corev1.ConfigMap](l.status, l.Namespace, l.ID.StatusName())
+	if cm == nil {
+		return time.Time{}
 	}
-	return stamp(*before)
+	s, _ := recordOf[records.Status](cm) // an unreadable record has no time
+	age := time.Since(s.LastEcho)
+	if s.LastEcho.IsZero() || age < 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(-age)
 }
 
 // readTunnels returns the measurements of each tunnel, and the endpoints from which the peer's gateways answered.

@@ -12,6 +12,14 @@ import (
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
+func prefixes(texts ...string) []netip.Prefix {
+	all := make([]netip.Prefix, len(texts))
+	for i, text := range texts {
+		all[i] = netip.MustParsePrefix(text)
+	}
+	return all
+}
+
 func TestSurroundings(t *testing.T) {
 	want := records.Node{
 		Version: records.SchemaVersion, Name: "n1", Internal: netip.MustParseAddr("10.80.0.7"),
@@ -62,5 +70,56 @@ func TestLongestReport(t *testing.T) {
 	text, err := records.Encode(n)
 	if t.Logf("%d bytes", len(text)); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestWideRoutesHideNothing checks that ranges that are too wide to be avoided do not replace the ranges within, and
+// that two adjacent routes are not merged into such a range.
+func TestWideRoutesHideNothing(t *testing.T) {
+	routes := prefixes("10.0.0.0/8", "10.9.0.0/24", "172.16.0.0/12", "172.0.0.0/12")
+	var got []netip.Prefix
+	for _, r := range records.SurroundingsOf(routes, nil, nil).Ranges {
+		got = append(got, r.Range)
+	}
+	want := prefixes("10.0.0.0/8", "10.9.0.0/24", "172.0.0.0/12", "172.16.0.0/12")
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestSurroundingsAreFew checks that the record always fits.
+func TestSurroundingsAreFew(t *testing.T) {
+	for name, c := range map[string]struct {
+		routes      func(i int) netip.Prefix
+		many        int
+		more, whole bool
+	}{
+		"one network": {func(i int) netip.Prefix {
+			return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 9, byte(i >> 8), byte(i)}), 32)
+		}, 5000, false, true},
+		"networks all over": {func(i int) netip.Prefix {
+			return netip.PrefixFrom(netip.AddrFrom4([4]byte{byte(1 + i%100), byte(i), 0, 0}), 24)
+		}, 5000, true, false},
+	} {
+		var routes []netip.Prefix
+		var addresses []netip.Addr
+		for i := range c.many {
+			routes = append(routes, c.routes(i))
+			addresses = append(addresses, netip.AddrFrom4([4]byte{172, 16, byte(i >> 8), byte(i)}))
+		}
+		s := records.SurroundingsOf(routes, addresses, nil)
+		if _, err := records.Encode(records.Node{Version: records.SchemaVersion, Name: "n", Surroundings: s}); err != nil || len(s.Ranges) == 0 || c.more && !s.More {
+			t.Errorf("%s: %d ranges, more %v, %v", name, len(s.Ranges), s.More, err)
+		}
+		for _, r := range routes {
+			covered := false
+			for _, have := range s.Ranges {
+				covered = covered || have.Use == records.UseRoute && have.Range.Overlaps(r)
+			}
+			if !covered && c.whole {
+				t.Errorf("%s: %s is missing", name, r)
+				break
+			}
+		}
 	}
 }
