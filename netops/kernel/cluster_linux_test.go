@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -31,16 +31,9 @@ func newWorld(t *testing.T) *world {
 // outside makes a host that belongs to no cluster.
 func (w *world) outside() namespace {
 	host := newNamespace(w.t)
-	w.router.script("ip", "-batch", "-")(
-		"link add outside type veth peer name eth0 netns "+host.Path(),
-		"link set outside up",
-		"addr add 198.51.100.1/24 dev outside",
-	)
-	host.script("ip", "-batch", "-")(
-		"link set eth0 up",
-		fmt.Sprintf("addr add %s/24 dev eth0", outsideAddress),
-		"route add default via 198.51.100.1",
-	)
+	w.router.Link("outside", host.Namespace, "eth0", 0)
+	w.router.IP("addr add 198.51.100.1/24 dev outside")
+	host.IP(fmt.Sprintf("addr add %s/24 dev eth0", outsideAddress), "route add default via 198.51.100.1")
 	return host
 }
 
@@ -65,6 +58,7 @@ type testCluster struct {
 // testNode is a node of a cluster and a pod on it.
 type testNode struct {
 	namespace
+	made   netns.Node
 	kernel *Kernel
 	config netops.NodeConfig
 	pod    namespace
@@ -100,13 +94,13 @@ func numbered(p netip.Prefix, number int) netip.Addr {
 // build makes the cluster's namespaces.
 func (c *testCluster) build() {
 	bridge := "nodes-" + c.name
-	c.router.script("ip", "-batch", "-")(
+	c.router.IP(
 		fmt.Sprintf("link add %s type bridge", bridge),
 		fmt.Sprintf("link set %s mtu %d up", bridge, c.mtu),
 		fmt.Sprintf("addr add %s/24 dev %s", numbered(c.nodeNetwork, routerNumber), bridge),
 	)
 	if c.hidden {
-		c.router.chain("hide-"+c.name, "post", "nat hook postrouting priority 100",
+		c.router.Chain("hide-"+c.name, "post", "nat hook postrouting priority 100",
 			fmt.Sprintf("ip saddr %s oifname != %s masquerade", c.nodeNetwork, bridge))
 	}
 	for i := range c.nodes {
@@ -115,28 +109,17 @@ func (c *testCluster) build() {
 }
 
 func (c *testCluster) buildNode(i int, bridge string) {
-	n := &testNode{namespace: newNamespace(c.t)}
+	made := netns.NewNode(c.t, c.podCIDR(i), c.mtu)
+	n := &testNode{namespace: namespace{made.Namespace, c.t}, made: made}
 	c.nodes[i] = n
-	n.Run("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=1")
-	port := fmt.Sprintf("%s%d", c.name, i)
-	n.script("ip", "-batch", "-")(
-		fmt.Sprintf("link add eth0 mtu %d type veth peer name %s mtu %d netns %s", c.mtu, port, c.mtu, c.router.Path()),
-		"link set eth0 up",
-		fmt.Sprintf("addr add %s/24 dev eth0", c.node(i)),
-		// An address of its own: else it would take that of a later port, unknown to pods.
-		fmt.Sprintf("link add cni0 address 02:00:00:00:%02x:%02x mtu %d type bridge", c.number, i, c.mtu),
-		"link set cni0 up",
-		fmt.Sprintf("addr add %s/24 dev cni0", c.inPods(i, bridgeNumber)),
-		fmt.Sprintf("route add %s via %s", c.podCIDR(1-i), c.node(1-i)),
-		fmt.Sprintf("route add default via %s", numbered(c.nodeNetwork, routerNumber)),
-	)
-	c.router.IP("link set " + port + " master " + bridge + " up")
+	n.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=1")
+	made.Uplink(c.router.Namespace, fmt.Sprintf("%s%d", c.name, i), bridge, netip.PrefixFrom(c.node(i), 24), numbered(c.nodeNetwork, routerNumber))
+	n.IP(fmt.Sprintf("route add %s via %s", c.podCIDR(1-i), c.node(1-i)))
 	near := slices.Clone(c.pods)
 	if !c.masquerades {
 		near = append(near, c.nodeNetwork)
 	}
-	n.chain("cni", "post", "nat hook postrouting priority 90",
-		fmt.Sprintf("ip saddr { %s } ip daddr != { %s } masquerade", list(c.pods), list(near)))
+	made.Masquerade(90, c.pods, near)
 	n.kernel = n.namespace.kernel()
 	n.pod = c.attach(i, c.pod(i))
 	serve(n.pod, c.pod(i), fmt.Sprintf("%s%d", c.name, i))
@@ -144,31 +127,11 @@ func (c *testCluster) buildNode(i int, bridge string) {
 
 // attach makes a pod on a node, with an address of the node's own range.
 func (c *testCluster) attach(node int, address netip.Addr) namespace {
-	p, n := newNamespace(c.t), c.nodes[node]
-	port := fmt.Sprintf("v%d", address.As4()[3])
-	n.script("ip", "-batch", "-")(
-		fmt.Sprintf("link add %s mtu %d type veth peer name eth0 mtu %d netns %s", port, c.mtu, c.mtu, p.Path()),
-		"link set "+port+" master cni0 up",
-		"link set "+port+" type bridge_slave hairpin on",
-	)
-	p.script("ip", "-batch", "-")(
-		"link set eth0 up",
-		fmt.Sprintf("addr add %s/24 dev eth0", address),
-		fmt.Sprintf("route add default via %s", c.inPods(node, bridgeNumber)),
-	)
-	return p
+	return namespace{c.nodes[node].made.Pod(fmt.Sprintf("v%d", address.As4()[3]), address), c.t}
 }
 
 // follow brings a node into the state that its configuration asks for.
 func (n *testNode) follow() {
 	n.t.Helper()
 	reach(n.t, n.kernel, netops.NodeState(n.config))
-}
-
-func list(prefixes []netip.Prefix) string {
-	text := make([]string, 0, len(prefixes))
-	for _, p := range prefixes {
-		text = append(text, p.String())
-	}
-	return strings.Join(text, ", ")
 }

@@ -14,7 +14,7 @@ func dropping(t *testing.T) namespace {
 	ns := newNamespace(t)
 	ns.Run("iptables-nft", "-P", "FORWARD", "DROP")
 	ns.Run("iptables-nft", "-A", "FORWARD", "-i", "docker0", "-m", "comment", "--comment", "of another", "-j", "ACCEPT")
-	ns.script("nft", "-f", "-")(
+	ns.NFT(
 		"table inet strict {", "chain guards { type filter hook forward priority 10; policy drop; }", "}",
 		"table inet kind {", "chain guards { type filter hook forward priority 0; policy accept; }", "}",
 	)

@@ -40,22 +40,6 @@ func newKernel(t *testing.T) (namespace, *Kernel) {
 	return ns, ns.kernel()
 }
 
-// script returns a function that executes a command whose input is the lines given to it.
-func (ns namespace) script(name string, args ...string) func(lines ...string) {
-	return func(lines ...string) {
-		ns.t.Helper()
-		ns.Feed(strings.Join(lines, "\n")+"\n", name, args...)
-	}
-}
-
-// chain adds a chain of another program to a table, which it makes if needed. The hook is such as "nat hook prerouting
-// priority -100".
-func (ns namespace) chain(table, chain, hook string, rules ...string) {
-	ns.t.Helper()
-	lines := append([]string{"table ip " + table + " {", "chain " + chain + " { type " + hook}, rules...)
-	ns.script("nft", "-f", "-")(append(lines, "}", "}")...)
-}
-
 // overlays are the kinds of overlay that the kernel under test has, from LIQONET_TEST_OVERLAYS, for a short test the
 // first alone.
 func overlays() []netops.LinkKind {

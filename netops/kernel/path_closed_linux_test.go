@@ -32,7 +32,7 @@ func TestFailsClosed(t *testing.T) {
 		serveElsewhere(a, b, "elsewhere")
 		watched := []namespace{a.nodes[0].namespace, a.nodes[1].namespace, a.gateways[0].namespace}
 		for _, ns := range watched {
-			ns.chain("clear", "out", "filter hook postrouting priority 500",
+			ns.Chain("clear", "out", "filter hook postrouting priority 500",
 				fmt.Sprintf("oifname eth0 udp dport %d counter", servicePort))
 		}
 		check := func(name, command string, in namespace, follow func()) {

@@ -85,7 +85,7 @@ func TestExposedHosts(t *testing.T) {
 	eachPair(t, func(t *testing.T, a, b side) {
 		outside := a.outsiders()
 		gateway := a.gateways[0]
-		gateway.chain("clear", "out", "filter hook postrouting priority 500",
+		gateway.Chain("clear", "out", "filter hook postrouting priority 500",
 			fmt.Sprintf("oifname eth0 ip saddr != %s counter", gateway.config.Pod),
 			fmt.Sprintf("oifname eth0 ip daddr %s counter", externalCIDR))
 		target := at(swapped(exposedHost.Address, a.seenExternal))

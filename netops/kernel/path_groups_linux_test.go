@@ -69,7 +69,7 @@ func (g *testGateway) countFlows() {
 	for _, to := range g.config.Tunnels {
 		chain(to.Link, "postrouting", "oifname")
 	}
-	g.script("nft", "-f", "-")(append(lines, "}")...)
+	g.NFT(append(lines, "}")...)
 }
 
 func (g *testGateway) flows(link string) int { return g.counted("flows", link) }
@@ -233,7 +233,7 @@ func TestAsymmetricGateways(t *testing.T) {
 						n.config.Peers[0].Gateways[1-i].Used = false
 						n.follow()
 						for _, hook := range []string{"forward", "input"} {
-							n.chain("marked", hook, "filter hook "+hook+" priority 0", "mark != 0 counter")
+							n.Chain("marked", hook, "filter hook "+hook+" priority 0", "mark != 0 counter")
 						}
 					}
 				}

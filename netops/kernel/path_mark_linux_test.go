@@ -13,7 +13,7 @@ func TestMarksOfOuterPackets(t *testing.T) {
 	eachPair(t, func(t *testing.T, a, b side) {
 		nodes := slices.Concat(a.nodes[:], b.nodes[:])
 		for _, n := range nodes {
-			n.script("nft", "-f", "-")(
+			n.NFT(
 				"table ip marks {",
 				fmt.Sprintf("chain outer { type filter hook prerouting priority -400; udp dport %d meta mark set 0x12340f00; }", overlayPort),
 				`chain inner { type filter hook prerouting priority -399; iifname "lqn-*" mark 0x12340f00 counter; }`,

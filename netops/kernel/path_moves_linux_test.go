@@ -11,22 +11,9 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// route creates a pod with an address outside its node's range, as Calico does: with a route to it on each node, and
-// proxy ARP.
+// route creates a pod with an address outside its node's range.
 func (c *testCluster) route(node int, address netip.Addr) namespace {
-	p, n := newNamespace(c.t), c.nodes[node]
-	n.script("ip", "-batch", "-")(
-		fmt.Sprintf("link add cali%d mtu %d type veth peer name eth0 mtu %d netns %s", address.As4()[3], c.mtu, c.mtu, p.Path()),
-		fmt.Sprintf("link set cali%d up", address.As4()[3]),
-		fmt.Sprintf("route add %s dev cali%d", address, address.As4()[3]),
-	)
-	n.Run("sysctl", "-qw", fmt.Sprintf("net.ipv4.conf.cali%d.proxy_arp=1", address.As4()[3]))
-	p.script("ip", "-batch", "-")(
-		"link set eth0 up",
-		fmt.Sprintf("addr add %s/32 dev eth0", address),
-		"route add 169.254.1.1 dev eth0",
-		"route add default via 169.254.1.1",
-	)
+	p := namespace{c.nodes[node].made.RoutedPod(fmt.Sprintf("cali%d", address.As4()[3]), address), c.t}
 	c.nodes[1-node].IP(fmt.Sprintf("route replace %s via %s", address, c.node(node)))
 	return p
 }

@@ -74,7 +74,7 @@ func TestForgedConnection(t *testing.T) {
 	eachPair(t, func(t *testing.T, a, b side) {
 		n := a.nodes[1]
 		n.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.eth0.rp_filter=0")
-		n.chain("proxy", "pre", "nat hook prerouting priority -100",
+		n.Chain("proxy", "pre", "nat hook prerouting priority -100",
 			fmt.Sprintf("fib daddr type local udp dport %d dnat to %s", nodePort, at(a.pod(1))),
 			fmt.Sprintf("udp dport %d dnat to %s", redirected, at(a.node(1))))
 		serve(n.namespace, a.node(1), "node a1")
@@ -110,9 +110,9 @@ func TestTranslatedToGateway(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, a, b side) {
 		n, g := a.nodes[1], a.gateways[0]
-		n.chain("proxy", "pre", "nat hook prerouting priority -100",
+		n.Chain("proxy", "pre", "nat hook prerouting priority -100",
 			fmt.Sprintf("fib daddr type local udp dport %d dnat to %s:%d", nodePort, g.config.Pod, g.config.Overlay.Port))
-		n.chain("proxy", "post", "nat hook postrouting priority 100", "ct status dnat masquerade")
+		n.Chain("proxy", "post", "nat hook postrouting priority 100", "ct status dnat masquerade")
 		received := listenAll(t, b)
 		f := g.frame(g.config.Internal, a.pod(0), b.seenPod(1), "")
 		for name, from := range map[string]namespace{"pod": n.pod, "host of the nodes' network": a.router} {
@@ -212,7 +212,7 @@ func TestErrorsIntoOverlay(t *testing.T) {
 	const unreachable = 3
 	eachPair(t, func(t *testing.T, a, b side) {
 		n := a.nodes[1]
-		n.chain("proxy", "pre", "nat hook prerouting priority -100",
+		n.Chain("proxy", "pre", "nat hook prerouting priority -100",
 			fmt.Sprintf("fib daddr type local udp dport %d dnat to %s", nodePort, at(a.pod(1))))
 		c := datagrams(t, a.router, netip.AddrPortFrom(a.node(1), nodePort), unix.IP_PMTUDISC_DONT)
 		_, err := question(c, "?", answerWait)

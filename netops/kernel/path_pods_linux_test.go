@@ -40,7 +40,7 @@ func TestPods(t *testing.T) {
 				t.Run("b to a", func(t *testing.T) { expectAll(t, b, a) })
 				t.Run("errors", func(t *testing.T) {
 					g := a.gateways[0]
-					g.chain("clear", "out", "filter hook postrouting priority 500", "oifname eth0 meta l4proto icmp counter")
+					g.Chain("clear", "out", "filter hook postrouting priority 500", "oifname eth0 meta l4proto icmp counter")
 					expectErrors(t, a, b)
 					expectErrors(t, b, a)
 					if n := g.counted("clear", "out"); n > 0 {

@@ -25,7 +25,7 @@ func (n *testNode) proxy(endpoint netip.AddrPort) {
 			fmt.Sprintf("fib daddr type local %s dport %d mark set mark or 0x4000 dnat to %s", protocol, nodePort, endpoint),
 		)
 	}
-	n.script("nft", "-f", "-")(slices.Concat([]string{"table ip kube-proxy {", "chain services {"}, rules, []string{
+	n.NFT(slices.Concat([]string{"table ip kube-proxy {", "chain services {"}, rules, []string{
 		"}",
 		"chain pre { type nat hook prerouting priority -100", "jump services", "}",
 		"chain out { type nat hook output priority -100", "jump services", "}",

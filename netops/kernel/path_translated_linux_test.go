@@ -15,7 +15,7 @@ func TestTranslatedForPeer(t *testing.T) {
 	const hostPort, redirected = 30081, 30082
 	eachPair(t, func(t *testing.T, a, b side) {
 		n, service := a.nodes[1], a.inPods(1, 77) // an external address of a Service, without a neighbour entry
-		n.script("nft", "-f", "-")(
+		n.NFT(
 			"table ip proxy {", "chain services {",
 			fmt.Sprintf("fib daddr type local meta l4proto { tcp, udp } th dport %d mark set mark or 0x4000 dnat to %s", nodePort, at(a.pod(1))),
 			fmt.Sprintf("fib daddr type local meta l4proto { tcp, udp } th dport %d dnat to %s", hostPort, at(a.pod(1))),

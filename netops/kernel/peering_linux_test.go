@@ -140,7 +140,7 @@ func (s side) connect(client, server *testGateway, number int) {
 	// As a NodePort would: the server's first node leads to its gateway's pod.
 	listen := 51840 + len(server.tunnels) - 1
 	port := 30000 + 1 + slices.Index(s.gateways, server) + 100*(len(server.tunnels)-1)
-	s.nodes[0].chain(fmt.Sprintf("nodeport-%d", port), "pre", "nat hook prerouting priority -100",
+	s.nodes[0].Chain(fmt.Sprintf("nodeport-%d", port), "pre", "nat hook prerouting priority -100",
 		fmt.Sprintf("fib daddr type local udp dport %d dnat to %s:%d", port, server.config.Pod, listen))
 	toServer.Peer.Endpoints = []string{netip.AddrPortFrom(s.node(0), uint16(port)).String()}
 	toServer.Peer.KeepAlive = 15 * time.Second

@@ -46,12 +46,9 @@ func newTopology(t *testing.T) topology {
 // connect puts a veth pair between the router, where it has the given name, and eth0 of a far end.
 func (top topology) connect(name string, end namespace, routerIP, endIP string) {
 	top.router.t.Helper()
-	top.router.IP("link add " + name + " type veth peer name eth0 netns " + end.Path())
-	top.router.IP("addr add " + routerIP + "/24 dev " + name)
-	top.router.IP(fmt.Sprintf("link set %s group %d up", name, linkGroup(name)))
-	end.IP("addr add " + endIP + "/24 dev eth0")
-	end.IP("link set eth0 up")
-	end.IP("route add default via " + routerIP)
+	top.router.Link(name, end.Namespace, "eth0", 0)
+	top.router.IP("addr add "+routerIP+"/24 dev "+name, fmt.Sprintf("link set %s group %d", name, linkGroup(name)))
+	end.IP("addr add "+endIP+"/24 dev eth0", "route add default via "+routerIP)
 }
 
 // linkGroup is the group of a router's link.

@@ -1,7 +1,6 @@
 package tunnel
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -25,21 +24,14 @@ func newHost(t *testing.T) *host {
 // connect joins two hosts by a link of that name at both ends.
 func connect(a, b *host, name, addrA, addrB string) {
 	a.t.Helper()
-	a.IP(fmt.Sprintf("link add %s type veth peer name %s netns %s", name, name, b.Path()))
-	a.up(name, addrA)
-	b.up(name, addrB)
+	a.Link(name, b.Namespace, name, 0)
+	a.IP("addr add " + addrA + " dev " + name)
+	b.IP("addr add " + addrB + " dev " + name)
 	// A veth drops what it is given until the kernel has noticed, up to a second later, that both ends are up.
 	wait.Until(a.t, "link "+name+" works", patience, func() bool {
 		const works = "state UP"
 		return strings.Contains(a.IP("link show dev "+name), works) && strings.Contains(b.IP("link show dev "+name), works)
 	})
-}
-
-// up gives a link an address and sets it up.
-func (h *host) up(name, address string) {
-	h.t.Helper()
-	h.IP("addr add " + address + " dev " + name)
-	h.IP("link set " + name + " up")
 }
 
 func (h *host) hasLink(name string) bool {

@@ -44,9 +44,11 @@ func TestForwardingIntoAnOverlay(t *testing.T) {
 
 func vxlan(h *host, underlay, local, remote, address string) {
 	h.t.Helper()
-	h.IP(fmt.Sprintf("link add overlay mtu 1450 type vxlan id 42 dstport 6091 dev %s local %s remote %s nolearning",
-		underlay, local, remote))
-	h.up("overlay", address)
+	h.IP(
+		fmt.Sprintf("link add overlay mtu 1450 type vxlan id 42 dstport 6091 dev %s local %s remote %s nolearning", underlay, local, remote),
+		"addr add "+address+" dev overlay",
+		"link set overlay up",
+	)
 }
 
 // burstUDP sends bursts of equal datagrams, each burst in one call of the kernel, and expects all of them.

@@ -50,10 +50,26 @@ func (ns Namespace) Feed(input, name string, args ...string) string {
 	return out
 }
 
-// IP executes ip(8) with arguments divided by spaces.
-func (ns Namespace) IP(args string) string {
+// IP executes ip(8) with arguments divided by spaces, for each of several lines in turn.
+func (ns Namespace) IP(lines ...string) string {
 	ns.t.Helper()
-	return ns.Run("ip", strings.Fields(args)...)
+	if len(lines) == 1 {
+		return ns.Run("ip", strings.Fields(lines[0])...)
+	}
+	return ns.Feed(strings.Join(lines, "\n"), "ip", "-batch", "-")
+}
+
+// NFT executes lines of nft(8) in one transaction.
+func (ns Namespace) NFT(lines ...string) {
+	ns.t.Helper()
+	ns.Feed(strings.Join(lines, "\n")+"\n", "nft", "-f", "-")
+}
+
+// Chain adds a chain to a table of family ip, which it makes if needed. The hook is such as "nat hook prerouting
+// priority -100".
+func (ns Namespace) Chain(table, chain, hook string, rules ...string) {
+	ns.t.Helper()
+	ns.NFT("table ip "+table+" {", "chain "+chain+" { type "+hook, strings.Join(rules, "\n"), "}", "}")
 }
 
 // Inside calls a function on a thread that is in the namespace.

@@ -127,11 +127,11 @@ func (h *Handle) Kill() {
 // Process is a child that lives no longer than a test. Errors are errors of the test.
 type Process struct {
 	*Handle
-	t *testing.T
+	t testing.TB
 }
 
 // Start starts a child until the test ends. Its log is shown, with the name, if the test fails.
-func Start(t *testing.T, ns netns.Namespace, name string, job any) *Process {
+func Start(t testing.TB, ns netns.Namespace, name string, job any) *Process {
 	t.Helper()
 	h, err := Open(ns.Handle, job)
 	require.NoError(t, err)
