@@ -11,12 +11,13 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/bench/path"
 	"liqonet.io/liqonet/bench/report"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 
 // shortPlan measures briefly, with the overlay and WireGuard that this kernel supports.
 func shortPlan() plan {
-	return plan{kinds: path.TestedKinds()[0], rounds: 1, sample: 200 * time.Millisecond}
+	return plan{kinds: clusters.TestedKinds()[0], rounds: 1, sample: 200 * time.Millisecond}
 }
 
 // TestEveryPath sends every kind of traffic over every path, with longer samples at each attempt: a busy machine may
@@ -50,9 +51,7 @@ func TestEveryPath(t *testing.T) {
 		want = []string{tunnelAlone, baseline, liqoModel, liqonetPath, twoGateways}
 		ratios--
 	}
-	if diff := gocmp.Diff(want, r.Paths); diff != "" {
-		t.Errorf("paths, -want +got:\n%s", diff)
-	}
+	assert.Equal(t, "paths", want, r.Paths)
 	if len(r.Ratios) != ratios {
 		t.Errorf("%d ratios, want %d", len(r.Ratios), ratios)
 	}
@@ -92,10 +91,8 @@ func expectNoChildren(t *testing.T) {
 func TestParse(t *testing.T) {
 	o, err := parse(strings.Fields("-overlay geneve -wireguard kernel -rounds 3 -sample 1s -only liqonet,tunnel -o json"), io.Discard)
 	require.NoError(t, err)
-	if diff := gocmp.Diff([]string{"liqonet", "tunnel"}, o.plan.only); diff != "" {
-		t.Errorf("paths, -want +got:\n%s", diff)
-	}
-	if want := (path.Kinds{Overlay: records.Geneve, WireGuard: records.Kernel}); o.plan.kinds != want {
+	assert.Equal(t, "paths", []string{"liqonet", "tunnel"}, o.plan.only)
+	if want := (clusters.Kinds{Overlay: records.Geneve, WireGuard: records.Kernel}); o.plan.kinds != want {
 		t.Errorf("kinds %v, want %v", o.plan.kinds, want)
 	}
 	if o.plan.rounds != 3 || o.plan.sample != time.Second || !o.json {
@@ -121,7 +118,5 @@ func TestGuestReport(t *testing.T) {
 	require.NoError(t, os.WriteFile(lab, []byte("#!/bin/sh\ncat "+dir+"/report.json\n"), 0o755))
 	got, err := options{guest: lab}.measureInGuest(t.Context())
 	require.NoError(t, err)
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("report, -want +got:\n%s", diff)
-	}
+	assert.Equal(t, "report", want, got)
 }

@@ -15,6 +15,7 @@ import (
 	"liqonet.io/liqonet/bench/load"
 	"liqonet.io/liqonet/bench/path"
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 )
 
 // flood is traffic that a pod of the peer sends as fast as possible.
@@ -44,7 +45,7 @@ func datagramFlood(size int) func(context.Context, load.Way, time.Duration) (str
 
 // strain is a path with a flood.
 type strain struct {
-	kinds    path.Kinds
+	kinds    clusters.Kinds
 	gateways int           // of each cluster
 	quota    float64       // of the flooded gateway, a share of one core; 0: none
 	delay    time.Duration // of the link, each way

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/bench/path"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -34,8 +34,8 @@ func (s strain) flood(t *testing.T, name string) {
 	r, err := s.measure(t.Context(), floods()[i])
 	require.NoError(t, err)
 	require.NoError(t, r.write(t.Output(), name))
-	if r.peak > path.MemoryLimit {
-		t.Errorf("a gateway took %d MiB, want %d at most", r.peak>>20, path.MemoryLimit>>20)
+	if r.peak > clusters.MemoryLimit {
+		t.Errorf("a gateway took %d MiB, want %d at most", r.peak>>20, clusters.MemoryLimit>>20)
 	}
 	if r.other == 0 {
 		t.Error("nothing arrives of another flow")

@@ -21,6 +21,7 @@ import (
 	"liqonet.io/liqonet/bench/path"
 	"liqonet.io/liqonet/bench/report"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/process"
 )
 
@@ -93,11 +94,11 @@ func parse(args []string, out io.Writer) (o options, err error) {
 }
 
 // kindFlags adds the flags that select overlay and WireGuard.
-func kindFlags(flags *flag.FlagSet) func() path.Kinds {
+func kindFlags(flags *flag.FlagSet) func() clusters.Kinds {
 	overlay := flags.String("overlay", string(records.VXLAN), "`KIND` of the overlay: vxlan or geneve")
 	wireGuard := flags.String("wireguard", string(records.Userspace), "`IMPLEMENTATION` of WireGuard: userspace or kernel")
-	return func() path.Kinds {
-		return path.Kinds{Overlay: records.OverlayKind(*overlay), WireGuard: records.Implementation(*wireGuard)}
+	return func() clusters.Kinds {
+		return clusters.Kinds{Overlay: records.OverlayKind(*overlay), WireGuard: records.Implementation(*wireGuard)}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"liqonet.io/liqonet/bench/path"
 	"liqonet.io/liqonet/bench/report"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 )
 
 // Names of the paths.
@@ -44,7 +45,7 @@ var aims = []report.Ratio{
 
 // plan has the paths to measure and the durations.
 type plan struct {
-	kinds  path.Kinds
+	kinds  clusters.Kinds
 	only   []string // names of paths; none: all
 	rounds int
 	sample time.Duration

@@ -10,6 +10,7 @@ import (
 
 	"liqonet.io/liqonet/bench/path"
 	"liqonet.io/liqonet/bench/report"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 )
 
 // crowds returns the cluster sizes to measure.
@@ -48,7 +49,7 @@ const settling = 5 * time.Second
 
 // crowd is a cluster to measure.
 type crowd struct {
-	kinds       path.Kinds
+	kinds       clusters.Kinds
 	nodes, pods int           // pods of each node
 	pause       time.Duration // between two pod replacements
 	sample      time.Duration

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -59,9 +58,7 @@ func TestAcquire(t *testing.T) {
 			if again, err := r.Acquire(c.request); err != nil || again != got {
 				t.Errorf("again: %+v, %v", again, err)
 			}
-			if diff := cmp.Diff(before, r.List(), comparePrefixes); diff != "" {
-				t.Errorf("acquiring again changed (-before +after):\n%s", diff)
-			}
+			assert.Equal(t, "acquiring again changed", before, r.List(), comparePrefixes)
 		})
 	}
 }
@@ -97,9 +94,7 @@ func TestPeersWithTheSameRange(t *testing.T) {
 	acquire("c")
 	acquire("e")
 	want := map[string]string{"c": "10.71.0.0/16", "d": "10.81.0.0/16", "e": "10.200.0.0/16"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	assert.Equal(t, "reservations", want, got)
 }
 
 func TestConflictNamesBothSides(t *testing.T) {
@@ -133,9 +128,7 @@ func TestConflictNamesBothSides(t *testing.T) {
 			t.Errorf("%+v: %v", c.want, err)
 			continue
 		}
-		if diff := cmp.Diff(c.message, err.Error()); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
+		assert.Equal(t, "error", c.message, err.Error())
 	}
 }
 
@@ -156,18 +149,14 @@ func TestShared(t *testing.T) {
 	if err := r.Reserve(exclusive); err == nil {
 		t.Error("a shared range became exclusive while others hold it")
 	}
-	if diff := cmp.Diff(before, r.List(), comparePrefixes); diff != "" {
-		t.Errorf("a refused change changed (-before +after):\n%s", diff)
-	}
+	assert.Equal(t, "a refused change changed", before, r.List(), comparePrefixes)
 	got, err := r.Acquire(Request{Owner: Peering("b"), Purpose: PeerPods, Real: prefix("172.18.4.0/24")})
 	if err != nil || got.Range == underlay.Range {
 		t.Errorf("pods on the underlay: %+v, %v", got, err)
 	}
 	_, err = r.Release(Peering("b"), PeerUnderlay)
 	require.NoError(t, err)
-	if diff := cmp.Diff([]Reservation{got}, r.Held(Peering("b")), comparePrefixes); diff != "" {
-		t.Errorf("held by b after its underlay is released (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, "held by b after its underlay is released", []Reservation{got}, r.Held(Peering("b")), comparePrefixes)
 	if owner, ok := r.OwnerOf(address("172.18.4.9")); !ok || owner != again {
 		t.Errorf("172.18.4.9 is of %+v", owner)
 	}
@@ -194,9 +183,7 @@ func TestNoneFree(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", c.request, got, err)
 			continue
 		}
-		if diff := cmp.Diff(c.message, err.Error()); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
+		assert.Equal(t, "error", c.message, err.Error())
 	}
 }
 
@@ -283,9 +270,7 @@ func TestOverlapping(t *testing.T) {
 		for _, h := range r.Overlapping(prefix(of)) {
 			got = append(got, h.Use())
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", of, diff)
-		}
+		assert.Equal(t, of, want, got)
 	}
 	if got := r.Overlapping(netip.Prefix{}); got != nil {
 		t.Errorf("nothing overlaps %+v", got)
@@ -303,9 +288,7 @@ func TestReleaseKeepsRangesInUse(t *testing.T) {
 	if !errors.As(err, &inUse) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
-	if diff := cmp.Diff(before, r.List(), comparePrefixes); diff != "" {
-		t.Errorf("a refused release changed (-before +after):\n%s", diff)
-	}
+	assert.Equal(t, "a refused release changed", before, r.List(), comparePrefixes)
 	if released, err := r.Release(Peering("b")); err != nil || len(released) != 1 {
 		t.Errorf("release b: %+v, %v", released, err)
 	}
@@ -353,9 +336,7 @@ func TestRefused(t *testing.T) {
 		if err := r.Reserve(c.reservation); err == nil || !strings.Contains(err.Error(), c.reason) {
 			t.Errorf("%+v: %v, want %q", c.reservation, err, c.reason)
 		}
-		if diff := cmp.Diff(before, r.List(), comparePrefixes); diff != "" {
-			t.Errorf("a refused reservation changed (-before +after):\n%s", diff)
-		}
+		assert.Equal(t, "a refused reservation changed", before, r.List(), comparePrefixes)
 	}
 }
 

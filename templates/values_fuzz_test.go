@@ -5,10 +5,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -35,9 +35,7 @@ func FuzzGateway(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if d := cmp.Diff(want, fieldsOf(t, objects)); d != "" {
-			t.Errorf("other fields:\n%s", d)
-		}
+		assert.Equal(t, "other fields", want, fieldsOf(t, objects))
 		for _, o := range objects {
 			wrong := slices.Concat(validation.IsDNS1123Subdomain(o.GetName()), validation.IsDNS1123Label(o.GetNamespace()))
 			for _, value := range o.GetLabels() {

@@ -91,21 +91,16 @@ func Wait(ctx context.Context, d time.Duration) error {
 
 // sockets opens a UDP socket at the far end, and one at the near end that is connected to it.
 func (w Way) sockets() (near, far *net.UDPConn, err error) {
-	err = w.To.Do(func() (err error) {
-		far, err = net.ListenUDP("udp4", &net.UDPAddr{})
-		return err
-	})
+	at, err := w.To.ListenPacket(context.Background(), "udp4", ":0")
 	if err != nil {
 		return nil, nil, fmt.Errorf("listen: %w", err)
 	}
+	far = at.(*net.UDPConn)
 	port := far.LocalAddr().(*net.UDPAddr).AddrPort().Port()
-	err = w.From.Do(func() (err error) {
-		near, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(w.Address, port)))
-		return err
-	})
+	conn, err := w.From.Dial(context.Background(), "udp4", netip.AddrPortFrom(w.Address, port))
 	if err != nil {
 		_ = far.Close()
 		return nil, nil, fmt.Errorf("dial: %w", err)
 	}
-	return near, far, nil
+	return conn.(*net.UDPConn), far, nil
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
 // roundTripLoss is the timeout of an answer.
@@ -24,7 +26,7 @@ func (w Way) RoundTrips(ctx context.Context, d time.Duration) ([]time.Duration, 
 	defer running.Wait()
 	defer func() { _ = far.Close() }()
 	defer func() { _ = near.Close() }()
-	running.Go(func() { returnAll(far) })
+	running.Go(func() { netns.Answer(far, netns.Echo) })
 	if _, err := roundTrips(ctx, near, time.Duration(float64(d)*warmUp)); err != nil {
 		return nil, fmt.Errorf("round trips: %w", err)
 	}
@@ -33,17 +35,6 @@ func (w Way) RoundTrips(ctx context.Context, d time.Duration) ([]time.Duration, 
 		return nil, fmt.Errorf("round trips: %w", err)
 	}
 	return all, nil
-}
-
-// returnAll sends datagrams back until the socket is closed.
-func returnAll(conn *net.UDPConn) {
-	for buf := make([]byte, datagramSize); ; {
-		n, from, err := conn.ReadFromUDPAddrPort(buf)
-		if err != nil {
-			return
-		}
-		_, _ = conn.WriteToUDPAddrPort(buf[:n], from)
-	}
 }
 
 // roundTrips requires at least one answer.

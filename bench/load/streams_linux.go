@@ -40,11 +40,8 @@ type streams struct {
 }
 
 func (w Way) connect(ctx context.Context, count int) (_ *streams, err error) {
-	var listener net.Listener
-	if err := w.To.Do(func() (err error) {
-		listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp4", ":0")
-		return err
-	}); err != nil {
+	listener, err := w.To.Listen(ctx, ":0")
+	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = listener.Close() }()
@@ -57,22 +54,18 @@ func (w Way) connect(ctx context.Context, count int) (_ *streams, err error) {
 			made.close()
 		}
 	}()
-	target := netip.AddrPortFrom(w.Address, uint16(listener.Addr().(*net.TCPAddr).Port)).String()
+	target := netip.AddrPortFrom(w.Address, uint16(listener.Addr().(*net.TCPAddr).Port))
 	for range count {
-		if err := w.From.Do(func() error {
-			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", target)
-			if err == nil {
-				made.near = append(made.near, conn)
-			}
-			return err
-		}); err != nil {
-			return nil, err
-		}
-		conn, err := listener.Accept()
+		near, err := w.From.Dial(ctx, "tcp4", target)
 		if err != nil {
 			return nil, err
 		}
-		made.far = append(made.far, conn)
+		made.near = append(made.near, near)
+		far, err := listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		made.far = append(made.far, far)
 	}
 	return made, nil
 }

@@ -16,6 +16,8 @@ import (
 
 	"liqonet.io/liqonet/bench/load"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/netops"
 )
@@ -23,7 +25,7 @@ import (
 // Crowd is many nodes of one cluster that exist as Leases only, with the pods in their reports: a gateway has routes to
 // them, but no packets are sent or received.
 type Crowd struct {
-	cluster  *joined
+	cluster  *clusters.Cluster
 	nodes    []records.Node
 	free     []netip.Addr // unused pod addresses, in the order in which they are used
 	routes   chan netlink.RouteUpdate
@@ -40,7 +42,7 @@ func (b *Bed) Join(ctx context.Context, nodes, pods int) (c *Crowd, took time.Du
 	if err := c.watch(b); err != nil {
 		return nil, 0, err
 	}
-	for a := crowdSpan.Addr(); podCIDR.Contains(a); a = a.Next() {
+	for a := crowdSpan.Addr(); clusters.PodCIDR.Contains(a); a = a.Next() {
 		c.free = append(c.free, a)
 	}
 	if len(c.free) <= nodes*pods {
@@ -49,11 +51,11 @@ func (b *Bed) Join(ctx context.Context, nodes, pods int) (c *Crowd, took time.Du
 	begin := time.Now()
 	for i := range nodes {
 		n := records.Node{
-			Version: records.SchemaVersion, Name: fmt.Sprintf("crowd-%d", i), MTU: linkMTU,
+			Version: records.SchemaVersion, Name: fmt.Sprintf("crowd-%d", i), MTU: clusters.LinkMTU,
 			Internal:       netip.AddrFrom4([4]byte{10, 80, byte(1 + i/250), byte(1 + i%250)}),
-			OverlaySources: map[records.GatewayID]netip.Addr{{Peering: peeringName, Number: 1}: netip.AddrFrom4([4]byte{172, 20, byte(i / 250), byte(1 + i%250)})},
+			OverlaySources: map[records.GatewayID]netip.Addr{{Peering: "peer", Number: 1}: netip.AddrFrom4([4]byte{172, 20, byte(i / 250), byte(1 + i%250)})},
 			Kernel:         records.Capabilities{Release: "6.18", WireGuard: true, Geneve: true, VXLAN: true},
-			Peerings:       []string{peeringName},
+			Peerings:       []string{"peer"},
 		}
 		n.Pods, c.free = slices.Clone(c.free[:pods]), c.free[pods:]
 		if err := c.write(ctx, n, true); err != nil {
@@ -94,12 +96,12 @@ func (c *Crowd) await(ctx context.Context, missing map[netip.Addr]bool) error {
 
 // watch subscribes to the routes of the gateway.
 func (c *Crowd) watch(b *Bed) error {
-	ns, err := netns.GetFromPath(c.cluster.gateway.Path())
+	ns, err := netns.GetFromPath(c.cluster.Gateways[0].Path())
 	if err != nil {
 		return err
 	}
 	done := make(chan struct{})
-	b.onClose(func() error { close(done); return ns.Close() })
+	b.t.Cleanup(func() { close(done); assert.NoError(b.t, ns.Close()) })
 	return netlink.RouteSubscribeWithOptions(c.routes, done, netlink.RouteSubscribeOptions{
 		Namespace: &ns, ReceiveBufferSize: 64 << 20, ReceiveBufferForceSize: true, // a subscription that overflows ends
 		ErrorCallback: func(err error) {
@@ -136,7 +138,7 @@ func (c *Crowd) write(ctx context.Context, n records.Node, first bool) error {
 		},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &n.Name},
 	}
-	leases := c.cluster.api.CoordinationV1().Leases(records.DefaultNamespace)
+	leases := c.cluster.API.CoordinationV1().Leases(records.DefaultNamespace)
 	if first {
 		_, err = leases.Create(ctx, lease, metav1.CreateOptions{})
 	} else {
@@ -148,7 +150,7 @@ func (c *Crowd) write(ctx context.Context, n records.Node, first bool) error {
 // Replace replaces pods of random nodes, one per pause, for the duration d. It returns the time of each new pod from
 // its node's report to the gateway's route, and the share of one processor that the gateway used.
 func (c *Crowd) Replace(ctx context.Context, pause, d time.Duration) (took []time.Duration, processor float64, err error) {
-	before, err := process.Time(c.cluster.process.PID)
+	before, err := process.Time(c.cluster.Gateways[0].Helper.PID)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -176,7 +178,7 @@ func (c *Crowd) Replace(ctx context.Context, pause, d time.Duration) (took []tim
 			return took, 0, context.Cause(ctx)
 		}
 	}
-	after, err := process.Time(c.cluster.process.PID)
+	after, err := process.Time(c.cluster.Gateways[0].Helper.PID)
 	return took, float64(after-before) / float64(time.Since(begin)), err
 }
 
@@ -190,4 +192,4 @@ func (c *Crowd) replaceOne(ctx context.Context, sent map[netip.Addr]time.Time) (
 }
 
 // Memory returns the resident memory of the gateway, in bytes.
-func (c *Crowd) Memory() (int, error) { return load.Resident(c.cluster.process.PID) }
+func (c *Crowd) Memory() (int, error) { return load.Resident(c.cluster.Gateways[0].Helper.PID) }

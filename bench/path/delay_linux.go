@@ -2,48 +2,46 @@ package path
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"golang.zx2c4.com/wireguard/conn"
 	"golang.zx2c4.com/wireguard/tun"
+
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/clusters"
+	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
 // wire connects two nodes by their eth0: with a veth pair, or, for a delay, with two TUN devices and a relay in this
 // process, as not every kernel has netem.
-func (b *Bed) wire(x, y *cluster) error {
+func (b *Bed) wire(x, y netns.Namespace) {
 	if b.Delay == 0 {
-		return b.ip(x.node, "link add eth0 type veth peer name eth0 netns "+y.node.Path())
+		x.Link("eth0", y, "eth0", 0)
+		return
 	}
 	var ends [2]tun.Device
-	for i, c := range []*cluster{x, y} {
-		if err := c.node.Do(func() (err error) {
-			ends[i], err = tun.CreateTUN("eth0", linkMTU)
+	for i, n := range []netns.Namespace{x, y} {
+		n.Inside(func() (err error) {
+			ends[i], err = tun.CreateTUN("eth0", clusters.LinkMTU)
 			return err
-		}); err != nil {
-			return fmt.Errorf("TUN device of cluster %s: %w", c.name, err)
-		}
-		if err := b.ip(c.node, "link set eth0 txqueuelen 10000"); err != nil { // no packets are lost
-			return err
-		}
+		})
+		n.IP("link set eth0 txqueuelen 10000") // no packets are lost
 		go func() {
 			for range ends[i].Events() { // unread events block Close
 			}
 		}()
 	}
 	var relays sync.WaitGroup
-	b.onClose(func() error {
-		err := errors.Join(ends[0].Close(), ends[1].Close())
+	b.t.Cleanup(func() {
+		assert.NoError(b.t, errors.Join(ends[0].Close(), ends[1].Close()))
 		relays.Wait()
-		return err
 	})
 	for i := range ends {
 		r := relay{from: ends[i], to: ends[1-i], delay: b.Delay, late: make(chan batch, lateBatches)}
 		relays.Go(r.receive)
 		relays.Go(r.send)
 	}
-	return nil
 }
 
 const (

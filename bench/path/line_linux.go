@@ -7,17 +7,17 @@ import (
 
 	"liqonet.io/liqonet/bench/verdict"
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 )
 
 // SetLine sets the queueing discipline of the links between the nodes of every path, in each direction, such as "netem
 // loss 1%". The packets in the old one are dropped.
 func (b *Bed) SetLine(qdisc string) error {
-	var errs []error
-	for _, node := range b.nodes {
-		_, err := node.Run(b.ctx, "", "tc", append(strings.Fields("qdisc replace dev eth0 root"), strings.Fields(qdisc)...)...)
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+	return try(func() {
+		for _, c := range b.all {
+			c.Nodes[0].Run("tc", append(strings.Fields("qdisc replace dev eth0 root"), strings.Fields(qdisc)...)...)
+		}
+	})
 }
 
 // Verdict is the health of a peering.
@@ -31,7 +31,7 @@ func (b *Bed) Verdicts(ctx context.Context) ([]Verdict, error) {
 	var all []Verdict
 	var errs []error
 	for _, c := range b.joined {
-		state, why, err := verdict.Of(ctx, c.api, peeringName, pathMTU, nodeName)
+		state, why, err := verdict.Of(ctx, c.API, "peer", clusters.PathMTU, c.NodeName(0))
 		all, errs = append(all, Verdict{state, why}), append(errs, err)
 	}
 	return all, errors.Join(errs...)
@@ -44,7 +44,7 @@ const renewed = "tunnel renewed"
 func (b *Bed) Renewals() int {
 	n := 0
 	for _, c := range b.joined {
-		n += c.process.Logged(renewed)
+		n += c.Gateways[0].Helper.Logged(renewed)
 	}
 	return n
 }

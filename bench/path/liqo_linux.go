@@ -1,12 +1,12 @@
 package path
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
 
 	"liqonet.io/liqonet/bench/load"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
@@ -16,7 +16,7 @@ const (
 	// LiqoMTU is the default MTU of Liqo's links, in bytes.
 	LiqoMTU = 1340
 	// CommonMTU is the MTU of the other paths.
-	CommonMTU = pathMTU
+	CommonMTU = clusters.PathMTU
 
 	liqoTunnel      = "liqo-tunnel"
 	liqoNodeLink    = "liqo.gateway" // on the node, one for each gateway
@@ -40,108 +40,84 @@ const (
 // gateway, rules and routes for each CIDR and pod, translation by connection tracking. The MTU, in bytes, applies to
 // tunnel and overlay.
 func (b *Bed) LiqoModel(mtu int) (load.Way, error) {
-	client, server, err := b.clusters()
-	if err != nil {
-		return load.Way{}, err
-	}
-	return b.modelLiqo(client, server, mtu)
+	return b.way(func() load.Way { return fromPodToPod(b.liqoModel(mtu)) })
 }
 
-func (b *Bed) modelLiqo(client, server *cluster, mtu int) (load.Way, error) {
-	for _, c := range []struct{ end, peer *cluster }{{server, client}, {client, server}} {
-		if err := errors.Join(b.liqoNode(c.end, c.peer, mtu), b.liqoGateway(c.end, c.peer, mtu)); err != nil {
-			return load.Way{}, fmt.Errorf("cluster %s: %w", c.end.name, err)
-		}
+func (b *Bed) liqoModel(mtu int) (client, server *clusters.Cluster) {
+	client, server = b.pair()
+	for _, c := range []struct{ end, peer *clusters.Cluster }{{server, client}, {client, server}} {
+		b.liqoNode(c.end, c.peer, mtu)
+		b.liqoGateway(c.end, c.peer, mtu)
 	}
-	return b.complete(load.Way{From: client.pod, To: server.pod, Address: server.seenPod()})
+	return client, server
 }
 
 // liqoNode creates the objects of Liqo's fabric on a node.
-func (b *Bed) liqoNode(c, peer *cluster, mtu int) error {
+func (b *Bed) liqoNode(c, peer *clusters.Cluster, mtu int) {
 	rules := liqoRoutes{table: liqoTableNode}
 	rules.add("to "+liqoGateway, liqoGateway+" dev "+liqoNodeLink+" scope link")
-	for _, remote := range []netip.Prefix{peer.seen, peerExternal} {
+	var nat []string
+	for _, remote := range []netip.Prefix{peer.Remapped, clusters.PeerExternal} {
 		rules.add("to "+remote.String(), remote.String()+" via "+liqoGateway)
-	}
-	nat := []string{"table ip masquerade-bypass {", "chain pre-postrouting { type nat hook postrouting priority 99"}
-	for _, remote := range []netip.Prefix{peer.seen, peerExternal} {
 		nat = append(nat,
-			fmt.Sprintf("ip daddr %s ip saddr %s snat ip prefix to %s", remote, podCIDR, podCIDR),
-			fmt.Sprintf("ip daddr %s ip saddr != %s snat to %s", remote, podCIDR, liqoUnknown))
+			fmt.Sprintf("ip daddr %s ip saddr %s snat ip prefix to %s", remote, clusters.PodCIDR, clusters.PodCIDR),
+			fmt.Sprintf("ip daddr %s ip saddr != %s snat to %s", remote, clusters.PodCIDR, liqoUnknown))
 	}
-	return errors.Join(
-		// Liqo's chain has priority 99 and must be the first.
-		b.masquerade(c.node, commonMasquerade),
-		b.liqoLink(c.node, liqoNodeLink, liqoNode, gatewayAddress, mtu),
-		b.ip(c.node, rules.lines...),
-		b.nft(c.node, append(nat, "}", "}")...))
+	// Liqo's chain has priority 99 and must be the first.
+	c.Node(0).Masquerade(clusters.CommonMasquerade, []netip.Prefix{clusters.PodCIDR}, []netip.Prefix{clusters.PodCIDR})
+	b.overlay(c.Nodes[0], liqoNodeLink, c.Gateways[0].Address(), mtu, liqoNode+"/32")
+	c.Nodes[0].IP(rules.lines...)
+	c.Nodes[0].Chain("masquerade-bypass", "pre-postrouting", "nat hook postrouting priority 99", nat...)
 }
 
 // liqoGateway creates the objects in the namespace of Liqo's gateway pod.
-func (b *Bed) liqoGateway(c, peer *cluster, mtu int) error {
-	for _, setting := range []string{"ip_forward=1", "conf.all.rp_filter=0", "conf.default.rp_filter=0"} {
-		if _, err := c.gateway.Run(b.ctx, "", "sysctl", "-qw", "net.ipv4."+setting); err != nil {
-			return err
-		}
-	}
-	t := c.tunnelTo(peer, liqoTunnel)
+func (b *Bed) liqoGateway(c, peer *clusters.Cluster, mtu int) {
+	g := c.Gateways[0]
+	g.Run("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.default.rp_filter=0")
+	t := tunnelTo(c, peer, liqoTunnel)
+	toPeer := t.AllowedIPs[0].Addr()
 	t.MTU, t.AllowedIPs = mtu, []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0)}
-	return errors.Join(
-		b.openTunnel(c.gateway, t),
-		b.liqoLink(c.gateway, liqoGatewayLink, liqoGateway, bridgeAddress, mtu),
-		b.ip(c.gateway, liqoGatewayRules(peer)...),
-		b.nft(c.gateway, liqoGatewayChains(peer, mtu)...))
+	b.openTunnel(g.Namespace, t)
+	b.overlay(g.Namespace, liqoGatewayLink, bridgeAddress, mtu, liqoGateway+"/32")
+	g.IP(liqoGatewayRules(peer, toPeer)...)
+	liqoGatewayChains(g.Namespace, peer, mtu)
 }
 
 // liqoGatewayRules returns the route configurations of the gateway. The kernel inserts each rule without a priority
 // before the existing ones: the rules for packets of pods are added last, which is the cheapest order for them.
-func liqoGatewayRules(peer *cluster) []string {
+func liqoGatewayRules(peer *clusters.Cluster, tunnel netip.Addr) []string {
 	nodePort := liqoRoutes{table: liqoTableNodePort}
 	nodePort.add(fmt.Sprintf("fwmark %d to %s", liqoMark, liqoUnknown), fmt.Sprintf("%s via %s dev %s onlink", liqoUnknown, liqoNode, liqoGatewayLink))
 	external := liqoRoutes{table: liqoTableExternal}
-	external.add("iif " + liqoTunnel + " to " + peer.seen.String())
+	external.add("iif " + liqoTunnel + " to " + peer.Remapped.String())
 	external.add("iif "+liqoTunnel, fmt.Sprintf("10.111.0.1 via %s dev %s onlink", liqoNode, liqoGatewayLink))
 	pods := liqoRoutes{table: liqoTablePods}
 	pods.add("to "+liqoNode, liqoNode+" dev "+liqoGatewayLink+" scope link")
 	pods.add("iif "+liqoTunnel, podAddress.String()+" via "+liqoNode)
 	toPeer := liqoRoutes{table: liqoTablePeer}
-	for _, remote := range []netip.Prefix{podCIDR, externalCIDR} {
-		toPeer.add(fmt.Sprintf("iif %s to %s", liqoGatewayLink, remote), fmt.Sprintf("%s via %s", remote, peer.tunnel))
+	for _, remote := range []netip.Prefix{clusters.PodCIDR, clusters.ExternalCIDR} {
+		toPeer.add(fmt.Sprintf("iif %s to %s", liqoGatewayLink, remote), fmt.Sprintf("%s via %s", remote, tunnel))
 	}
 	return append(append(nodePort.lines, external.lines...), append(pods.lines, toPeer.lines...)...)
 }
 
-// liqoGatewayChains returns the firewall configurations of the gateway.
-func liqoGatewayChains(peer *cluster, mtu int) []string {
-	chains := []string{
-		"table ip service-nodeport-routing {",
-		"chain mark-to-conntrack { type filter hook forward priority 0",
-		fmt.Sprintf("ip saddr %s iifname %s ct mark set %d", liqoUnknown, liqoGatewayLink, liqoMark), "}",
-		"chain conntrack-mark-to-meta-mark { type filter hook prerouting priority 0",
-		fmt.Sprintf("ip daddr %s iifname %s meta mark set ct mark", liqoUnknown, liqoTunnel), "}", "}",
-		"table ip mss-clamping {",
-		"chain mss-clamping { type filter hook forward priority 0",
+// liqoGatewayChains adds the firewall configurations of the gateway.
+func liqoGatewayChains(ns netns.Namespace, peer *clusters.Cluster, mtu int) {
+	ns.Chain("service-nodeport-routing", "mark-to-conntrack", "filter hook forward priority 0",
+		fmt.Sprintf("ip saddr %s iifname %s ct mark set %d", liqoUnknown, liqoGatewayLink, liqoMark))
+	ns.Chain("service-nodeport-routing", "conntrack-mark-to-meta-mark", "filter hook prerouting priority 0",
+		fmt.Sprintf("ip daddr %s iifname %s meta mark set ct mark", liqoUnknown, liqoTunnel))
+	ns.Chain("mss-clamping", "mss-clamping", "filter hook forward priority 0",
 		// 40 = IPv4 20 + TCP 20.
-		fmt.Sprintf("oifname %s tcp flags syn tcp option maxseg size set %d", liqoTunnel, mtu-40), "}", "}",
-	}
+		fmt.Sprintf("oifname %s tcp flags syn tcp option maxseg size set %d", liqoTunnel, mtu-40))
 	for name, m := range map[string]struct{ real, seen netip.Prefix }{
-		"remap-podcidr": {podCIDR, peer.seen}, "remap-externalcidr": {externalCIDR, peerExternal},
+		"remap-podcidr": {clusters.PodCIDR, peer.Remapped}, "remap-externalcidr": {clusters.ExternalCIDR, clusters.PeerExternal},
 	} {
-		chains = append(chains, "table ip "+name+" {",
-			"chain outgoing { type nat hook prerouting priority -100",
-			fmt.Sprintf("ip daddr %s iifname != eth0 iifname != %s dnat ip prefix to %s", m.seen, liqoTunnel, m.real), "}",
-			"chain incoming { type nat hook postrouting priority 100",
-			fmt.Sprintf("oifname != eth0 ip saddr %s iifname %s snat ip prefix to %s", m.real, liqoTunnel, m.seen), "}", "}")
+		ns.Chain(name, "outgoing", "nat hook prerouting priority -100",
+			fmt.Sprintf("ip daddr %s iifname != eth0 iifname != %s dnat ip prefix to %s", m.seen, liqoTunnel, m.real))
+		ns.Chain(name, "incoming", "nat hook postrouting priority 100",
+			fmt.Sprintf("oifname != eth0 ip saddr %s iifname %s snat ip prefix to %s", m.real, liqoTunnel, m.seen))
 	}
-	return chains
-}
-
-// liqoLink creates one end of the overlay between a node and a gateway.
-func (b *Bed) liqoLink(ns netns.Handle, name, address string, far netip.Addr, mtu int) error {
-	return b.ip(ns,
-		fmt.Sprintf("link add %s mtu %d type %s id %d remote %s dstport %d%s", name, mtu, b.kinds.Overlay, overlayID, far, overlayPort, b.likeGeneve()),
-		"link set "+name+" up",
-		fmt.Sprintf("addr add %s/32 dev %s", address, name))
 }
 
 // liqoRoutes are the lines for ip(8) of a route configuration: rules with a common table, and its routes.

@@ -1,6 +1,7 @@
 package path
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +13,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/bench/load"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -27,29 +29,24 @@ func TestMain(m *testing.M) {
 // TestLiqoModel sends from each pod to the other: addresses are translated by connection as Liqo's documentation
 // describes, and packets have the size that its MTU permits.
 func TestLiqoModel(t *testing.T) {
-	b := NewBed(t.Context(), TestedKinds()[0])
-	t.Cleanup(func() {
-		assert.NoError(t, b.Close())
-	})
-	client, server, err := b.clusters()
+	b := &Bed{t: t, kinds: clusters.TestedKinds()[0]}
+	client, server := b.liqoModel(LiqoMTU)
+	_, err := b.way(func() load.Way { return fromPodToPod(client, server) })
 	require.NoError(t, err)
-	if _, err := b.modelLiqo(client, server, LiqoMTU); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct{ from, to *cluster }{{client, server}, {server, client}} {
-		t.Run(c.from.name+" to "+c.to.name, func(t *testing.T) {
-			target := netip.AddrPortFrom(c.to.seenPod(), modelPort)
-			seen, err := exchange(c.from.pod, c.to.pod, target)
+	for _, c := range []struct{ from, to *clusters.Cluster }{{client, server}, {server, client}} {
+		t.Run(c.from.Name+" to "+c.to.Name, func(t *testing.T) {
+			target := netip.AddrPortFrom(c.to.RemappedPod(0), modelPort)
+			seen, err := exchange(t, c.from.Pods[0], c.to.Pods[0], target)
 			require.NoError(t, err)
-			if seen != c.from.seenPod() {
-				t.Errorf("the pod of cluster %s sees packets from %v, want %v", c.to.name, seen, c.from.seenPod())
+			if seen != c.from.RemappedPod(0) {
+				t.Errorf("the pod of cluster %s sees packets from %v, want %v", c.to.Name, seen, c.from.RemappedPod(0))
 			}
-			expectTracked(t, c.from.gateway, podAddress, c.to.seenPod(), podAddress, podAddress)
-			expectTracked(t, c.to.gateway, podAddress, podAddress, podAddress, c.from.seenPod())
+			expectTracked(t, c.from.Gateways[0].Handle, podAddress, c.to.RemappedPod(0), podAddress, podAddress)
+			expectTracked(t, c.to.Gateways[0].Handle, podAddress, podAddress, podAddress, c.from.RemappedPod(0))
 			const headers = 28 // IPv4 20 + ICMP 8
 			for size, passes := range map[int]bool{LiqoMTU: true, LiqoMTU + 1: false} {
-				_, err := c.from.pod.Run(t.Context(), "", "ping", "-q", "-c2", "-i0.2", "-w20", "-Mdo",
-					fmt.Sprint("-s", size-headers), c.to.seenPod().String())
+				_, err := c.from.Pods[0].Handle.Run(t.Context(), "", "ping", "-q", "-c2", "-i0.2", "-w20", "-Mdo",
+					fmt.Sprint("-s", size-headers), c.to.RemappedPod(0).String())
 				if (err == nil) != passes {
 					t.Errorf("packets of %d bytes pass: %t, want %t: %v", size, err == nil, passes, err)
 				}
@@ -62,20 +59,15 @@ const modelPort = 7777
 
 // exchange opens a TCP connection, sends text both ways and returns the source address that the receiver observes. The
 // receiver listens on the pod's own address, so the destination must be translated to the pod.
-func exchange(from, to netns.Handle, target netip.AddrPort) (seen netip.Addr, err error) {
+func exchange(t *testing.T, from, to netns.Namespace, target netip.AddrPort) (seen netip.Addr, err error) {
+	t.Helper()
 	const text = "a packet"
-	var listener *net.TCPListener
-	if err := to.Do(func() (err error) {
-		listener, err = net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(netip.AddrPortFrom(podAddress, target.Port())))
-		return err
-	}); err != nil {
-		return seen, err
-	}
+	listener := to.For(t).Listen(netip.AddrPortFrom(podAddress, target.Port()).String())
 	defer func() { _ = listener.Close() }()
 	answered := make(chan error, 1)
 	go func() {
 		answered <- func() error {
-			conn, err := listener.AcceptTCP()
+			conn, err := listener.Accept()
 			if err != nil {
 				return err
 			}
@@ -85,11 +77,10 @@ func exchange(from, to netns.Handle, target netip.AddrPort) (seen netip.Addr, er
 			return err
 		}()
 	}()
-	var conn net.Conn
-	if err := from.Do(func() (err error) {
-		conn, err = (&net.Dialer{Timeout: 10 * time.Second}).Dial("tcp4", target.String())
-		return err
-	}); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	conn, err := from.Dial(ctx, "tcp4", target)
+	if err != nil {
 		return seen, err
 	}
 	defer func() { _ = conn.Close() }()

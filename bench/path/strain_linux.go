@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/bench/load"
+	"liqonet.io/liqonet/internal/testbed/assert"
 )
 
 // processors has the quota files of the parents of CPU control groups, with cgroup v1 and v2.
@@ -22,18 +23,21 @@ const quotaPeriod = 100_000
 
 // Limit sets a CPU quota for the server's gateway, a share of one core, until the bed is closed.
 func (b *Bed) Limit(share float64) error {
+	pid := []byte(strconv.Itoa(b.joined[0].Gateways[0].Helper.PID))
 	for parent, file := range processors {
-		group := filepath.Join(parent, fmt.Sprintf("liqonet-bench-%d", b.joined[0].process.PID))
+		group := filepath.Join(parent, "liqonet-bench-"+string(pid))
 		if _, err := os.Stat(filepath.Join(parent, "cgroup.procs")); err != nil {
 			continue
 		}
 		if err := os.Mkdir(group, 0o755); err != nil {
 			return fmt.Errorf("control group: %w", err)
 		}
-		b.first(func() error { return os.Remove(group) }) // after the process has ended
+		b.t.Cleanup(func() { // before the process ends: only an empty group can be removed
+			assert.NoError(b.t, errors.Join(os.WriteFile(filepath.Join(parent, "cgroup.procs"), pid, 0), os.Remove(group)))
+		})
 		return errors.Join(
 			os.WriteFile(filepath.Join(group, file), []byte(strconv.Itoa(int(share*quotaPeriod))), 0),
-			os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(b.joined[0].process.PID)), 0))
+			os.WriteFile(filepath.Join(group, "cgroup.procs"), pid, 0))
 	}
 	return errors.New("this machine has no control group of processors")
 }
@@ -43,7 +47,7 @@ func (b *Bed) Peak() (int, error) {
 	most := 0
 	var errs []error
 	for _, c := range b.joined {
-		peak, err := load.Peak(c.process.PID)
+		peak, err := load.Peak(c.Gateways[0].Helper.PID)
 		most, errs = max(most, peak), append(errs, err)
 	}
 	return most, errors.Join(errs...)
@@ -53,7 +57,7 @@ func (b *Bed) Peak() (int, error) {
 // through one again after none was usable.
 func (b *Bed) Failovers(ctx context.Context) (n int, err error) {
 	for _, c := range b.joined {
-		events, err := c.api.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+		events, err := c.API.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return n, err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"liqonet.io/liqonet/bench/load"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/netops/tunnel"
 )
@@ -32,15 +33,16 @@ type tunnelJob struct {
 
 const keepAlive = 15 * time.Second
 
-// tunnelTo returns the cluster's end of the tunnel to its peer.
-func (c *cluster) tunnelTo(peer *cluster, link string) tunnelJob {
+// tunnelTo returns the end of a cluster's gateway of the tunnel to the peer's.
+func tunnelTo(c, peer *clusters.Cluster, link string) tunnelJob {
+	record := c.Tunnel(c.Gateways[0], peer, peer.Gateways[0])
 	t := tunnelJob{
-		Link: link, Key: c.key, ListenPort: listenPort, Address: netip.PrefixFrom(c.tunnel, tunnelBits),
-		PeerKey: peer.key.PublicKey(), AllowedIPs: []netip.Prefix{netip.PrefixFrom(peer.tunnel, 32), podCIDR},
-		MTU: pathMTU,
+		Link: link, Key: c.Gateways[0].Key, ListenPort: record.ListenPort, Address: record.Address,
+		PeerKey: peer.Gateways[0].Key.PublicKey(), AllowedIPs: []netip.Prefix{netip.PrefixFrom(record.PeerAddress, 32), clusters.PodCIDR},
+		MTU: clusters.PathMTU,
 	}
-	if c.role == records.Client {
-		t.Endpoint = netip.AddrPortFrom(peer.nodeAddress(), nodePort)
+	if !c.Serves {
+		t.Endpoint = netip.MustParseAddrPort(record.Endpoints[0])
 	}
 	return t
 }
@@ -91,79 +93,74 @@ func (t tunnelJob) configureKernel() error {
 }
 
 // openTunnel creates one end, without package netops/tunnel.
-func (b *Bed) openTunnel(ns netns.Handle, t tunnelJob) error {
+func (b *Bed) openTunnel(ns netns.Namespace, t tunnelJob) {
 	if b.kinds.WireGuard == records.Kernel {
-		if err := b.ip(ns, fmt.Sprintf("link add %s mtu %d type wireguard", t.Link, t.MTU)); err != nil {
-			return err
-		}
-		if err := ns.Do(t.configureKernel); err != nil {
-			return fmt.Errorf("configure WireGuard device %s: %w", t.Link, err)
-		}
-	} else if err := b.startTunnel(ns, Job{Upstream: &t}); err != nil {
-		return err
+		ns.IP(fmt.Sprintf("link add %s mtu %d type wireguard", t.Link, t.MTU))
+		ns.Inside(t.configureKernel)
+	} else {
+		b.startTunnel(ns, Job{Upstream: &t})
 	}
-	return b.setUp(ns, t)
+	setUp(ns, t)
 }
 
 // setUp sets the address and MTU of a tunnel's link.
-func (b *Bed) setUp(ns netns.Handle, t tunnelJob) error {
-	return b.ip(ns, fmt.Sprintf("addr add %s dev %s", t.Address, t.Link), fmt.Sprintf("link set %s mtu %d up", t.Link, t.MTU))
+func setUp(ns netns.Namespace, t tunnelJob) {
+	ns.IP(fmt.Sprintf("addr add %s dev %s", t.Address, t.Link), fmt.Sprintf("link set %s mtu %d up", t.Link, t.MTU))
 }
 
 // wireGuardLink is the link of a tunnel without package netops/tunnel.
 const wireGuardLink = "wg0"
 
 // openTunnels creates both ends. The server listens first, as a handshake is not answered before.
-func (b *Bed) openTunnels(client, server *cluster) error {
-	return errors.Join(
-		b.openTunnel(server.gateway, server.tunnelTo(client, wireGuardLink)),
-		b.openTunnel(client.gateway, client.tunnelTo(server, wireGuardLink)))
+func (b *Bed) openTunnels(client, server *clusters.Cluster) {
+	b.openTunnel(server.Gateways[0].Namespace, tunnelTo(server, client, wireGuardLink))
+	b.openTunnel(client.Gateways[0].Namespace, tunnelTo(client, server, wireGuardLink))
 }
 
 // Gateways are the gateways of two clusters, with only a link between them: traffic begins and ends in them.
 type Gateways struct {
 	bed            *Bed
-	client, server *cluster
+	client, server *clusters.Cluster
 }
 
 // Gateways creates two clusters for tunnels alone.
-func (b *Bed) Gateways() (Gateways, error) {
-	client, server, err := b.clusters()
-	return Gateways{b, client, server}, err
+func (b *Bed) Gateways() (g Gateways, err error) {
+	err = try(func() {
+		client, server := b.pair()
+		g = Gateways{b, client, server}
+	})
+	return g, err
 }
 
 // Tunnel returns the tunnel without package netops/tunnel.
 func (g Gateways) Tunnel() (load.Way, error) {
-	if err := g.bed.openTunnels(g.client, g.server); err != nil {
-		return load.Way{}, err
-	}
-	return g.way(g.server.tunnel)
+	return g.bed.way(func() load.Way {
+		g.bed.openTunnels(g.client, g.server)
+		return g.to(tunnelTo(g.server, g.client, wireGuardLink))
+	})
 }
 
 // OwnTunnel returns the tunnel that runs in the process of a liqonet gateway.
 func (g Gateways) OwnTunnel() (load.Way, error) {
-	var errs []error
-	for _, c := range []struct{ end, peer *cluster }{{g.server, g.client}, {g.client, g.server}} {
-		t := secondTunnel(c.end.tunnelTo(c.peer, "own"))
-		if err := g.bed.startTunnel(c.end.gateway, Job{Own: &t}); err != nil {
-			return load.Way{}, err
+	return g.bed.way(func() load.Way {
+		for _, c := range []struct{ end, peer *clusters.Cluster }{{g.server, g.client}, {g.client, g.server}} {
+			t := secondTunnel(tunnelTo(c.end, c.peer, "own"))
+			g.bed.startTunnel(c.end.Gateways[0].Namespace, Job{Own: &t})
+			setUp(c.end.Gateways[0].Namespace, t)
 		}
-		errs = append(errs, g.bed.setUp(c.end.gateway, t))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return load.Way{}, err
-	}
-	return g.way(second(g.server.tunnel))
+		return g.to(secondTunnel(tunnelTo(g.server, g.client, "own")))
+	})
 }
 
-func (g Gateways) way(server netip.Addr) (load.Way, error) {
-	return g.bed.complete(load.Way{From: g.client.gateway, To: g.server.gateway, Address: server})
+// to is the path to the server's end of a tunnel.
+func (g Gateways) to(t tunnelJob) load.Way {
+	return load.Way{From: g.client.Gateways[0].Handle, To: g.server.Gateways[0].Handle, Address: t.Address.Addr()}
 }
 
 // secondTunnel gives a second tunnel of the same gateways other addresses and ports.
 func secondTunnel(t tunnelJob) tunnelJob {
 	t.ListenPort++
-	t.Address = netip.PrefixFrom(second(t.Address.Addr()), tunnelBits)
+	t.Address = netip.PrefixFrom(second(t.Address.Addr()), t.Address.Bits())
 	if t.Endpoint.IsValid() {
 		t.Endpoint = netip.AddrPortFrom(t.Endpoint.Addr(), t.Endpoint.Port()+1)
 	}

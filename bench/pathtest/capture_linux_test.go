@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -61,7 +62,7 @@ func startCapture(t *testing.T, ns netns.Namespace, clusters ...*testCluster) *c
 		cards: map[[6]byte]*testCluster{}, cleaned: map[netip.Addr]bool{},
 	}
 	for _, cluster := range clusters {
-		for _, n := range cluster.nodes {
+		for _, n := range cluster.Nodes {
 			n.Inside(func() error {
 				card, err := net.InterfaceByName("eth0")
 				if err == nil {
@@ -145,14 +146,14 @@ func isTunnel(packet []byte) bool {
 		return false
 	}
 	port := binary.BigEndian.Uint16(packet[header+2:])
-	return port == serverPort || port == listenPort
+	return port == clusters.ServerPort || port == clusters.ListenPort
 }
 
 // stateAt returns the liqonet state of a node that prevents unencrypted packets.
 func (c *capture) stateAt(source netip.Addr) string {
 	for _, cluster := range c.clusters {
-		for i, n := range cluster.nodes {
-			if cluster.node(i) != source {
+		for i, n := range cluster.Nodes {
+			if cluster.NodeAddress(i) != source {
 				continue
 			}
 			var standing []string

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // TestRolesChangePlaces makes the client of a peering the server by changing the records. The tunnels get other
@@ -15,29 +14,28 @@ import (
 // tunnels are answered again, by the same helpers, and nothing of it counts as drift.
 func TestRolesChangePlaces(t *testing.T) {
 	t.Parallel()
-	k := combinations()[0]
 	a, b := severalGateways(t, records.ActiveActive)
 	f := startFlood(a, b)
-	for _, n := range a.nodes {
+	for _, n := range a.Nodes {
 		n.Run("nft", "delete table ip services")
 	}
-	a.serves, b.serves = false, true
-	for _, g := range b.gateways {
-		b.balance(g)
+	a.Serves, b.Serves = false, true
+	for _, g := range b.Gateways {
+		b.Forward(g)
 	}
-	begin, other := time.Now(), k
-	other.WireGuard = records.Userspace
-	if k == other {
-		other.WireGuard = records.Auto
+	begin, wireGuard := time.Now(), records.Userspace
+	if a.Kinds.WireGuard == wireGuard {
+		wireGuard = records.Auto
 	}
-	a.rewrite(a.peering(other, b))
-	b.rewrite(b.peering(other, a))
+	a.Kinds.WireGuard, b.Kinds.WireGuard = wireGuard, wireGuard
+	a.Rewrite(a.Record(b.Cluster))
+	b.Rewrite(b.Record(a.Cluster))
 	a.awaitAnswered(begin)
 	b.awaitAnswered(begin)
 	f.await(t)
-	for _, g := range slices.Concat(a.gateways, b.gateways) {
-		if n := g.helper.Logged("drift detected"); n > 0 {
-			t.Errorf("%s counts its own changes as drift, %d times", g.pod(), n)
+	for _, g := range slices.Concat(a.Gateways, b.Gateways) {
+		if n := g.Helper.Logged("drift detected"); n > 0 {
+			t.Errorf("%s counts its own changes as drift, %d times", g.Pod(), n)
 		}
 	}
 	lost, sent, silent := f.stop()
@@ -47,18 +45,12 @@ func TestRolesChangePlaces(t *testing.T) {
 // awaitAnswered waits until every tunnel of every gateway has been answered since a time.
 func (c *testCluster) awaitAnswered(since time.Time) {
 	c.t.Helper()
-	for _, g := range c.gateways {
-		silent := fmt.Errorf("gateway %d of %s has no status", g.number, c.name)
-		wait.Succeeds(c.t, joining, func() error {
-			s, err := c.statusOf(g)
-			if err != nil {
-				return silent // the gateway rewrites it
-			}
+	for _, g := range c.Gateways {
+		c.AwaitStatus(g, func(s records.Status) error {
 			for i, tunnel := range s.AllTunnels() {
 				if !tunnel.LastEcho.After(since) {
-					silent = fmt.Errorf("gateway %d of %s: no echo by tunnel %d since the change: %+v, failed: %v", g.number, c.name, i+1, tunnel, s.Failed)
-					c.renewStatus(g)
-					return silent
+					c.RenewStatus(g)
+					return fmt.Errorf("no echo by tunnel %d since the change: %+v, failed: %v", i+1, tunnel, s.Failed)
 				}
 			}
 			return nil

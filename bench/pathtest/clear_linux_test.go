@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"liqonet.io/liqonet/bench/path"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops/kernel"
@@ -67,29 +67,28 @@ func TestNothingInTheClear(t *testing.T) {
 
 // conversation is traffic from pods and nodes of two clusters to the pods of the other.
 type conversation struct {
-	t *testing.T
-	path.Kinds
+	t         *testing.T
 	a, b      *testCluster
 	talkers   map[string]*talker // by node; those of its pod with suffix "/pod"
 	listeners *listeners
 	capture   *capture
 }
 
-func newConversation(t *testing.T, k path.Kinds) *conversation {
-	a, b, underlay := twoClusters(t)
-	c := &conversation{t: t, Kinds: k, a: a, b: b, talkers: map[string]*talker{}}
+func newConversation(t *testing.T, k clusters.Kinds) *conversation {
+	a, b, underlay := clustersOf(t, k)
+	c := &conversation{t: t, a: a, b: b, talkers: map[string]*talker{}}
 	c.capture = startCapture(t, underlay, a, b)
 	c.listeners = startListeners(t, a, b)
 	for _, side := range [][2]*testCluster{{a, b}, {b, a}} {
 		from, to := side[0], side[1]
 		var targets []netip.Addr
-		for i := range to.pods {
-			targets = append(targets, to.remappedPod(i))
+		for i := range to.Pods {
+			targets = append(targets, to.RemappedPod(i))
 		}
-		for i := range from.nodes {
-			node, pod := from.nodeName(i), from.nodeName(i)+"/pod"
-			c.talkers[node] = startTalker(t, from.nodes[i], node, targets)
-			c.talkers[pod] = startTalker(t, from.pods[i], pod, targets)
+		for i := range from.Nodes {
+			node, pod := from.NodeName(i), from.NodeName(i)+"/pod"
+			c.talkers[node] = startTalker(t, from.Nodes[i], node, targets)
+			c.talkers[pod] = startTalker(t, from.Pods[i], pod, targets)
 		}
 	}
 	return c
@@ -100,8 +99,8 @@ func (c *conversation) connect() {
 	// Without a peering, nothing encrypts the packets. The capture must contain them, as it would contain others later.
 	c.awaitCaptured(markBefore)
 	c.a.reserve(c.b)
-	c.a.connect(c.Kinds, c.b)
-	c.b.connect(c.Kinds, c.a)
+	c.a.Connect(c.b.Cluster)
+	c.b.Connect(c.a.Cluster)
 	for _, cluster := range []*testCluster{c.a, c.b} {
 		cluster.awaitApplied()
 		c.setMark(cluster, markSecret)
@@ -126,10 +125,10 @@ func (c *conversation) run() {
 	c.connect()
 	c.awaitKept()
 	for _, f := range nodeFaults {
-		c.inject("node, "+f.name, c.a.nodes[1], f, func() { c.a.nodeHelpers[1].Kill() }, func() { c.a.startNode(1) })
+		c.inject("node, "+f.name, c.a.Nodes[1], f, func() { c.a.NodeHelpers[1].Kill() }, func() { c.a.StartNode(1) })
 	}
 	for _, f := range gatewayFaults {
-		c.inject("gateway, "+f.name, c.a.gateways[0].Namespace, f, c.killGateway, c.a.startGateway)
+		c.inject("gateway, "+f.name, c.a.Gateways[0].Namespace, f, c.killGateway, c.a.startGateway)
 	}
 	c.rebootNode(1)
 	c.disconnect()
@@ -139,8 +138,8 @@ func (c *conversation) run() {
 
 // setMark changes the payload of pods and nodes of a cluster.
 func (c *conversation) setMark(cluster *testCluster, mark string) {
-	for i := range cluster.nodes {
-		c.setMarkAt(cluster.nodeName(i), mark)
+	for i := range cluster.Nodes {
+		c.setMarkAt(cluster.NodeName(i), mark)
 	}
 }
 
@@ -156,8 +155,8 @@ func (c *conversation) awaitReceived(after string) {
 	wait.Succeeds(c.t, joining, func() error {
 		now := c.listeners.count(markSecret)
 		for _, cluster := range []*testCluster{c.a, c.b} {
-			for i := range cluster.pods {
-				if pod := cluster.nodeName(i); now[pod] <= before[pod]+someRounds {
+			for i := range cluster.Pods {
+				if pod := cluster.NodeName(i); now[pod] <= before[pod]+someRounds {
 					return fmt.Errorf("after %s: the pod on %s has heard %d packets, and %d before", after, pod, now[pod], before[pod])
 				}
 			}
@@ -172,10 +171,10 @@ func (c *conversation) awaitKept() {
 	c.t.Helper()
 	wait.Succeeds(c.t, joining, func() error {
 		for _, side := range [][2]*testCluster{{c.a, c.b}, {c.b, c.a}} {
-			for i := range side[0].nodes {
-				for _, talker := range []string{side[0].nodeName(i), side[0].nodeName(i) + "/pod"} {
-					for j := range side[1].pods {
-						if pod := side[1].nodeName(j); !c.listeners.hasKept(pod, talker) {
+			for i := range side[0].Nodes {
+				for _, talker := range []string{side[0].NodeName(i), side[0].NodeName(i) + "/pod"} {
+					for j := range side[1].Pods {
+						if pod := side[1].NodeName(j); !c.listeners.hasKept(pod, talker) {
 							return fmt.Errorf("the pod on %s has not heard %s by a socket from before the peering", pod, talker)
 						}
 					}
@@ -208,7 +207,7 @@ func (c *conversation) awaitRounds() {
 func (c *conversation) inject(name string, in netns.Namespace, f fault, kill, begin func()) {
 	c.t.Helper()
 	routes, whole := defaultRoutes(in), pathIn(in)
-	mortal := in == c.a.gateways[0].Namespace && c.WireGuard == records.Userspace
+	mortal := in == c.a.Gateways[0].Namespace && c.a.Kinds.WireGuard == records.Userspace
 	for _, dead := range []bool{false, true} {
 		if dead && mortal && f != gatewayFaults[0] || !dead && !mortal && testing.Short() {
 			continue
@@ -277,25 +276,25 @@ func defaultRoutes(ns netns.Namespace) []string {
 }
 
 // killGateway kills the helper of a's gateway. A tunnel in userspace ends with it.
-func (c *conversation) killGateway() { c.a.gateways[0].helper.Kill() }
+func (c *conversation) killGateway() { c.a.Gateways[0].Helper.Kill() }
 
 // rebootNode removes all liqonet state of a node, as a restart does, after which the node loads its boot guard. Its
 // pods send continuously.
 func (c *conversation) rebootNode(i int) {
 	c.t.Helper()
-	n := c.a.nodes[i]
-	guard := bootGuard(c.t, overlayPorts[0], c.b.remapped, peerExternal)
-	c.setMarkAt(c.a.nodeName(i), "")
-	c.a.nodeHelpers[i].Kill()
+	n := c.a.Nodes[i]
+	guard := bootGuard(c.t, clusters.OverlayPorts[0], c.b.Remapped, clusters.PeerExternal)
+	c.setMarkAt(c.a.NodeName(i), "")
+	c.a.NodeHelpers[i].Kill()
 	n.Run("nft", "delete table ip liqonet; delete table ip6 liqonet")
-	ip(n, "rule del priority 104", "link del lqn-gw7")
+	n.IP("rule del priority 104", "link del lqn-gw7")
 	n.Run("sh", "-c", flushTable(7600))
 	for range 2 { // twice: the file can be loaded at any time
 		n.Feed(guard, "nft", "-f", "-")
 	}
-	c.setMarkAt(c.a.nodeName(i), markSecret)
+	c.setMarkAt(c.a.NodeName(i), markSecret)
 	c.awaitRounds()
-	c.a.startNode(i)
+	c.a.StartNode(i)
 	awaitFirewall(c.t, n)
 	awaitLifted(c.t, n)
 	c.awaitReceived("reboot of a node")
@@ -320,7 +319,7 @@ func (c *conversation) disconnect() {
 func (c *testCluster) awaitApplied() {
 	c.t.Helper()
 	wait.Succeeds(c.t, joining, func() error {
-		reports, err := c.reports()
+		reports, err := c.Reports()
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/ipam"
@@ -24,66 +25,65 @@ import (
 // former gateway.
 func TestDamagedRecords(t *testing.T) {
 	t.Parallel()
-	k := combinations()[0]
 	a, b, _ := twoClusters(t)
 	a.reserve(b)
-	connectBoth(k, a, b)
+	connectBoth(a, b)
 	servePods(t, a, b)
 
-	path := pathIn(a.nodes[0])
+	path := pathIn(a.Nodes[0])
 	for _, name := range []string{records.FabricName, records.IPAMName, records.PeeringName("peer")} {
-		good := a.damage(name)
-		a.nodeHelpers[0].Kill()
-		a.startNode(0)
-		wait.Until(t, "the helper refuses "+name, joining, func() bool { return a.nodeHelpers[0].Logged("records are refused") > 0 })
+		good := a.Damage(name)
+		a.NodeHelpers[0].Kill()
+		a.StartNode(0)
+		wait.Until(t, "the helper refuses "+name, joining, func() bool { return a.NodeHelpers[0].Logged("records are refused") > 0 })
 		for range someRounds {
-			if _, err := seenBy(a.pods[0], b.remappedPod(0)); err != nil {
+			if _, err := seenBy(a.Pods[0], b.RemappedPod(0)); err != nil {
 				t.Fatalf("%s is damaged, and the helper restarted: %v", name, err)
 			}
 		}
-		if now := pathIn(a.nodes[0]); now != path {
+		if now := pathIn(a.Nodes[0]); now != path {
 			t.Errorf("%s is damaged, and the helper restarted: the path is\n%s, and was\n%s", name, now, path)
 		}
-		a.put(good)
-		awaitReady(t, a.nodes[0])
+		a.Put(good)
+		awaitReady(t, a.Nodes[0])
 	}
 
-	good := a.damage(records.PeeringName("peer"))
-	a.nodes[0].Run("nft", "delete", "table", "ip", netops.Table)
-	awaitFirewall(t, a.nodes[0])
+	good := a.Damage(records.PeeringName("peer"))
+	a.Nodes[0].Run("nft", "delete", "table", "ip", netops.Table)
+	awaitFirewall(t, a.Nodes[0])
 	expectAll(a, b)
-	for _, n := range a.nodes {
+	for _, n := range a.Nodes {
 		awaitReady(t, n)
 	}
 
-	a.nodeHelpers[1].Kill()
+	a.NodeHelpers[1].Kill()
 	a.resetNode(1)
-	a.startNode(1)
+	a.StartNode(1)
 	a.awaitBlocked(1, b)
-	awaitReady(t, a.nodes[1])
+	awaitReady(t, a.Nodes[1])
 	wait.Succeeds(t, joining, func() error { // a gateway that renews its tunnel rejects packets for a moment
-		source, err := seenBy(a.pods[0], b.remappedPod(0))
-		if err == nil && source != a.remappedPod(0).String() {
+		source, err := seenBy(a.Pods[0], b.RemappedPod(0))
+		if err == nil && source != a.RemappedPod(0).String() {
 			t.Errorf("the other node: %q", source)
 		}
 		return err
 	})
-	a.put(good)
+	a.Put(good)
 	expectAll(a, b)
 
-	pods := a.api.CoreV1().Pods(records.DefaultNamespace)
-	pod, err := pods.Get(t.Context(), a.gateways[0].pod(), metav1.GetOptions{})
+	pods := a.API.CoreV1().Pods(records.DefaultNamespace)
+	pod, err := pods.Get(t.Context(), a.Gateways[0].Pod(), metav1.GetOptions{})
 	require.NoError(t, err)
 	require.NoError(t, pods.Delete(t.Context(), pod.Name, metav1.DeleteOptions{}))
 	const grace = 4 * time.Second // of five, after which a node treats the gateway as gone
 	gone := time.Now()
-	if _, err := seenBy(a.pods[0], b.remappedPod(1)); err != nil && time.Since(gone) < grace {
+	if _, err := seenBy(a.Pods[0], b.RemappedPod(1)); err != nil && time.Since(gone) < grace {
 		t.Errorf("as soon as the gateway's pod is gone: %v", err)
 	}
-	for i := range a.nodes {
+	for i := range a.Nodes {
 		a.awaitBlocked(i, b)
 	}
-	a.create(pod)
+	a.Create(pod)
 	expectAll(a, b)
 }
 
@@ -91,8 +91,8 @@ func TestDamagedRecords(t *testing.T) {
 func (c *testCluster) reserve(peer *testCluster) {
 	c.t.Helper()
 	registry, err := ipam.Restore(nil, []ipam.Reservation{
-		{Range: peer.remapped, Owner: ipam.Peering("peer"), Purpose: ipam.PeerPods, Real: podCIDR},
-		{Range: peerExternal, Owner: ipam.Peering("peer"), Purpose: ipam.PeerExternal, Real: externalCIDR},
+		{Range: peer.Remapped, Owner: ipam.Peering("peer"), Purpose: ipam.PeerPods, Real: clusters.PodCIDR},
+		{Range: clusters.PeerExternal, Owner: ipam.Peering("peer"), Purpose: ipam.PeerExternal, Real: clusters.ExternalCIDR},
 	})
 	require.NoError(c.t, err)
 	id, _ := records.IdentityOf(records.IPAMName)
@@ -100,13 +100,13 @@ func (c *testCluster) reserve(peer *testCluster) {
 		ObjectMeta: metav1.ObjectMeta{Name: records.IPAMName, Namespace: records.DefaultNamespace, Labels: id.Labels()},
 		Data:       map[string]string{records.DataKey: store.Encode(registry)},
 	}
-	c.create(cm)
+	c.Create(cm)
 }
 
 // resetNode removes all liqonet state from a node's kernel, as a restart does.
 func (c *testCluster) resetNode(i int) {
 	c.t.Helper()
-	kernel, err := kernel.OpenAt(c.nodes[i].FD())
+	kernel, err := kernel.OpenAt(c.Nodes[i].FD())
 	require.NoError(c.t, err)
 	defer func() { _ = kernel.Close() }()
 	require.NoError(c.t, kernel.Cleanup())
@@ -115,14 +115,14 @@ func (c *testCluster) resetNode(i int) {
 // awaitBlocked waits until the routes and rules of a node block the peer.
 func (c *testCluster) awaitBlocked(i int, peer *testCluster) {
 	c.t.Helper()
-	n := c.nodes[i]
-	for _, target := range []netip.Addr{peer.remappedPod(0), peerExternal.Addr().Next()} {
+	n := c.Nodes[i]
+	for _, target := range []netip.Addr{peer.RemappedPod(0), clusters.PeerExternal.Addr().Next()} {
 		wait.Succeeds(c.t, joining, func() error {
 			if out := n.Run("sh", "-c", fmt.Sprintf("ip route get %s 2>&1 || true", target)); !strings.Contains(out, "No route to host") {
-				return fmt.Errorf("node %s has a path to %s: %s", c.nodeName(i), target, out)
+				return fmt.Errorf("node %s has a path to %s: %s", c.NodeName(i), target, out)
 			}
-			if set := n.Run("sh", "-c", "nft list set ip liqonet peers 2>&1 || true"); !strings.Contains(set, peer.remapped.String()) {
-				return fmt.Errorf("node %s does not guard %s: %s", c.nodeName(i), peer.remapped, set)
+			if set := n.Run("sh", "-c", "nft list set ip liqonet peers 2>&1 || true"); !strings.Contains(set, peer.Remapped.String()) {
+				return fmt.Errorf("node %s does not guard %s: %s", c.NodeName(i), peer.Remapped, set)
 			}
 			return nil
 		})

@@ -24,17 +24,17 @@ var standstills = []struct {
 	stopped func(a, b *testCluster) []*process.Process
 }{
 	{"nothing", "", func(_, _ *testCluster) []*process.Process { return nil }},
-	{"the gateway that drains", "draining", func(a, _ *testCluster) []*process.Process { return []*process.Process{a.gateways[1].helper} }},
-	{"the other gateway", "draining", func(a, _ *testCluster) []*process.Process { return []*process.Process{a.gateways[0].helper} }},
-	{"the other gateway after the drain", "", func(a, _ *testCluster) []*process.Process { return []*process.Process{a.gateways[0].helper} }},
+	{"the gateway that drains", "draining", func(a, _ *testCluster) []*process.Process { return []*process.Process{a.Gateways[1].Helper} }},
+	{"the other gateway", "draining", func(a, _ *testCluster) []*process.Process { return []*process.Process{a.Gateways[0].Helper} }},
+	{"the other gateway after the drain", "", func(a, _ *testCluster) []*process.Process { return []*process.Process{a.Gateways[0].Helper} }},
 	{"the gateways of the peer", "draining", func(_, b *testCluster) []*process.Process { return b.helpers() }},
-	{"nodes", "draining", func(a, _ *testCluster) []*process.Process { return a.nodeHelpers[:] }},
+	{"nodes", "draining", func(a, _ *testCluster) []*process.Process { return a.NodeHelpers[:] }},
 }
 
 // helpers are the helpers of the gateways.
 func (c *testCluster) helpers() (all []*process.Process) {
-	for _, g := range c.gateways {
-		all = append(all, g.helper)
+	for _, g := range c.Gateways {
+		all = append(all, g.Helper)
 	}
 	return all
 }
@@ -51,7 +51,7 @@ func TestDrainedGateways(t *testing.T) {
 			if c == b && s.stopped(a, b) != nil && s.until != "" {
 				continue // same as at the server
 			}
-			t.Run(s.name+"/"+c.name, func(t *testing.T) {
+			t.Run(s.name+"/"+c.Name, func(t *testing.T) {
 				for range drainRounds {
 					late := lateness()
 					lost := drained(t, c, peer, s.until, s.stopped(c, peer))
@@ -70,17 +70,17 @@ func TestDrainedGateways(t *testing.T) {
 // gateway has logged the text until, or has ended, the processes in still are stopped.
 func drained(t *testing.T, c, peer *testCluster, until string, still []*process.Process) (lost int) {
 	t.Helper()
-	g := c.gateways[1]
+	g := c.Gateways[1]
 	c.awaitAllUsed(time.Now())
 	f := startFlood(c, peer)
 	begin := time.Now()
-	g.helper.Signal(syscall.SIGTERM)
+	g.Helper.Signal(syscall.SIGTERM)
 	ended := make(chan struct{})
-	go func() { g.helper.Wait(); close(ended) }()
+	go func() { g.Helper.Wait(); close(ended) }()
 	if until == "" {
 		<-ended
 	} else {
-		wait.Until(t, "the log has "+until, joining, func() bool { return g.helper.Logged(until) > 0 })
+		wait.Until(t, "the log has "+until, joining, func() bool { return g.Helper.Logged(until) > 0 })
 	}
 	for _, p := range still {
 		p.Signal(syscall.SIGSTOP)
@@ -93,7 +93,7 @@ func drained(t *testing.T, c, peer *testCluster, until string, still []*process.
 	took := time.Since(begin)
 	<-time.After(time.Second) // lost packets would be detected within this time
 	lost, sent, _ := f.stop()
-	t.Logf("gateway %d of %s ended after %.2f s: %d of %d packets lost", g.number, c.name, took.Seconds(), lost, sent)
-	c.start(g)
+	t.Logf("gateway %d of %s ended after %.2f s: %d of %d packets lost", g.Number, c.Name, took.Seconds(), lost, sent)
+	c.Start(g)
 	return lost
 }

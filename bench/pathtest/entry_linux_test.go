@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -18,27 +19,26 @@ const entryAgain = 11 * time.Second
 func TestEntry(t *testing.T) {
 	t.Parallel()
 	a, b, _ := twoClusters(t)
-	b.elsewhere = true
+	b.Elsewhere = true
 	for _, c := range []*testCluster{a, b} {
-		c.addGateway()
+		c.AddGateway()
 	}
 	at := func(node, gateway int) netip.AddrPort {
-		return netip.AddrPortFrom(a.node(node), uint16(serverPort+8*(gateway-1)))
+		return netip.AddrPortFrom(a.NodeAddress(node), uint16(clusters.ServerPort+8*(gateway-1)))
 	}
-	k := combinations()[0]
-	dropPackets(a.nodes[0], fmt.Sprintf("meta l4proto udp ct original ip daddr %s ct original proto-dst %d-%d", a.node(0), serverPort, serverPort+7), "drop")
-	connectBoth(k, a, b)
+	dropPackets(a.Nodes[0], fmt.Sprintf("meta l4proto udp ct original ip daddr %s ct original proto-dst %d-%d", a.NodeAddress(0), clusters.ServerPort, clusters.ServerPort+7), "drop")
+	connectBoth(a, b)
 	b.awaitEntries(at(1, 1), at(1, 2))
 	tried := time.Now() // at the latest
 
-	removeDrops(a.nodes[0])
-	first := a.gateways[0]
-	dropPackets(a.nodes[0], fmt.Sprintf("ip daddr %[1]s udp dport 51840-51848; ip saddr %[1]s udp sport 51840-51848", first.address()), "drop")
+	removeDrops(a.Nodes[0])
+	first := a.Gateways[0]
+	dropPackets(a.Nodes[0], fmt.Sprintf("ip daddr %[1]s udp dport 51840-51848; ip saddr %[1]s udp sport 51840-51848", first.Address()), "drop")
 	begin := time.Now()
 	a.awaitUnused(first, true, begin)
 	f := startFlood(a, b)
 	<-time.After(entryAgain - time.Since(tried))
-	removeDrops(a.nodes[0])
+	removeDrops(a.Nodes[0])
 	b.awaitEntries(at(0, 1), at(1, 2))
 	a.awaitUnused(first, false, time.Now())
 	f.await(t)
@@ -53,7 +53,7 @@ func TestEntry(t *testing.T) {
 func (c *testCluster) awaitEntries(first, second netip.AddrPort) {
 	c.t.Helper()
 	wait.Succeeds(c.t, joining, func() error {
-		g, err := records.Decode[records.Gateway](c.get(c.gateways[0].id().Name()).Data[records.DataKey])
+		g, err := records.Decode[records.Gateway](c.Get(c.Gateways[0].ID().Name()).Data[records.DataKey])
 		if err == nil && (len(g.OtherEndpoints) != 1 || g.Endpoint != first || g.OtherEndpoints[0] != second) {
 			err = fmt.Errorf("the tunnels lead to %v and %v, want %v and %v", g.Endpoint, g.OtherEndpoints, first, second)
 		}

@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/bench/load"
-	"liqonet.io/liqonet/bench/path"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -38,15 +38,13 @@ var (
 // apply changes of valid records. With -short, as in a slow guest, there are fewer objects.
 func TestGarbage(t *testing.T) {
 	t.Parallel()
-	k := combinations()[0]
-	a, b, _ := twoClusters(t)
-	connectBoth(k, a, b)
+	a, b := connected(t)
 	traffic := startTraffic(t, a, b)
 	helpers := []struct {
 		name string
 		ns   netns.Namespace
 		*process.Process
-	}{{"node", a.nodes[0], a.nodeHelpers[0]}, {"gateway", a.gateways[0].Namespace, a.gateways[0].helper}}
+	}{{"node", a.Nodes[0], a.NodeHelpers[0]}, {"gateway", a.Gateways[0].Namespace, a.Gateways[0].Helper}}
 	measure := func(what string) {
 		for _, h := range helpers {
 			resident, err := load.Resident(h.PID)
@@ -57,8 +55,8 @@ func TestGarbage(t *testing.T) {
 			}
 			t.Logf("%s: %s helper has %d MiB, had %d MiB at most, took %.1f s of a core, logged %d kB", what, h.name, resident>>20, peak>>20,
 				taken.Seconds(), len(h.Log())>>10)
-			if peak > path.MemoryLimit {
-				t.Errorf("%s: %s helper had %d MiB: its container has a limit of %d MiB", what, h.name, peak>>20, path.MemoryLimit>>20)
+			if peak > clusters.MemoryLimit {
+				t.Errorf("%s: %s helper had %d MiB: its container has a limit of %d MiB", what, h.name, peak>>20, clusters.MemoryLimit>>20)
 			}
 		}
 	}
@@ -70,19 +68,15 @@ func TestGarbage(t *testing.T) {
 	}
 	a.writeGarbage(n)
 	t.Logf("%d objects written in %v", 3*n, time.Since(begin).Round(time.Millisecond))
-	a.awaitMTU(k, b, pathMTU-10)
+	a.awaitMTU(b, clusters.PathMTU-10)
 	measure("garbage")
 	for _, h := range helpers {
 		holdConnections(t, h.ns, *strangers)
 		awaitReady(t, h.ns)
 	}
 	measure("connections")
-	a.awaitMTU(k, b, pathMTU-20)
-	var sent int64
-	for _, f := range traffic.flows {
-		sent += f.sent.Load()
-	}
-	lost := traffic.lost(t)
+	a.awaitMTU(b, clusters.PathMTU-20)
+	sent, lost := traffic.count("").sent, traffic.lost(t)
 	t.Logf("%d of %d packets lost", lost, sent)
 	if lost > sent/20 {
 		t.Errorf("%d of %d packets lost: want less than 5 %%", lost, sent)
@@ -100,15 +94,15 @@ func (c *testCluster) writeGarbage(n int) {
 	group := new(errgroup.Group)
 	group.SetLimit(4)
 	for i := range n {
-		text, holder := texts[i%len(texts)], c.nodeName(0)
+		text, holder := texts[i%len(texts)], c.NodeName(0)
 		meta := func(name string, labels map[string]string) metav1.ObjectMeta {
 			return metav1.ObjectMeta{Name: name, Namespace: records.DefaultNamespace, Labels: labels}
 		}
-		maps := c.api.CoreV1().ConfigMaps(records.DefaultNamespace)
+		maps := c.API.CoreV1().ConfigMaps(records.DefaultNamespace)
 		group.Go(func() error {
 			lease := &coordinationv1.Lease{ObjectMeta: meta(fmt.Sprintf("node-10.80.%d.%d", 200+i/250, i%250), node), Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
 			lease.Annotations = map[string]string{records.AnnotationNode: text[:min(len(text), 200_000)]}
-			_, err := c.api.CoordinationV1().Leases(records.DefaultNamespace).Create(c.t.Context(), lease, metav1.CreateOptions{})
+			_, err := c.API.CoordinationV1().Leases(records.DefaultNamespace).Create(c.t.Context(), lease, metav1.CreateOptions{})
 			return err
 		})
 		for _, name := range []string{records.PeeringName(fmt.Sprintf("garbage-%d", i)), fmt.Sprintf("garbage-%d", i)} {
@@ -124,13 +118,13 @@ func (c *testCluster) writeGarbage(n int) {
 }
 
 // awaitMTU changes the peering's record, and waits until the nodes and the gateway apply it.
-func (c *testCluster) awaitMTU(k path.Kinds, peer *testCluster, mtu int) {
+func (c *testCluster) awaitMTU(peer *testCluster, mtu int) {
 	c.t.Helper()
-	p := c.peering(k, peer)
+	p := c.Record(peer.Cluster)
 	p.MTU = mtu
 	begin := time.Now()
-	c.rewrite(p)
-	for _, ns := range append(slices.Clone(c.nodes[:]), c.gateways[0].Namespace) {
+	c.Rewrite(p)
+	for _, ns := range append(slices.Clone(c.Nodes[:]), c.Gateways[0].Namespace) {
 		wait.Succeeds(c.t, joining, func() error {
 			if routes := ns.Run("ip", "route", "show", "table", "all"); !strings.Contains(routes, fmt.Sprintf("mtu %d", mtu)) {
 				return fmt.Errorf("no route has an MTU of %d:\n%s", mtu, routes)
@@ -147,7 +141,7 @@ func holdConnections(t *testing.T, ns netns.Namespace, n int) {
 	t.Helper()
 	questions := []string{"", "GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ", "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"}
 	for i := range n {
-		conn := dialIn(ns, "tcp4", netip.MustParseAddrPort(process.HealthAddress))
+		conn := dialIn(t, ns, "tcp4", netip.MustParseAddrPort(process.HealthAddress))
 		t.Cleanup(func() { _ = conn.Close() })
 		_, _ = io.WriteString(conn, questions[i%len(questions)]) // the helper may have closed it
 	}

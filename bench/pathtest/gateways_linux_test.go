@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/testbed/wait"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -16,40 +16,39 @@ import (
 // each of its gateways.
 func severalGateways(t *testing.T, mode records.GatewayMode) (a, b *testCluster) {
 	t.Helper()
-	k := combinations()[0]
 	a, b, _ = twoClusters(t)
 	for _, c := range []*testCluster{a, b} {
-		c.mode = mode
-		c.addGateway()
+		c.Mode = mode
+		c.AddGateway()
 	}
-	connectBoth(k, a, b)
+	connectBoth(a, b)
 	return a, b
 }
 
 // losses are faults of a gateway, and their repairs.
 var losses = []struct {
 	name       string
-	begin, end func(c *testCluster, g *testGateway)
+	begin, end func(c *testCluster, g *clusters.Gateway)
 }{
-	{"killed", func(_ *testCluster, g *testGateway) { g.helper.Kill() }, (*testCluster).start},
+	{"killed", func(_ *testCluster, g *clusters.Gateway) { g.Helper.Kill() }, (*testCluster).Start},
 	{
 		"frozen",
-		func(_ *testCluster, g *testGateway) { g.helper.Signal(syscall.SIGSTOP) },
-		func(_ *testCluster, g *testGateway) { g.helper.Signal(syscall.SIGCONT) },
+		func(_ *testCluster, g *clusters.Gateway) { g.Helper.Signal(syscall.SIGSTOP) },
+		func(_ *testCluster, g *clusters.Gateway) { g.Helper.Signal(syscall.SIGCONT) },
 	},
 	{
 		"cut off from the peer",
-		func(c *testCluster, g *testGateway) {
-			dropPackets(c.nodes[g.node], fmt.Sprintf("ip daddr %[1]s udp dport 51840-51848; ip saddr %[1]s udp sport 51840-51848", g.address()), "drop")
+		func(c *testCluster, g *clusters.Gateway) {
+			dropPackets(c.Nodes[g.Node], fmt.Sprintf("ip daddr %[1]s udp dport 51840-51848; ip saddr %[1]s udp sport 51840-51848", g.Address()), "drop")
 		},
-		func(c *testCluster, g *testGateway) { removeDrops(c.nodes[g.node]) },
+		func(c *testCluster, g *clusters.Gateway) { removeDrops(c.Nodes[g.Node]) },
 	},
 	{
 		"cut off from its cluster",
-		func(c *testCluster, g *testGateway) {
-			dropPackets(c.nodes[g.node], fmt.Sprintf("ip daddr %[1]s %[2]s; ip saddr %[1]s %[2]s", g.address(), overlayPackets), "drop")
+		func(c *testCluster, g *clusters.Gateway) {
+			dropPackets(c.Nodes[g.Node], fmt.Sprintf("ip daddr %[1]s %[2]s; ip saddr %[1]s %[2]s", g.Address(), overlayPackets), "drop")
 		},
-		func(c *testCluster, g *testGateway) { removeDrops(c.nodes[g.node]) },
+		func(c *testCluster, g *clusters.Gateway) { removeDrops(c.Nodes[g.Node]) },
 	},
 }
 
@@ -67,7 +66,7 @@ func TestGatewayFaults(t *testing.T) {
 			a.awaitAllUsed(repaired)
 			late := lateness()
 			f := startFlood(b, a)
-			fault.begin(a, a.gateways[1])
+			fault.begin(a, a.Gateways[1])
 			f.await(t)
 			lost, sent, silent := f.stop()
 			limit := 20*time.Second + lateFactor*late() // ten times what a machine at rest takes
@@ -76,7 +75,7 @@ func TestGatewayFaults(t *testing.T) {
 				t.Errorf("%v without any packet, want less than %v", silent, limit)
 			}
 			repaired = time.Now()
-			fault.end(a, a.gateways[1])
+			fault.end(a, a.Gateways[1])
 		})
 	}
 }
@@ -84,20 +83,16 @@ func TestGatewayFaults(t *testing.T) {
 // awaitAllUsed waits until all nodes use all gateways, and the second has a report of that since it was repaired.
 func (c *testCluster) awaitAllUsed(repaired time.Time) {
 	c.t.Helper()
-	c.awaitUnused(c.gateways[0], false, time.Time{})
-	c.awaitUnused(c.gateways[1], false, repaired)
+	c.awaitUnused(c.Gateways[0], false, time.Time{})
+	c.awaitUnused(c.Gateways[1], false, repaired)
 }
 
 // awaitUnused waits until all nodes have reported, since a time, that they use a gateway, or do not.
-func (c *testCluster) awaitUnused(g *testGateway, want bool, since time.Time) {
+func (c *testCluster) awaitUnused(g *clusters.Gateway, want bool, since time.Time) {
 	c.t.Helper()
-	wait.Succeeds(c.t, joining, func() error {
-		s, err := c.statusOf(g)
-		if err != nil {
-			return err
-		}
+	c.AwaitStatus(g, func(s records.Status) error {
 		if len(s.Nodes) < nodesPerCluster {
-			return fmt.Errorf("gateway %d knows %d nodes", g.number, len(s.Nodes))
+			return fmt.Errorf("it knows %d nodes", len(s.Nodes))
 		}
 		for _, n := range s.Nodes {
 			if n.Unused != want || !n.LastEcho.After(since) {
@@ -114,17 +109,17 @@ func TestStandbyGateways(t *testing.T) {
 	t.Parallel()
 	a, b := severalGateways(t, records.ActiveStandby)
 	for _, c := range []*testCluster{a, b} {
-		c.awaitUnused(c.gateways[0], false, time.Time{})
-		c.awaitUnused(c.gateways[1], true, time.Time{})
+		c.awaitUnused(c.Gateways[0], false, time.Time{})
+		c.awaitUnused(c.Gateways[1], true, time.Time{})
 	}
 	f := startFlood(a, b)
-	a.gateways[0].helper.Kill()
-	a.awaitUnused(a.gateways[1], false, time.Time{})
+	a.Gateways[0].Helper.Kill()
+	a.awaitUnused(a.Gateways[1], false, time.Time{})
 	f.await(t)
 	again := time.Now()
 	a.startGateway()
-	a.awaitUnused(a.gateways[0], false, again)
-	a.awaitUnused(a.gateways[1], true, time.Time{})
+	a.awaitUnused(a.Gateways[0], false, again)
+	a.awaitUnused(a.Gateways[1], true, time.Time{})
 	f.await(t)
 	f.stop()
 }
@@ -132,42 +127,40 @@ func TestStandbyGateways(t *testing.T) {
 // TestScaledGateways adds a second gateway to each side in the record, and removes it.
 func TestScaledGateways(t *testing.T) {
 	t.Parallel()
-	k := combinations()[0]
-	a, b, _ := twoClusters(t)
-	connectBoth(k, a, b)
+	a, b := connected(t)
 	f := startFlood(a, b)
 	for _, c := range []*testCluster{a, b} {
-		g := c.addGateway()
-		c.writeObjects(g)
-		c.balance(g)
+		g := c.AddGateway()
+		c.WriteObjects(g)
+		c.Forward(g)
 	}
 	update := func() {
-		a.rewrite(a.peering(k, b))
-		b.rewrite(b.peering(k, a))
+		a.Rewrite(a.Record(b.Cluster))
+		b.Rewrite(b.Record(a.Cluster))
 	}
 	update()
 	for _, c := range []*testCluster{a, b} {
-		c.start(c.gateways[1])
+		c.Start(c.Gateways[1])
 	}
-	a.awaitProof(k)
-	b.awaitProof(k)
+	a.AwaitProof()
+	b.AwaitProof()
 	f.await(t)
 	for _, c := range []*testCluster{a, b} {
-		c.gateways[1].helper.Kill()
-		c.gateways = c.gateways[:1]
+		c.Gateways[1].Helper.Kill()
+		c.Gateways = c.Gateways[:1]
 	}
 	f.await(t)
 	update()
 	f.await(t)
 	for _, c := range []*testCluster{a, b} {
-		wait.Succeeds(t, joining, func() error {
-			if s, err := c.status(); err != nil || len(s.Tunnels) != 0 {
-				return fmt.Errorf("%d tunnels, %w", len(s.Tunnels), err)
+		c.AwaitStatus(c.Gateways[0], func(s records.Status) error {
+			if len(s.Tunnels) != 0 {
+				return fmt.Errorf("%d tunnels", len(s.Tunnels))
 			}
 			return nil
 		})
-		if left := c.gateways[0].Run("ip", "-o", "link"); strings.Contains(left, netops.TunnelLink(2)) {
-			t.Errorf("gateway of %s has a second tunnel:\n%s", c.name, left)
+		if left := c.Gateways[0].Run("ip", "-o", "link"); strings.Contains(left, netops.TunnelLink(2)) {
+			t.Errorf("gateway of %s has a second tunnel:\n%s", c.Name, left)
 		}
 	}
 	lost, sent, silent := f.stop()

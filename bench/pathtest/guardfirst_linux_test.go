@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
@@ -35,20 +36,20 @@ func TestGuardFirst(t *testing.T) {
 		if i == 1 {
 			forget()
 		}
-		c.setMarkAt(a.nodeName(1), "")
-		a.nodeHelpers[1].Kill()
+		c.setMarkAt(a.NodeName(1), "")
+		a.NodeHelpers[1].Kill()
 		a.resetNode(1)
 		for range 2 { // as the kubelet restarts it
 			a.startSpoiled(1, kind, false)
 			a.awaitBlocked(1, b)
-			c.setMarkAt(a.nodeName(1), markSecret)
+			c.setMarkAt(a.NodeName(1), markSecret)
 			a.awaitFault(1)
 			c.awaitRounds()
 			a.awaitBlocked(1, b)
 		}
 		c.expectEncrypted(kind)
 	}
-	a.startNode(1)
+	a.StartNode(1)
 	c.awaitReceived("all faults")
 	c.expectEncrypted("all faults")
 	c.capture.complete()
@@ -58,7 +59,7 @@ func TestGuardFirst(t *testing.T) {
 // label their own objects. The returned function deletes them.
 func (c *testCluster) writeLarge(n int) (remove func()) {
 	c.t.Helper()
-	maps := c.api.CoreV1().ConfigMaps(records.DefaultNamespace)
+	maps := c.API.CoreV1().ConfigMaps(records.DefaultNamespace)
 	var names []string
 	text := strings.Repeat("x", 1_000_000)
 	for i := range n {
@@ -68,7 +69,7 @@ func (c *testCluster) writeLarge(n int) (remove func()) {
 			id.Component = records.ComponentPeering
 		}
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: records.DefaultNamespace, Labels: id.Labels()}, Data: map[string]string{records.DataKey: text}}
-		c.create(cm)
+		c.Create(cm)
 		names = append(names, name)
 	}
 	return func() {
@@ -80,48 +81,46 @@ func (c *testCluster) writeLarge(n int) (remove func()) {
 
 // startSpoiled starts a node's helper beside objects of a kind that crash it, or whose list never arrives.
 func (c *testCluster) startSpoiled(i int, kind string, never bool) {
-	j := c.nodeJob(i)
-	j.Spoiled, j.Never = kind, never
-	c.nodeHelpers[i] = process.Start(c.t, c.nodes[i], "node "+c.nodeName(i)+", "+kind, j)
+	j := job{Helper: c.NodeJob(i), Spoiled: kind, Never: never}
+	c.NodeHelpers[i] = process.Start(c.t, c.Nodes[i], "node "+c.NodeName(i)+", "+kind, j)
 }
 
 // awaitFault waits until a node's helper has crashed by reading such an object.
 func (c *testCluster) awaitFault(i int) {
 	c.t.Helper()
-	wait.Until(c.t, "the helper of "+c.nodeName(i)+" decodes it", joining, func() bool {
-		return c.nodeHelpers[i].Logged("unexpected fault address") > 0
+	wait.Until(c.t, "the helper of "+c.NodeName(i)+" decodes it", joining, func() bool {
+		return c.NodeHelpers[i].Logged("unexpected fault address") > 0
 	})
-	c.nodeHelpers[i].Kill()
+	c.NodeHelpers[i].Kill()
 }
 
 // TestLateLists restarts a node's helper while the list of one kind of objects does not arrive. The ranges of a new
 // peering are guarded, and the path to another peering stays. When the list arrives, the helper continues.
 func TestLateLists(t *testing.T) {
 	t.Parallel()
-	k := combinations()[0]
 	a, b, _ := twoClusters(t)
 	a.reserve(b)
-	connectBoth(k, a, b)
+	connectBoth(a, b)
 	servePods(t, b)
-	path := pathIn(a.nodes[1])
+	path := pathIn(a.Nodes[1])
 	for i, kind := range append(kindsOfOthers, ofAPIServers) {
 		t.Log(kind)
-		a.nodeHelpers[1].Kill()
+		a.NodeHelpers[1].Kill()
 		added := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 99, byte(i), 0}), 24)
 		a.reserveAlso(added)
 		a.startSpoiled(1, kind, true)
 		wait.Succeeds(t, joining, func() error {
-			if set := a.nodes[1].Run("nft", "list", "set", "ip", netops.Table, "peers"); !strings.Contains(set, added.String()) {
+			if set := a.Nodes[1].Run("nft", "list", "set", "ip", netops.Table, "peers"); !strings.Contains(set, added.String()) {
 				return fmt.Errorf("%s is not guarded: %s", added, set)
 			}
 			return nil
 		})
 		for range someRounds {
-			if _, err := seenBy(a.pods[1], b.remappedPod(0)); err != nil {
+			if _, err := seenBy(a.Pods[1], b.RemappedPod(0)); err != nil {
 				t.Fatalf("%s: %v", kind, err)
 			}
 		}
-		now := pathIn(a.nodes[1])
+		now := pathIn(a.Nodes[1])
 		for line := range strings.Lines(path) {
 			if !strings.Contains(now, line) {
 				t.Errorf("%s: of the path there is no %s", kind, line)
@@ -131,15 +130,15 @@ func TestLateLists(t *testing.T) {
 			t.Errorf("%s: %s is not refused by a route", kind, added)
 		}
 	}
-	a.nodeHelpers[1].Kill()
-	a.startNode(1)
+	a.NodeHelpers[1].Kill()
+	a.StartNode(1)
 	expectAll(a, b)
 }
 
 // reserveAlso adds a range of a peering without a record to the reservations.
 func (c *testCluster) reserveAlso(p netip.Prefix) {
 	c.t.Helper()
-	c.edit(records.IPAMName, func(text string) string { return text + fmt.Sprintf("- \"%s peering/new peer-pods\"\n", p) })
+	c.Edit(records.IPAMName, func(text string) string { return text + fmt.Sprintf("- \"%s peering/new peer-pods\"\n", p) })
 }
 
 // TestBootGuardStays boots a node with its boot guard while the reservations are unreadable or missing. The guard
@@ -147,29 +146,28 @@ func (c *testCluster) reserveAlso(p netip.Prefix) {
 // reach other peers. The guard is removed when the reservations are readable.
 func TestBootGuardStays(t *testing.T) {
 	t.Parallel()
-	k := combinations()[0]
 	a, b, _ := twoClusters(t)
 	a.reserve(b)
-	connectBoth(k, a, b)
+	connectBoth(a, b)
 	servePods(t, a, b)
-	guard := bootGuard(t, overlayPorts[0], b.remapped, peerExternal, netip.MustParsePrefix("10.99.0.0/16"))
-	n, maps := a.nodes[1], a.api.CoreV1().ConfigMaps(records.DefaultNamespace)
+	guard := bootGuard(t, clusters.OverlayPorts[0], b.Remapped, clusters.PeerExternal, netip.MustParsePrefix("10.99.0.0/16"))
+	n, maps := a.Nodes[1], a.API.CoreV1().ConfigMaps(records.DefaultNamespace)
 	for what, spoil := range map[string]func() *corev1.ConfigMap{
-		"damaged":  func() *corev1.ConfigMap { return a.damage(records.IPAMName) },
+		"damaged":  func() *corev1.ConfigMap { return a.Damage(records.IPAMName) },
 		"too long": func() *corev1.ConfigMap { return a.tooLong(records.IPAMName) },
 		"missing": func() *corev1.ConfigMap {
-			good := a.get(records.IPAMName)
+			good := a.Get(records.IPAMName)
 			require.NoError(t, maps.Delete(t.Context(), records.IPAMName, metav1.DeleteOptions{}))
 			return good
 		},
 	} {
-		a.nodeHelpers[1].Kill()
+		a.NodeHelpers[1].Kill()
 		a.resetNode(1)
 		n.Feed(guard, "nft", "-f", "-")
 		good := spoil()
-		a.startNode(1)
+		a.StartNode(1)
 		wait.Until(t, what+": the helper reports that the boot guard stays", joining, func() bool {
-			return a.nodeHelpers[1].Logged("the boot guard stays") > 0
+			return a.NodeHelpers[1].Logged("the boot guard stays") > 0
 		})
 		expectAll(a, b)
 		if tables := n.Run("nft", "list", "tables", "ip"); !strings.Contains(tables, kernel.BootTable) {
@@ -177,9 +175,9 @@ func TestBootGuardStays(t *testing.T) {
 		}
 		if what == "missing" {
 			good.ResourceVersion = ""
-			a.create(good)
+			a.Create(good)
 		} else {
-			a.put(good)
+			a.Put(good)
 		}
 		awaitLifted(t, n)
 	}
@@ -189,7 +187,7 @@ func TestBootGuardStays(t *testing.T) {
 func (c *testCluster) tooLong(name string) *corev1.ConfigMap {
 	c.t.Helper()
 	id, _ := records.IdentityOf(name)
-	return c.edit(name, func(text string) string {
+	return c.Edit(name, func(text string) string {
 		return text + "# " + strings.Repeat("x", records.MaxSize(id.Component)) + "\n"
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"liqonet.io/liqonet/bench/verdict"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
@@ -38,8 +39,8 @@ type pathFault struct {
 
 // Packets at the nodes, as nftables expressions.
 var (
-	tunnelPackets  = fmt.Sprintf("ip daddr %[1]s udp dport %[2]d; ip saddr %[1]s udp sport %[2]d", inPods(0, gatewayNumber), listenPort)
-	overlayPackets = "udp dport { 6091, 6191 }" // see overlayPorts
+	tunnelPackets  = fmt.Sprintf("ip daddr %[1]s udp dport %[2]d; ip saddr %[1]s udp sport %[2]d", clusters.InPods(0, clusters.GatewayNumber), clusters.ListenPort)
+	overlayPackets = "udp dport { 6091, 6191 }" // see clusters.OverlayPorts
 )
 
 // dropPackets makes a node drop packets that match one of the expressions, which are separated by semicolons.
@@ -60,8 +61,8 @@ func removeDrops(nodes ...netns.Namespace) {
 
 // dropping returns a fault by which a node of cluster a drops packets.
 func dropping(node int, packets, verdict string, f pathFault) pathFault {
-	f.begin = func(a, _ *testCluster) { dropPackets(a.nodes[node], packets, verdict) }
-	f.recover = func(a, _ *testCluster) { removeDrops(a.nodes[node]) }
+	f.begin = func(a, _ *testCluster) { dropPackets(a.Nodes[node], packets, verdict) }
+	f.recover = func(a, _ *testCluster) { removeDrops(a.Nodes[node]) }
 	return f
 }
 
@@ -84,36 +85,36 @@ var pathFaults = []pathFault{
 	{
 		name: "the overlay of the peer's nodes is cut", a: health.Down, b: health.Down, reason: "no answer from nodes of the peer to node a-1, a-2",
 		begin: func(_, b *testCluster) {
-			dropPackets(b.nodes[0], overlayPackets, "drop")
-			dropPackets(b.nodes[1], overlayPackets, "drop")
+			dropPackets(b.Nodes[0], overlayPackets, "drop")
+			dropPackets(b.Nodes[1], overlayPackets, "drop")
 		},
-		recover: func(_, b *testCluster) { removeDrops(b.nodes[:]...) },
+		recover: func(_, b *testCluster) { removeDrops(b.Nodes[:]...) },
 	},
 	{
 		name: "the helper of a node ends", a: health.Degraded, reason: "no echo between gateway and node a-2",
-		begin:   func(a, _ *testCluster) { a.nodeHelpers[1].Kill() },
-		recover: func(a, _ *testCluster) { a.startNode(1) },
+		begin:   func(a, _ *testCluster) { a.NodeHelpers[1].Kill() },
+		recover: func(a, _ *testCluster) { a.StartNode(1) },
 	},
 	{
 		name: "the gateway hangs", a: health.Down, b: health.Down, reason: "node a-2 reports: no answer from the gateway",
-		begin:   func(a, _ *testCluster) { a.gateways[0].helper.Signal(syscall.SIGSTOP) },
-		recover: func(a, _ *testCluster) { a.gateways[0].helper.Signal(syscall.SIGCONT) },
+		begin:   func(a, _ *testCluster) { a.Gateways[0].Helper.Signal(syscall.SIGSTOP) },
+		recover: func(a, _ *testCluster) { a.Gateways[0].Helper.Signal(syscall.SIGCONT) },
 	},
 	{
 		name: "the gateway ends", a: health.Down, b: health.Down, reason: "node a-2 reports: no answer from the gateway",
-		begin:   func(a, _ *testCluster) { a.gateways[0].helper.Kill() },
+		begin:   func(a, _ *testCluster) { a.Gateways[0].Helper.Kill() },
 		recover: func(a, _ *testCluster) { a.startGateway() },
 	},
 	{
 		name: "the gateway's node loses power", a: health.Down, b: health.Down, reason: "node a-2 reports: no answer from the gateway",
 		begin: func(a, _ *testCluster) {
-			ip(a.nodes[0], "link set eth0 down")
-			a.gateways[0].helper.Kill()
-			a.nodeHelpers[0].Kill()
+			a.Nodes[0].IP("link set eth0 down")
+			a.Gateways[0].Helper.Kill()
+			a.NodeHelpers[0].Kill()
 		},
 		recover: func(a, _ *testCluster) {
-			ip(a.nodes[0], "link set eth0 up", fmt.Sprintf("route add default via %s", outside), fmt.Sprintf("route add %s via %s", a.podsOf(1), a.node(1)))
-			a.startNode(0)
+			a.Nodes[0].IP("link set eth0 up", fmt.Sprintf("route add default via %s", clusters.Outside), fmt.Sprintf("route add %s via %s", a.PodsOf(1), a.NodeAddress(1)))
+			a.StartNode(0)
 			a.startGateway()
 		},
 	},
@@ -124,10 +125,9 @@ var pathFaults = []pathFault{
 // time is not tested.
 func TestFaultsAreShown(t *testing.T) {
 	t.Parallel()
-	k := combinations()[0]
 	a, b, _ := twoClusters(t)
-	a.connect(k, b)
-	b.connect(k, a)
+	a.Connect(b.Cluster)
+	b.Connect(a.Cluster)
 	for _, f := range pathFaults {
 		t.Run(f.name, func(t *testing.T) { f.shows(t, a, b) })
 	}
@@ -198,7 +198,7 @@ func (c *testCluster) leaves(state health.State, then func()) {
 	c.t.Helper()
 	wait.Succeeds(c.t, joining, func() error {
 		if now, _ := c.judge(); now == state {
-			return fmt.Errorf("cluster %s is %s", c.name, state)
+			return fmt.Errorf("cluster %s is %s", c.Name, state)
 		}
 		then()
 		return nil
@@ -212,13 +212,13 @@ func (c *testCluster) awaitState(want health.State, reason string) {
 	wait.Succeeds(c.t, joining, func() error {
 		state, why := c.judge()
 		if proven && state == health.Connecting {
-			c.t.Errorf("cluster %s is connecting, though its peer has answered: %s", c.name, why)
+			c.t.Errorf("cluster %s is connecting, though its peer has answered: %s", c.Name, why)
 		}
 		if s, err := c.status(); err == nil && !s.LastEcho.IsZero() {
 			proven = true
 		}
 		if state != want || !strings.Contains(why, reason) {
-			return fmt.Errorf("cluster %s is %s (%s), want %s (%s)", c.name, state, why, want, reason)
+			return fmt.Errorf("cluster %s is %s (%s), want %s (%s)", c.Name, state, why, want, reason)
 		}
 		return nil
 	})
@@ -235,10 +235,10 @@ func awaitHealthy(clusters ...*testCluster) {
 func (c *testCluster) judge() (health.State, string) {
 	c.t.Helper()
 	var nodes []string
-	for i := range c.nodes {
-		nodes = append(nodes, c.nodeName(i))
+	for i := range c.Nodes {
+		nodes = append(nodes, c.NodeName(i))
 	}
-	state, why, err := verdict.OfAll(c.t.Context(), c.api, records.GatewayIDs("peer", len(c.gateways)), pathMTU, nodes...)
+	state, why, err := verdict.OfAll(c.t.Context(), c.API, records.GatewayIDs("peer", len(c.Gateways)), clusters.PathMTU, nodes...)
 	require.NoError(c.t, err)
 	return state, why
 }

@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 
-	"liqonet.io/liqonet/bench/path"
 	"liqonet.io/liqonet/internal/inspect/trace/probe"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/process"
 )
 
 // job is what the test binary does when it runs as a process.
 type job struct {
-	path.Helper
+	clusters.Helper
 
 	Question *probe.Question // of network trace, instead of a helper's work
 
@@ -33,7 +33,7 @@ func runJob(ctx context.Context, j job) error {
 	if j.Question != nil {
 		return j.Question.Run(ctx, os.Stdin, os.Stdout)
 	}
-	return j.Run(process.WithParent(ctx), func(c kubernetes.Interface) kubernetes.Interface {
+	return j.Run(ctx, func(c kubernetes.Interface) kubernetes.Interface {
 		if j.Spoiled == "" {
 			return c
 		}

@@ -33,11 +33,11 @@ func TestIdle(t *testing.T) {
 	if testing.Short() {
 		ofEach = 10
 	}
-	crowd(b.nodes[0], ofEach)
+	crowd(b.Nodes[0], ofEach)
 	node.rest(t)
 	most := float64(measured/fullPasses) + 2
 	for range idleWindows {
-		passes := node.counter(t, passesMetric) // outside of the measurement: the request has a cost, too
+		passes := node.counter(t, passesMetric) // clusters.Outside of the measurement: the request has a cost, too
 		before := [2]time.Duration{node.used(t), gateway.used(t)}
 		<-time.After(measured)
 		share := func(i int, w watched) float64 { return float64(w.used(t)-before[i]) / float64(measured) }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
@@ -31,7 +32,7 @@ func newLine(t *testing.T, underlay netns.Namespace, to netip.AddrPort) *line {
 	t.Helper()
 	l := &line{}
 	underlay.Inside(func() (err error) {
-		if l.near, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(outside, linePort))); err != nil {
+		if l.near, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(clusters.Outside, linePort))); err != nil {
 			return err
 		}
 		l.far, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(to))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -31,20 +32,19 @@ const (
 // only recovery is tested.
 func TestLossIsNotDeath(t *testing.T) {
 	t.Parallel()
-	k := combinations()[0]
 	a, b, underlay := twoClusters(t)
-	l := newLine(t, underlay, netip.AddrPortFrom(a.node(1), serverPort))
-	b.endpoint = netip.AddrPortFrom(outside, linePort)
-	a.connect(k, b)
-	b.connect(k, a)
+	l := newLine(t, underlay, netip.AddrPortFrom(a.NodeAddress(1), clusters.ServerPort))
+	b.Endpoint = netip.AddrPortFrom(clusters.Outside, linePort)
+	a.Connect(b.Cluster)
+	b.Connect(a.Cluster)
 	for _, weather := range []struct {
 		name  string
 		state health.State // of the peering meanwhile
 		begin func() (end func())
 	}{
 		{"20 % loss each way", health.Degraded, func() func() {
-			dropPackets(a.nodes[0], tunnelPackets, "numgen random mod 100 < 20 drop")
-			return func() { removeDrops(a.nodes[0]) }
+			dropPackets(a.Nodes[0], tunnelPackets, "numgen random mod 100 < 20 drop")
+			return func() { removeDrops(a.Nodes[0]) }
 		}},
 		{"a queue of more than 1.5 s", health.Healthy, func() func() {
 			stop := download(t, a, b)
@@ -59,11 +59,11 @@ func TestLossIsNotDeath(t *testing.T) {
 			for range weatherRounds {
 				late := lateness()
 				awaitHealthy(a, b)
-				before := [2]int{a.gateways[0].helper.Logged(renewedLog), b.gateways[0].helper.Logged(renewedLog)}
+				before := [2]int{a.Gateways[0].Helper.Logged(renewedLog), b.Gateways[0].Helper.Logged(renewedLog)}
 				end := weather.begin()
 				timer := time.NewTimer(badWeather)
 				<-timer.C
-				renewed := [2]int{a.gateways[0].helper.Logged(renewedLog) - before[0], b.gateways[0].helper.Logged(renewedLog) - before[1]}
+				renewed := [2]int{a.Gateways[0].Helper.Logged(renewedLog) - before[0], b.Gateways[0].Helper.Logged(renewedLog) - before[1]}
 				state, why = b.judge()
 				end()
 				if lateFactor*late() < renewalSilence {
@@ -83,13 +83,13 @@ func TestLossIsNotDeath(t *testing.T) {
 		for range faultRounds {
 			late := lateness()
 			awaitHealthy(a, b)
-			renewed, begin := b.gateways[0].helper.Logged(renewedLog), time.Now()
+			renewed, begin := b.Gateways[0].Helper.Logged(renewedLog), time.Now()
 			l.loseMapping()
 			wait.Succeeds(t, joining, func() error {
-				return b.pods[0].Command(t.Context(), "ping", "-c", "1", "-W", "1", a.remappedPod(0).String()).Run()
+				return b.Pods[0].Command(t.Context(), "ping", "-c", "1", "-W", "1", a.RemappedPod(0).String()).Run()
 			})
 			took, allowed := time.Since(begin), shownWithin+lateFactor*late()
-			if b.gateways[0].helper.Logged(renewedLog) == renewed {
+			if b.Gateways[0].Helper.Logged(renewedLog) == renewed {
 				t.Fatal("packets cross without a renewal: the mapping was not lost")
 			}
 			t.Logf("packets cross again after %.1f s", took.Seconds())
@@ -105,7 +105,7 @@ func TestLossIsNotDeath(t *testing.T) {
 func download(t *testing.T, from, to *testCluster) (stop func()) {
 	t.Helper()
 	const size, pause = 1200, 10 * time.Millisecond
-	conn := dialIn(from.pods[0].For(t), "udp4", netip.AddrPortFrom(to.remappedPod(0), servicePort))
+	conn := dialIn(t, from.Pods[0], "udp4", netip.AddrPortFrom(to.RemappedPod(0), servicePort))
 	ctx, cancel := context.WithCancel(context.Background())
 	var sending sync.WaitGroup
 	sending.Go(func() {

@@ -31,9 +31,9 @@ func TestFlood(t *testing.T) {
 	servePods(t, a, b)
 	messages := floodOf(t)
 	t.Run("node", func(t *testing.T) {
-		reports, err := b.reports()
+		reports, err := b.Reports()
 		require.NoError(t, err)
-		target := netip.AddrPortFrom(reports[b.nodeName(0)].Internal, netops.EchoPort)
+		target := netip.AddrPortFrom(reports[b.NodeName(0)].Internal, netops.EchoPort)
 		sendFor(t, gateway.ns, target, 1, [][]byte{make([]byte, 60000)})
 		cheap(t, func() (share, base float64) {
 			return flooded(t, node, dropsOf("echo-peer"), gateway.ns, target, messages), 0
@@ -45,12 +45,12 @@ func TestFlood(t *testing.T) {
 		expectAll(b, a)
 	})
 	t.Run("gateway", func(t *testing.T) {
-		end := b.peering(combinations()[0], a).Gateways[0].Tunnels[0].Address.Addr()
+		end := b.Record(a.Cluster).Gateways[0].Tunnels[0].Address.Addr()
 		// With a tunnel in userspace the helper decrypts all packets, whatever they contain: that is the tunnel's
 		// share.
 		cheap(t, func() (share, base float64) {
-			base = flooded(t, gateway, dropsOf("input"), a.gateways[0].Namespace, netip.AddrPortFrom(end, discard), messages)
-			return flooded(t, gateway, dropsOf("echo"), a.gateways[0].Namespace, netip.AddrPortFrom(end, netops.EchoPort), messages), base
+			base = flooded(t, gateway, dropsOf("input"), a.Gateways[0].Namespace, netip.AddrPortFrom(end, discard), messages)
+			return flooded(t, gateway, dropsOf("echo"), a.Gateways[0].Namespace, netip.AddrPortFrom(end, netops.EchoPort), messages), base
 		})
 		expectAll(a, b)
 		expectAll(b, a)
@@ -109,7 +109,7 @@ func flooded(t *testing.T, helper watched, chain string, from netns.Namespace, t
 // sendFor sends messages in turn from a namespace and returns their number.
 func sendFor(t *testing.T, from netns.Namespace, to netip.AddrPort, during time.Duration, messages [][]byte) (sent int) {
 	t.Helper()
-	c := dialIn(from.For(t), "udp4", to)
+	c := dialIn(t, from, "udp4", to)
 	defer func() { _ = c.Close() }()
 	for end := time.Now().Add(during); sent == 0 || time.Now().Before(end); {
 		for _, m := range messages {

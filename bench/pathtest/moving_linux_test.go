@@ -30,24 +30,22 @@ const (
 	moverPodName = "mover"
 )
 
-// The address lies in the pod CIDR, but in no node's podCIDR.
+// The address lies in the pod CIDR, but in no node's clusters.PodCIDR.
 var (
 	moverAddress = netip.MustParseAddr("10.244.77.5")
 	seenMover    = netip.MustParseAddr("10.11.77.5")
 )
 
-// TestPodsThatMove checks that a pod with an address outside its node's podCIDR, as with Calico, is reachable from the
+// TestPodsThatMove checks that a pod with an address clusters.Outside its node's clusters.PodCIDR, as with Calico, is reachable from the
 // peer soon after the API server has its address, on any node, and that its route is removed when it is deleted.
 func TestPodsThatMove(t *testing.T) {
 	t.Parallel()
-	k := combinations()[0]
-	a, b, _ := twoClusters(t)
-	connectBoth(k, a, b)
-	for i := range a.nodes {
+	a, b := connected(t)
+	for i := range a.Nodes {
 		a.addMover(i)
 	}
 	m := watchMover(t, a)
-	p := startProbing(t, b.pods[1])
+	p := startProbing(t, b.Pods[1])
 	atMost := moverAtMost
 	if testing.Short() {
 		atMost *= 10 // in a guest every system call takes longer
@@ -67,7 +65,7 @@ func moveAround(c *testCluster, m moverWatch, p *probing) time.Duration {
 	c.t.Helper()
 	var took []time.Duration
 	for i := range moves {
-		node := c.nodeName(i % nodesPerCluster)
+		node := c.NodeName(i % nodesPerCluster)
 		c.placeMover(node)
 		took = append(took, p.answerOf(node).Sub(m.next()))
 		c.removeMover()
@@ -80,27 +78,14 @@ func moveAround(c *testCluster, m moverWatch, p *probing) time.Duration {
 
 // addMover creates the pod on a node, before the API has it, and answers with the node's name.
 func (c *testCluster) addMover(node int) {
-	pod, n := netns.New(c.t), c.nodes[node]
-	ip(n,
-		fmt.Sprintf("link add mover type veth peer name eth0 netns %s", pod.Path()),
-		"link set mover up",
-		fmt.Sprintf("route add %s dev mover", moverAddress),
-	)
-	n.Run("sysctl", "-qw", "net.ipv4.conf.mover.proxy_arp=1", "net.ipv4.neigh.mover.proxy_delay=0")
-	ip(pod,
-		"link set eth0 up",
-		fmt.Sprintf("addr add %s/32 dev eth0", moverAddress),
-		"route add 169.254.1.1 dev eth0 scope link",
-		"route add default via 169.254.1.1",
-	)
-	conn := pod.For(c.t).ListenUDP(fmt.Sprint("0.0.0.0:", moverPort))
-	go answer(conn, func([]byte) []byte { return []byte(c.nodeName(node)) })
+	conn := c.Node(node).RoutedPod("mover", moverAddress).ListenUDP(fmt.Sprint("0.0.0.0:", moverPort))
+	go netns.Answer(conn, func([]byte, netip.AddrPort) []byte { return []byte(c.NodeName(node)) })
 }
 
 // placeMover creates the pod in the API: bound to a node, then with its address, like the kubelet.
 func (c *testCluster) placeMover(node string) {
 	c.t.Helper()
-	pods := c.api.CoreV1().Pods(metav1.NamespaceDefault)
+	pods := c.API.CoreV1().Pods(metav1.NamespaceDefault)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: moverPodName, Namespace: metav1.NamespaceDefault}, Spec: corev1.PodSpec{NodeName: node}}
 	pod, err := pods.Create(c.t.Context(), pod, metav1.CreateOptions{})
 	require.NoError(c.t, err)
@@ -114,9 +99,9 @@ func (c *testCluster) placeMover(node string) {
 // removeMover deletes the pod and waits until the gateway has no route to it.
 func (c *testCluster) removeMover() {
 	c.t.Helper()
-	require.NoError(c.t, c.api.CoreV1().Pods(metav1.NamespaceDefault).Delete(c.t.Context(), moverPodName, metav1.DeleteOptions{}))
+	require.NoError(c.t, c.API.CoreV1().Pods(metav1.NamespaceDefault).Delete(c.t.Context(), moverPodName, metav1.DeleteOptions{}))
 	wait.Succeeds(c.t, joining, func() error {
-		if routes := c.gateways[0].Run("ip", "route", "show", "table", "all"); strings.Contains(routes, moverAddress.String()) {
+		if routes := c.Gateways[0].Run("ip", "route", "show", "table", "all"); strings.Contains(routes, moverAddress.String()) {
 			return fmt.Errorf("the gateway has a route to %s, which is no pod any more:\n%s", moverAddress, routes)
 		}
 		return nil
@@ -131,7 +116,7 @@ type moverWatch struct {
 
 func watchMover(t *testing.T, c *testCluster) moverWatch {
 	t.Helper()
-	w, err := c.api.CoreV1().Pods(metav1.NamespaceDefault).Watch(t.Context(), metav1.ListOptions{})
+	w, err := c.API.CoreV1().Pods(metav1.NamespaceDefault).Watch(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	t.Cleanup(w.Stop)
 	m := moverWatch{t, make(chan time.Time, moves)}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -18,14 +19,13 @@ const oneWayMost = 20 * time.Second
 // WireGuard's own timers take up to three minutes.
 func TestOneWay(t *testing.T) {
 	t.Parallel()
-	a, b, _ := twoClusters(t)
-	connectBoth(combinations()[0], a, b)
-	b.awaitEndpoints(a.node(0), a.node(1))
+	a, b := connected(t)
+	b.awaitEndpoints(a.NodeAddress(0), a.NodeAddress(1))
 	var used netip.Addr
 	for _, direction := range []string{"d", "s"} {
 		used = b.awaitOtherEndpoint(used)
-		drops := fmt.Sprintf("ip %[1]saddr %[2]s udp %[1]sport %[3]d-%[4]d", direction, used, serverPort, serverPort+7)
-		client := b.nodes[b.gateways[0].node]
+		drops := fmt.Sprintf("ip %[1]saddr %[2]s udp %[1]sport %[3]d-%[4]d", direction, used, clusters.ServerPort, clusters.ServerPort+7)
+		client := b.Nodes[b.Gateways[0].Node]
 		dropPackets(client, drops, "drop")
 		begin := time.Now()
 		a.awaitAllProven(begin.Add(time.Second)) // until then, answers may be under way
@@ -43,7 +43,7 @@ func TestOneWay(t *testing.T) {
 func (c *testCluster) awaitOtherEndpoint(than netip.Addr) (now netip.Addr) {
 	c.t.Helper()
 	wait.Until(c.t, "the tunnel leads elsewhere", joining, func() bool {
-		g, _ := records.Decode[records.Gateway](c.get(c.gateways[0].id().Name()).Data[records.DataKey])
+		g, _ := records.Decode[records.Gateway](c.Get(c.Gateways[0].ID().Name()).Data[records.DataKey])
 		now = g.Endpoint.Addr()
 		return now.IsValid() && now != than
 	})

@@ -7,7 +7,6 @@ import (
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // partition cuts links in two clusters with two gateways each.
@@ -33,31 +32,31 @@ var partitions = []partition{
 	{
 		name: "the clusters from each other", state: health.Down, reason: "answered last", lasts: 5 * time.Second, share: 100,
 		cut: func(a *testCluster) func() {
-			for _, n := range a.nodes {
+			for _, n := range a.Nodes {
 				dropPackets(n, "udp dport 51840-51904; udp sport 51840-51904", "drop")
 			}
-			return func() { removeDrops(a.nodes[:]...) }
+			return func() { removeDrops(a.Nodes[:]...) }
 		},
 	},
 	{
 		name: "a gateway from the peer", state: health.Degraded, lasts: 5 * time.Second, share: 50,
 		cut: func(a *testCluster) func() {
-			dropPackets(a.nodes[1], fmt.Sprintf("ip daddr %[1]s udp dport 51840-51848; ip saddr %[1]s udp sport 51840-51848", a.gateways[1].address()), "drop")
-			return func() { removeDrops(a.nodes[1]) }
+			dropPackets(a.Nodes[1], fmt.Sprintf("ip daddr %[1]s udp dport 51840-51848; ip saddr %[1]s udp sport 51840-51848", a.Gateways[1].Address()), "drop")
+			return func() { removeDrops(a.Nodes[1]) }
 		},
 	},
 	{
 		name: "half of the nodes from a gateway", state: health.Degraded, reason: "no echo between gateway", share: 30, around: true,
 		cut: func(a *testCluster) func() {
-			dropPackets(a.nodes[0], fmt.Sprintf("ip daddr %[1]s %[2]s; ip saddr %[1]s %[2]s", a.gateways[1].address(), overlayPackets), "drop")
-			return func() { removeDrops(a.nodes[0]) }
+			dropPackets(a.Nodes[0], fmt.Sprintf("ip daddr %[1]s %[2]s; ip saddr %[1]s %[2]s", a.Gateways[1].Address(), overlayPackets), "drop")
+			return func() { removeDrops(a.Nodes[0]) }
 		},
 	},
 	{
 		name: "half of the nodes from what a gateway sends", state: health.Degraded, reason: "no answer from the gateway", share: 30, around: true,
 		cut: func(a *testCluster) func() {
-			dropPackets(a.nodes[0], fmt.Sprintf("ip saddr %s %s", a.gateways[1].address(), overlayPackets), "drop")
-			return func() { removeDrops(a.nodes[0]) }
+			dropPackets(a.Nodes[0], fmt.Sprintf("ip saddr %s %s", a.Gateways[1].Address(), overlayPackets), "drop")
+			return func() { removeDrops(a.Nodes[0]) }
 		},
 	},
 }
@@ -81,18 +80,14 @@ func (p partition) leaves(gateway int) partition {
 // awaitDraining waits until the tunnels to a gateway of the peer carry no packets, because it drains.
 func (c *testCluster) awaitDraining(gateway int, since time.Time) {
 	c.t.Helper()
-	wait.Succeeds(c.t, joining, func() error {
-		for _, g := range c.gateways {
-			s, err := c.statusOf(g)
-			if err != nil {
-				return err
-			}
+	for _, g := range c.Gateways {
+		c.AwaitStatus(g, func(s records.Status) error {
 			if len(s.Tunnels) < gateway || s.Tunnels[gateway-1].Unused != "draining" || !s.Time.After(since) {
-				return fmt.Errorf("gateway %d of %s, as of %v: %+v", g.number, c.name, s.Time, s.Tunnels)
+				return fmt.Errorf("as of %v: %+v", s.Time, s.Tunnels)
 			}
-		}
-		return nil
-	})
+			return nil
+		})
+	}
 	c.t.Logf("no packets by gateway %d %.1f s later", gateway, time.Since(since).Seconds())
 }
 
@@ -103,31 +98,31 @@ func TestPartitions(t *testing.T) {
 	t.Parallel()
 	a, b := severalGateways(t, records.ActiveActive)
 	// The second node, and the gateway on it, use a socket of the API server of their own.
-	a.gateways[1].helper.Kill()
-	a.nodeHelpers[1].Kill()
+	a.Gateways[1].Helper.Kill()
+	a.NodeHelpers[1].Kill()
 	var cutAPI func()
-	a.sockets[1], cutAPI = a.serveAPI()
+	a.Sockets[1], cutAPI = a.ServeAPI()
 	noAPI := partition{
 		name: "a gateway's node from the API server", state: health.Degraded, reason: "gateway 2", lasts: 5 * time.Second, share: undisturbedLoss,
 		cut: func(a *testCluster) func() {
 			cutAPI()
-			return func() { cutAPI = a.serveAPIAt(a.sockets[1]) }
+			return func() { cutAPI = a.ServeAPIAt(a.Sockets[1]) }
 		},
 	}
-	a.startNode(1)
-	a.start(a.gateways[1])
+	a.StartNode(1)
+	a.Start(a.Gateways[1])
 	for _, p := range append(partitions, noAPI, partitions[0].forMinutes(), noAPI.forMinutes().leaves(2)) {
 		t.Run(p.name, func(t *testing.T) {
 			a.awaitState(health.Healthy, "")
 			a.awaitAllUsed(time.Time{})
-			traffic := startTraffic(t, a, b)
-			traffic.lost(t)
+			pods := startTraffic(t, a, b)
+			pods.lost(t)
 			late := lateness()
-			var floods []*flood
+			var floods []*traffic
 			if p.around {
 				floods = append(floods, startFlood(a, b), startFlood(b, a))
 			}
-			begin, before := time.Now(), traffic.count()
+			begin, before := time.Now(), pods.count("")
 			heal := p.cut(a)
 			a.awaitState(p.state, p.reason)
 			shown := time.Since(begin)
@@ -139,31 +134,31 @@ func TestPartitions(t *testing.T) {
 			}
 			<-time.After(p.lasts - time.Since(begin))
 			a.awaitState(p.state, p.reason)
-			during := traffic.count().minus(before)
+			during := pods.count("").minus(before)
 			longest := time.Duration(0)
 			for _, f := range floods {
 				lost, sent, silent := f.stop()
 				t.Logf("between other addresses %d of %d packets lost, %.2f s at most without any", lost, sent, silent.Seconds())
 				longest = max(longest, silent)
 			}
-			atHeal, lostAtHeal := traffic.count(), traffic.knownLost()
+			atHeal, lostAtHeal := pods.count(""), pods.knownLost()
 			if p.share != undisturbedLoss {
 				lostAtHeal = atHeal.lost() // packets in flight are lost too, or few
 			}
 			heal()
 			healed := time.Now()
-			traffic.lost(t)
+			pods.lost(t)
 			took, allowed := time.Since(healed), lateFactor*late()
 			limit := shownWithin + allowed
 			if !testing.Short() && longest > aroundWithin+allowed {
 				t.Errorf("want at most %v without any packet", aroundWithin+allowed)
 			}
 			a.awaitState(health.Healthy, "")
-			after := traffic.count().minus(atHeal).sent
-			lostAfter := max(traffic.lost(t)-lostAtHeal, 0)
+			after := pods.count("").minus(atHeal).sent
+			lostAfter := max(pods.lost(t)-lostAtHeal, 0)
 			t.Logf("%s after %.1f s; %d of %d packets lost in %.1f s; all cross %.1f s later, healthy after %.1f s, %d of %d packets lost until then",
 				p.state, shown.Seconds(), during.lost(), during.sent, healed.Sub(begin).Seconds(), took.Seconds(), time.Since(healed).Seconds(), lostAfter, after)
-			if !testing.Short() && (during.lost()*100 > int64(p.share)*during.sent || took > limit) {
+			if !testing.Short() && (during.lost()*100 > p.share*during.sent || took > limit) {
 				t.Errorf("want at most %d %% lost, and all to cross after %v", p.share, limit)
 			}
 			if !testing.Short() && p.share == undisturbedLoss && lostAfter*100 > undisturbedLoss*after {

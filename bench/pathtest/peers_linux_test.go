@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/bench/load"
-	"liqonet.io/liqonet/bench/path"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
@@ -29,19 +29,18 @@ var (
 // several, which it verifies.
 func TestManyPeers(t *testing.T) {
 	t.Parallel()
-	k := combinations()[0]
 	a, b, _ := twoClusters(t)
-	a.startNodes()
-	a.writeFabric(k)
-	awaitReady(t, a.nodes[0])
-	before, errBefore := process.Time(a.nodeHelpers[0].PID)
+	a.StartNodes()
+	a.WriteFabric()
+	awaitReady(t, a.Nodes[0])
+	before, errBefore := process.Time(a.NodeHelpers[0].PID)
 	begin := time.Now()
-	var gateways []*testGateway
+	var gateways []*clusters.Gateway
 	for i := range *peers {
-		gateways = append(gateways, a.peerWithMany(k, b, i, i < *gatewaysOfOne))
+		gateways = append(gateways, a.peerWithMany(b, i, i < *gatewaysOfOne))
 	}
 	wait.Succeeds(t, joining, func() error {
-		routes := a.nodes[0].Run("ip", "route", "show", "table", fmt.Sprint(netops.RoutingTable))
+		routes := a.Nodes[0].Run("ip", "route", "show", "table", fmt.Sprint(netops.RoutingTable))
 		for i := range *peers {
 			for _, r := range seenOfMany(i) {
 				if !strings.Contains(routes, r.String()+" nhid") {
@@ -56,12 +55,12 @@ func TestManyPeers(t *testing.T) {
 		a.awaitUnused(g, false, time.Time{})
 	}
 	t.Logf("%d gateways on one node are answered by both nodes after %v", *gatewaysOfOne, time.Since(begin).Round(time.Millisecond))
-	after, errAfter := process.Time(a.nodeHelpers[0].PID)
-	resident, errResident := load.Resident(a.nodeHelpers[0].PID)
+	after, errAfter := process.Time(a.NodeHelpers[0].PID)
+	resident, errResident := load.Resident(a.NodeHelpers[0].PID)
 	if errBefore != nil || errAfter != nil || errResident != nil {
 		t.Fatal(errBefore, errAfter, errResident)
 	}
-	n := a.nodes[0]
+	n := a.Nodes[0]
 	count := func(text, of string) int { return strings.Count(n.Run("sh", "-c", text), of) }
 	t.Logf("node helper: %d MiB, %.1f s of a core so far; %d links, %d rules of nftables, %d routing rules", resident>>20, (after - before).Seconds(),
 		count("ip -o link show", " lqn-gw"), count("nft -a list ruleset", "# handle"), count("ip rule", "lookup"))
@@ -73,9 +72,9 @@ func TestManyPeers(t *testing.T) {
 		}
 	}
 	const rest = 5 * time.Second
-	all := []*process.Process{a.nodeHelpers[0]}
+	all := []*process.Process{a.NodeHelpers[0]}
 	for _, g := range gateways[:*gatewaysOfOne] {
-		all = append(all, g.helper)
+		all = append(all, g.Helper)
 	}
 	taken := make([]time.Duration, len(all))
 	for _, end := range []bool{false, true} {
@@ -98,7 +97,7 @@ func TestManyPeers(t *testing.T) {
 	t.Logf("at rest: node helper %.3f of a core; %d gateways %.3f together, %d MiB each at most", taken[0].Seconds()/rest.Seconds(), *gatewaysOfOne,
 		sum.Seconds()/rest.Seconds(), most>>20)
 	for i := range *peers {
-		require.NoError(t, a.api.CoreV1().ConfigMaps(records.DefaultNamespace).Delete(t.Context(), records.PeeringName(manyName(i)), metav1.DeleteOptions{}))
+		require.NoError(t, a.API.CoreV1().ConfigMaps(records.DefaultNamespace).Delete(t.Context(), records.PeeringName(manyName(i)), metav1.DeleteOptions{}))
 	}
 	begin = time.Now()
 	wait.Succeeds(t, joining, func() error {
@@ -119,24 +118,24 @@ func manyName(i int) string { return fmt.Sprintf("many-%d", i) }
 
 // peerWithMany writes a peering, with other ranges than all others, and starts its gateway on the first node, or only
 // writes its record.
-func (c *testCluster) peerWithMany(k path.Kinds, peer *testCluster, i int, runs bool) *testGateway {
+func (c *testCluster) peerWithMany(peer *testCluster, i int, runs bool) *clusters.Gateway {
 	c.t.Helper()
-	p := c.peering(k, peer)
+	p := c.Record(peer.Cluster)
 	p.Name, p.Peer.ClusterID, p.Peer.Name = manyName(i), "id-"+manyName(i), manyName(i)
 	seen := seenOfMany(i)
 	p.Peer.PodCIDRs[0].Seen, p.Peer.ExternalCIDR.Seen = seen[0], seen[1]
 	p.Gateways[0].OverlayID, p.Gateways[0].Address = uint32(100+i), netip.AddrFrom4([4]byte{10, 80, 129, byte(1 + i)})
 	p.Gateways[0].Tunnels[0].Address = netip.PrefixFrom(netip.AddrFrom4([4]byte{169, 254, byte(20 + i), 1}), 30)
 	p.Gateways[0].Tunnels[0].PeerAddress = netip.AddrFrom4([4]byte{169, 254, byte(20 + i), 2})
-	g := &testGateway{peering: p.Name, number: 1, host: byte(20 + i), key: c.gateways[0].key, keys: c.gateways[0].keys}
-	c.addGatewayPod(g)
-	c.write(records.PeeringName(p.Name), p)
+	g := &clusters.Gateway{Peering: p.Name, Number: 1, Host: byte(20 + i), Key: c.Gateways[0].Key, Keys: c.Gateways[0].Keys}
+	c.AddGatewayPod(g)
+	c.Write(records.PeeringName(p.Name), p)
 	if runs {
-		c.writeObjects(g)
-		c.start(g)
+		c.WriteObjects(g)
+		c.Start(g)
 		return g
 	}
-	c.write(g.id().StatusName(), nil)
-	c.write(g.id().Name(), records.Gateway{Version: records.SchemaVersion, Pod: g.pod(), Node: c.nodeName(g.node), PodIP: g.address()})
+	c.Write(g.ID().StatusName(), nil)
+	c.Write(g.ID().Name(), records.Gateway{Version: records.SchemaVersion, Pod: g.Pod(), Node: c.NodeName(g.Node), PodIP: g.Address()})
 	return g
 }

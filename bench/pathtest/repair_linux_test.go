@@ -100,7 +100,7 @@ const networkd = "ip rule flush protocol 76; ip nexthop flush protocol 76; ip ro
 func TestRepair(t *testing.T) {
 	t.Parallel()
 	a, b, node, gateway := watchedClusters(t)
-	foreign := foreigners(b.nodes[0])
+	foreign := foreigners(b.Nodes[0])
 	for _, place := range []struct {
 		name        string
 		alterations []alteration
@@ -124,7 +124,7 @@ func TestRepair(t *testing.T) {
 			})
 		})
 	}
-	if combinations()[0].WireGuard == records.Kernel { // only then can its peer be changed externally
+	if b.Kinds.WireGuard == records.Kernel { // only then can its peer be changed externally
 		t.Run("gateway/peer deleted", func(t *testing.T) {
 			repaired(t, gateway, func() { deletePeer(t, gateway.ns) })
 		})
@@ -132,7 +132,7 @@ func TestRepair(t *testing.T) {
 	servePods(t, a, b)
 	expectAll(a, b)
 	expectAll(b, a)
-	if got := foreigners(b.nodes[0]); got != foreign {
+	if got := foreigners(b.Nodes[0]); got != foreign {
 		t.Errorf("foreign objects changed from\n%s\nto\n%s", foreign, got)
 	}
 }
@@ -172,7 +172,7 @@ func repair(t *testing.T, w watched, change func()) (took time.Duration, passes 
 			t.Logf("state (-want +got):\n%s", cmp.Diff(want, w.state(t)))
 		}
 	}()
-	// Missing objects are visible in the state, changes of objects outside of the state only in the counter.
+	// Missing objects are visible in the state, changes of objects clusters.Outside of the state only in the counter.
 	took = wait.Until(t, "repair", patience, func() bool { return w.state(t) == want })
 	took += wait.Until(t, "counted repair", patience, func() bool { return w.counter(t, driftMetric) > drift })
 	w.rest(t)

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
@@ -21,13 +21,11 @@ import (
 // updates that record.
 func TestEveryNodeReplaced(t *testing.T) {
 	t.Parallel()
-	k := combinations()[0]
-	a, b, underlay := twoClusters(t)
-	connectBoth(k, a, b)
+	a, b := connected(t)
 	for i, node := range []int{0, 1, 0, 1} {
-		b.awaitEndpoints(a.node(0), a.node(1))
+		b.awaitEndpoints(a.NodeAddress(0), a.NodeAddress(1))
 		begin := time.Now()
-		g := a.replaceNode(underlay, node)
+		g := a.replaceNode(node)
 		a.awaitAllProven(begin)
 		b.awaitAllProven(begin)
 		t.Logf("node %d of the server replaced, gateway on the other one: all packets cross after %.1f s", node, time.Since(begin).Seconds())
@@ -35,33 +33,33 @@ func TestEveryNodeReplaced(t *testing.T) {
 			continue // the server's last known node is replaced next
 		}
 		begin = time.Now()
-		last := b.gateways[0]
-		last.helper.Kill()
+		last := b.Gateways[0]
+		last.Helper.Kill()
 		if i == 3 { // another pod; otherwise another process in the same pod
-			last = b.replaceGatewayPod(last)
+			last = b.ReplaceGatewayPod(last)
 		}
-		b.start(last)
+		b.Start(last)
 		a.awaitAllProven(begin)
 		b.awaitAllProven(begin)
 		t.Logf("gateway of the client started again: all packets cross after %.1f s", time.Since(begin).Seconds())
-		if g.helper.Logged("panic") > 0 {
+		if g.Helper.Logged("panic") > 0 {
 			t.Error("the server's gateway has ended")
 		}
 	}
-	if text := b.get(records.PeeringName("peer")).Data[records.DataKey]; strings.Contains(text, a.node(0).String()) || strings.Contains(text, a.node(1).String()) {
+	if text := b.Get(records.PeeringName("peer")).Data[records.DataKey]; strings.Contains(text, a.NodeAddress(0).String()) || strings.Contains(text, a.NodeAddress(1).String()) {
 		t.Errorf("somebody has written the client's record anew: %s", text)
 	}
 }
 
 // replaceNode ends a node like a power failure, runs the gateway on the other one, and creates another node in its
 // place.
-func (c *testCluster) replaceNode(underlay netns.Namespace, i int) *testGateway {
+func (c *testCluster) replaceNode(i int) *clusters.Gateway {
 	c.t.Helper()
-	name, old := c.nodeName(i), c.gateways[0]
-	c.nodes[i].IP("link set eth0 down")
-	c.nodeHelpers[i].Kill()
-	old.helper.Kill()
-	leases := c.api.CoordinationV1().Leases(records.DefaultNamespace)
+	name, old := c.NodeName(i), c.Gateways[0]
+	c.Nodes[i].IP("link set eth0 down")
+	c.NodeHelpers[i].Kill()
+	old.Helper.Kill()
+	leases := c.API.CoordinationV1().Leases(records.DefaultNamespace)
 	all, err := leases.List(c.t.Context(), metav1.ListOptions{})
 	require.NoError(c.t, err)
 	for _, l := range all.Items { // with their owner
@@ -70,19 +68,19 @@ func (c *testCluster) replaceNode(underlay netns.Namespace, i int) *testGateway 
 		}
 	}
 	require.NoError(c.t, err)
-	require.NoError(c.t, c.api.CoreV1().Nodes().Delete(c.t.Context(), name, metav1.DeleteOptions{}))
-	c.replaced[i]++
-	c.addNode(underlay, i)
-	c.nodes[1-i].IP(fmt.Sprintf("route replace %s via %s", c.podsOf(i), c.node(i)))
-	c.create(c.nodeObject(i))
+	require.NoError(c.t, c.API.CoreV1().Nodes().Delete(c.t.Context(), name, metav1.DeleteOptions{}))
+	c.Replaced[i]++
+	c.AddNode(i)
+	c.Nodes[1-i].IP(fmt.Sprintf("route replace %s via %s", c.PodsOf(i), c.NodeAddress(i)))
+	c.Create(c.NodeObject(i))
 	g := old
-	if old.node == i {
-		g = c.replaceGatewayPod(old)
+	if old.Node == i {
+		g = c.ReplaceGatewayPod(old)
 	}
-	c.nodes[1-i].Run("nft", "add table ip services; delete table ip services")
-	c.balance(g)
-	c.startNode(i)
-	c.start(g)
+	c.Nodes[1-i].Run("nft", "add table ip services; delete table ip services")
+	c.Forward(g)
+	c.StartNode(i)
+	c.Start(g)
 	return g
 }
 
@@ -90,7 +88,7 @@ func (c *testCluster) replaceNode(underlay netns.Namespace, i int) *testGateway 
 func (c *testCluster) awaitEndpoints(want ...netip.Addr) {
 	c.t.Helper()
 	wait.Succeeds(c.t, joining, func() error {
-		g, err := records.Decode[records.Gateway](c.get(c.gateways[0].id().Name()).Data[records.DataKey])
+		g, err := records.Decode[records.Gateway](c.Get(c.Gateways[0].ID().Name()).Data[records.DataKey])
 		for _, a := range want {
 			if !slices.Contains(g.PeerEndpoints, a) {
 				return fmt.Errorf("the client's gateway knows %v, want %v", g.PeerEndpoints, want)
@@ -103,19 +101,15 @@ func (c *testCluster) awaitEndpoints(want ...netip.Addr) {
 // awaitAllProven waits until packets of every current node have crossed since a time.
 func (c *testCluster) awaitAllProven(since time.Time) {
 	c.t.Helper()
-	wait.Succeeds(c.t, joining, func() error {
-		s, err := c.status()
-		if err != nil {
-			return err
-		}
+	c.AwaitStatus(c.Gateways[0], func(s records.Status) error {
 		proven := map[string]bool{}
 		for _, n := range s.Nodes {
 			proven[n.Name] = n.LastProof.After(since)
 		}
-		for i := range c.nodes {
-			if !proven[c.nodeName(i)] {
-				c.renewStatus(c.gateways[0])
-				return fmt.Errorf("packets of node %s do not cross: %+v, %+v", c.nodeName(i), s.TunnelStatus, s.Nodes)
+		for i := range c.Nodes {
+			if !proven[c.NodeName(i)] {
+				c.RenewStatus(c.Gateways[0])
+				return fmt.Errorf("packets of node %s do not cross: %+v, %+v", c.NodeName(i), s.TunnelStatus, s.Nodes)
 			}
 		}
 		return nil

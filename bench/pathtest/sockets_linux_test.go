@@ -2,33 +2,22 @@ package pathtest
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"testing"
 	"time"
 
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
-// acceptIn listens for TCP connections in a namespace until the test ends.
-func acceptIn(t *testing.T, ns netns.Namespace, port int) (listener net.Listener) {
-	t.Helper()
-	ns.For(t).Inside(func() (err error) {
-		listener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp4", fmt.Sprintf(":%d", port))
-		return err
-	})
-	t.Cleanup(func() { _ = listener.Close() })
-	return listener
-}
-
 // dialIn opens a connection from a namespace, such as one of network "udp4".
-func dialIn(ns netns.Namespace, network string, to netip.AddrPort) (conn net.Conn) {
-	ns.Inside(func() (err error) {
-		conn, err = net.DialTimeout(network, to.String(), joining)
-		return err
-	})
+func dialIn(t *testing.T, ns netns.Namespace, network string, to netip.AddrPort) net.Conn {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), joining)
+	defer cancel()
+	conn, err := ns.Dial(ctx, network, to)
+	require.NoError(t, err)
 	return conn
 }
 
@@ -42,19 +31,6 @@ func every(ctx context.Context, interval time.Duration, do func()) {
 			return
 		case <-tick.C:
 			do()
-		}
-	}
-}
-
-// answer sends each datagram back, changed by a function, until the socket is closed.
-func answer(conn net.PacketConn, change func([]byte) []byte) {
-	for b := make([]byte, 100); ; {
-		n, from, err := conn.ReadFrom(b)
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err == nil { // otherwise an ICMP error
-			_, _ = conn.WriteTo(change(b[:n]), from)
 		}
 	}
 }

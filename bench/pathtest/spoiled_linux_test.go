@@ -9,6 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -85,139 +86,100 @@ func (s spoiled) spoil(obj runtime.Object) {
 	}
 }
 
-// hold waits until ctx ends if the kind's list does not arrive.
-func (s spoiled) hold(ctx context.Context, kind string) error {
-	if !s.never || kind != s.kind {
-		return nil
-	}
-	<-ctx.Done()
-	return ctx.Err()
+// lists has the methods of a kind's client that are spoiled. They are less deep in a client than those of the API.
+type lists[L runtime.Object] struct {
+	spoiled
+	of    string // kind
+	list  func(context.Context, metav1.ListOptions) (L, error)
+	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-func (s spoiled) watch(w watch.Interface, err error) (watch.Interface, error) {
+// List waits until ctx ends if the kind's list does not arrive; one of ConfigMaps only if it includes records of
+// gateways.
+func (l lists[L]) List(ctx context.Context, o metav1.ListOptions) (all L, err error) {
+	others := l.of == ofGateways && (o.FieldSelector != "" || strings.Contains(o.LabelSelector, records.ComponentGateway))
+	if l.never && l.of == l.kind && !others {
+		<-ctx.Done()
+		return all, ctx.Err()
+	}
+	if all, err = l.list(ctx, o); err != nil {
+		return all, err
+	}
+	return all, meta.EachListItem(all, func(item runtime.Object) error { l.spoil(item); return nil })
+}
+
+// Watch spoils the objects of each event.
+func (l lists[L]) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	w, err := l.watch(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	return watch.Filter(w, func(e watch.Event) (watch.Event, bool) { s.spoil(e.Object); return e, true }), nil
+	return watch.Filter(w, func(e watch.Event) (watch.Event, bool) { l.spoil(e.Object); return e, true }), nil
 }
 
-// listed returns the list of a kind.
-func listed[T any, L any](ctx context.Context, s spoiled, kind string, list func() (L, error), items func(L) []T) (L, error) {
-	if err := s.hold(ctx, kind); err != nil {
-		var none L
-		return none, err
+type (
+	core struct {
+		typedcore.CoreV1Interface
+		spoiled
 	}
-	l, err := list()
-	if err != nil {
-		return l, err
+	coordination struct {
+		typedcoordination.CoordinationV1Interface
+		spoiled
 	}
-	all := items(l)
-	for i := range all {
-		s.spoil(any(&all[i]).(runtime.Object))
+	discovery struct {
+		typeddiscovery.DiscoveryV1Interface
+		spoiled
 	}
-	return l, nil
-}
+	configMaps struct{ typedcore.ConfigMapInterface }
+	pods       struct{ typedcore.PodInterface }
+	nodes      struct{ typedcore.NodeInterface }
+	leases     struct {
+		typedcoordination.LeaseInterface
+	}
+	slicesOf struct {
+		typeddiscovery.EndpointSliceInterface
+	}
+)
 
-type spoiledCore struct {
-	typedcore.CoreV1Interface
-	s spoiled
-}
-
-type spoiledMaps struct {
-	typedcore.ConfigMapInterface
-	s spoiled
-}
-
-type spoiledPods struct {
-	typedcore.PodInterface
-	s spoiled
-}
-
-type spoiledNodes struct {
-	typedcore.NodeInterface
-	s spoiled
-}
-
-type spoiledCoordination struct {
-	typedcoordination.CoordinationV1Interface
-	s spoiled
-}
-
-type spoiledLeases struct {
-	typedcoordination.LeaseInterface
-	s spoiled
-}
-
-type spoiledDiscovery struct {
-	typeddiscovery.DiscoveryV1Interface
-	s spoiled
-}
-
-type spoiledSlices struct {
-	typeddiscovery.EndpointSliceInterface
-	s spoiled
-}
-
-func (s spoiled) CoreV1() typedcore.CoreV1Interface { return spoiledCore{s.Interface.CoreV1(), s} }
+func (s spoiled) CoreV1() typedcore.CoreV1Interface { return core{s.Interface.CoreV1(), s} }
 func (s spoiled) CoordinationV1() typedcoordination.CoordinationV1Interface {
-	return spoiledCoordination{s.Interface.CoordinationV1(), s}
+	return coordination{s.Interface.CoordinationV1(), s}
 }
 func (s spoiled) DiscoveryV1() typeddiscovery.DiscoveryV1Interface {
-	return spoiledDiscovery{s.Interface.DiscoveryV1(), s}
+	return discovery{s.Interface.DiscoveryV1(), s}
 }
-func (c spoiledCore) ConfigMaps(ns string) typedcore.ConfigMapInterface {
-	return spoiledMaps{c.CoreV1Interface.ConfigMaps(ns), c.s}
+func (c core) ConfigMaps(ns string) typedcore.ConfigMapInterface {
+	api := c.CoreV1Interface.ConfigMaps(ns)
+	return struct {
+		lists[*corev1.ConfigMapList]
+		configMaps
+	}{lists[*corev1.ConfigMapList]{c.spoiled, ofGateways, api.List, api.Watch}, configMaps{api}}
 }
-func (c spoiledCore) Pods(ns string) typedcore.PodInterface {
-	return spoiledPods{c.CoreV1Interface.Pods(ns), c.s}
+func (c core) Pods(ns string) typedcore.PodInterface {
+	api := c.CoreV1Interface.Pods(ns)
+	return struct {
+		lists[*corev1.PodList]
+		pods
+	}{lists[*corev1.PodList]{c.spoiled, ofPods, api.List, api.Watch}, pods{api}}
 }
-func (c spoiledCore) Nodes() typedcore.NodeInterface {
-	return spoiledNodes{c.CoreV1Interface.Nodes(), c.s}
+func (c core) Nodes() typedcore.NodeInterface {
+	api := c.CoreV1Interface.Nodes()
+	return struct {
+		lists[*corev1.NodeList]
+		nodes
+	}{lists[*corev1.NodeList]{c.spoiled, ofNodes, api.List, api.Watch}, nodes{api}}
 }
-func (c spoiledCoordination) Leases(ns string) typedcoordination.LeaseInterface {
-	return spoiledLeases{c.CoordinationV1Interface.Leases(ns), c.s}
+func (c coordination) Leases(ns string) typedcoordination.LeaseInterface {
+	api := c.CoordinationV1Interface.Leases(ns)
+	return struct {
+		lists[*coordinationv1.LeaseList]
+		leases
+	}{lists[*coordinationv1.LeaseList]{c.spoiled, ofLeases, api.List, api.Watch}, leases{api}}
 }
-func (c spoiledDiscovery) EndpointSlices(ns string) typeddiscovery.EndpointSliceInterface {
-	return spoiledSlices{c.DiscoveryV1Interface.EndpointSlices(ns), c.s}
-}
-
-// A list of ConfigMaps does not arrive if it includes records of gateways.
-func (m spoiledMaps) List(ctx context.Context, o metav1.ListOptions) (*corev1.ConfigMapList, error) {
-	kind := ofGateways
-	if o.FieldSelector != "" || strings.Contains(o.LabelSelector, records.ComponentGateway) {
-		kind = ""
-	}
-	return listed(ctx, m.s, kind, func() (*corev1.ConfigMapList, error) { return m.ConfigMapInterface.List(ctx, o) }, func(l *corev1.ConfigMapList) []corev1.ConfigMap { return l.Items })
-}
-
-func (m spoiledMaps) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	return m.s.watch(m.ConfigMapInterface.Watch(ctx, o))
-}
-
-func (p spoiledPods) List(ctx context.Context, o metav1.ListOptions) (*corev1.PodList, error) {
-	return listed(ctx, p.s, ofPods, func() (*corev1.PodList, error) { return p.PodInterface.List(ctx, o) }, func(l *corev1.PodList) []corev1.Pod { return l.Items })
-}
-
-func (p spoiledPods) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	return p.s.watch(p.PodInterface.Watch(ctx, o))
-}
-
-func (n spoiledNodes) List(ctx context.Context, o metav1.ListOptions) (*corev1.NodeList, error) {
-	return listed(ctx, n.s, ofNodes, func() (*corev1.NodeList, error) { return n.NodeInterface.List(ctx, o) }, func(l *corev1.NodeList) []corev1.Node { return l.Items })
-}
-
-func (n spoiledNodes) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	return n.s.watch(n.NodeInterface.Watch(ctx, o))
-}
-
-func (l spoiledLeases) List(ctx context.Context, o metav1.ListOptions) (*coordinationv1.LeaseList, error) {
-	return listed(ctx, l.s, ofLeases, func() (*coordinationv1.LeaseList, error) { return l.LeaseInterface.List(ctx, o) }, func(l *coordinationv1.LeaseList) []coordinationv1.Lease { return l.Items })
-}
-
-func (l spoiledLeases) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	return l.s.watch(l.LeaseInterface.Watch(ctx, o))
-}
-
-func (e spoiledSlices) List(ctx context.Context, o metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
-	return listed(ctx, e.s, ofAPIServers, func() (*discoveryv1.EndpointSliceList, error) { return e.EndpointSliceInterface.List(ctx, o) }, func(l *discoveryv1.EndpointSliceList) []discoveryv1.EndpointSlice { return l.Items })
+func (d discovery) EndpointSlices(ns string) typeddiscovery.EndpointSliceInterface {
+	api := d.DiscoveryV1Interface.EndpointSlices(ns)
+	return struct {
+		lists[*discoveryv1.EndpointSliceList]
+		slicesOf
+	}{lists[*discoveryv1.EndpointSliceList]{d.spoiled, ofAPIServers, api.List, api.Watch}, slicesOf{api}}
 }

@@ -30,10 +30,10 @@ func newOpenFlow(from, to *testCluster) *openFlow {
 	t := from.t
 	t.Helper()
 	s := &openFlow{t: t}
-	from.nodes[1].Run("nft", fmt.Sprintf("table ip service { chain pre { type nat hook prerouting priority -100; "+
-		"ip daddr %s tcp dport %d dnat to %s; }; }", serviceAddress, standingPort, to.remappedPod(0)))
-	listener := acceptIn(t, to.pods[0], standingPort)
-	s.client = dialIn(from.pods[1], "tcp4", netip.AddrPortFrom(serviceAddress, standingPort))
+	from.Nodes[1].Run("nft", fmt.Sprintf("table ip service { chain pre { type nat hook prerouting priority -100; "+
+		"ip daddr %s tcp dport %d dnat to %s; }; }", serviceAddress, standingPort, to.RemappedPod(0)))
+	listener := to.Pods[0].For(t).Listen(fmt.Sprint(":", standingPort))
+	s.client = dialIn(t, from.Pods[1], "tcp4", netip.AddrPortFrom(serviceAddress, standingPort))
 	t.Cleanup(func() { _ = s.client.Close() })
 	var err error
 	s.server, err = listener.Accept()

@@ -130,8 +130,8 @@ type listeners struct {
 func startListeners(t *testing.T, clusters ...*testCluster) *listeners {
 	l := &listeners{received: map[string]map[string]int{}, kept: map[string]map[string]bool{}}
 	for _, c := range clusters {
-		for i, pod := range c.pods {
-			go l.listen(pod.For(t).ListenUDP(fmt.Sprint("0.0.0.0:", talkPort)), c.nodeName(i))
+		for i, pod := range c.Pods {
+			go l.listen(pod.For(t).ListenUDP(fmt.Sprint("0.0.0.0:", talkPort)), c.NodeName(i))
 		}
 	}
 	return l

@@ -22,6 +22,7 @@ import (
 	"liqonet.io/liqonet/internal/inspect/trace/probe"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/wait"
@@ -42,25 +43,25 @@ func (i inside) Close() error { return errors.Join(i.WriteCloser.Close(), i.cmd.
 // tracer adds the objects that network trace reads to a cluster, and the namespaces of its pods.
 func (c *testCluster) tracer(pods map[string]netns.Namespace) *kube.Cluster {
 	c.t.Helper()
-	for i, n := range c.nodes {
+	for i, n := range c.Nodes {
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: records.DefaultNamespace, Name: "node-" + c.nodeName(i), Labels: map[string]string{}},
-			Spec:       corev1.PodSpec{NodeName: c.nodeName(i)}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+			ObjectMeta: metav1.ObjectMeta{Namespace: records.DefaultNamespace, Name: "node-" + c.NodeName(i), Labels: map[string]string{}},
+			Spec:       corev1.PodSpec{NodeName: c.NodeName(i)}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
 		}
 		for _, label := range strings.Split(templates.NodePods(), ",") {
 			key, value, _ := strings.Cut(label, "=")
 			pod.Labels[key] = value
 		}
-		c.create(pod)
-		pods[c.name+pod.Name] = n
+		c.Create(pod)
+		pods[c.Name+pod.Name] = n
 	}
-	for _, g := range c.gateways {
-		pods[c.name+g.pod()] = g.Namespace
+	for _, g := range c.Gateways {
+		pods[c.Name+g.Pod()] = g.Namespace
 	}
-	c.api.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+	c.API.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: true}}, nil
 	})
-	return &kube.Cluster{Context: c.name, Namespace: records.DefaultNamespace, Kube: c.api}
+	return &kube.Cluster{Context: c.Name, Namespace: records.DefaultNamespace, Kube: c.API}
 }
 
 // TestTrace traces packets between pods of two clusters with two gateways each, with and without foreign rules that
@@ -70,7 +71,7 @@ func TestTrace(t *testing.T) {
 	a, b := severalGateways(t, records.ActiveActive)
 	pods := map[string]netns.Namespace{}
 	o := trace.Options{
-		Local: a.tracer(pods), Remote: b.tracer(pods), From: inPods(0, podNumber).String(), To: b.remappedPod(1).String(), Port: servicePort, Live: true,
+		Local: a.tracer(pods), Remote: b.tracer(pods), From: clusters.InPods(0, clusters.PodNumber).String(), To: b.RemappedPod(1).String(), Port: servicePort, Live: true,
 		Exec: func(ctx context.Context, c *kube.Cluster, pod string, command ...string) (io.ReadWriteCloser, error) {
 			var j job
 			if err := json.Unmarshal([]byte(command[len(command)-1]), &j.Question); err != nil {
@@ -109,7 +110,7 @@ func TestTrace(t *testing.T) {
 			return err
 		})
 	}
-	serve(t, b.pods[1])
+	serve(t, b.Pods[1])
 	for _, protocol := range []trace.Protocol{trace.TCP, trace.UDP} {
 		run(protocol, func(r trace.Result) error {
 			if !r.Crosses || r.Live.Answered == nil || *r.Live.Answered != (protocol == trace.TCP) {
@@ -141,9 +142,9 @@ func TestTrace(t *testing.T) {
 		want     string
 		protocol trace.Protocol
 	}{
-		{b.nodes[1], "forward { type filter hook forward priority 5; tcp dport 7000 drop; }", "dropped at node b-2 of b: drop by rule 2 of chain forward of table ip fault", trace.TCP},
-		{a.nodes[0], "late { type filter hook postrouting priority 5; udp dport 7000 drop; }", "dropped at node a-1 of a: drop by rule 2 of chain late of table ip fault", trace.UDP},
-		{b.nodes[1], "answers { type filter hook forward priority 5; tcp sport 7000 drop; }", "dropped at node b-2 of b: drop by rule 2 of chain answers of table ip fault", trace.TCP},
+		{b.Nodes[1], "forward { type filter hook forward priority 5; tcp dport 7000 drop; }", "dropped at node b-2 of b: drop by rule 2 of chain forward of table ip fault", trace.TCP},
+		{a.Nodes[0], "late { type filter hook postrouting priority 5; udp dport 7000 drop; }", "dropped at node a-1 of a: drop by rule 2 of chain late of table ip fault", trace.UDP},
+		{b.Nodes[1], "answers { type filter hook forward priority 5; tcp sport 7000 drop; }", "dropped at node b-2 of b: drop by rule 2 of chain answers of table ip fault", trace.TCP},
 	} {
 		fault.at.Run("nft", "table ip fault { chain "+fault.rule+"; }")
 		run(fault.protocol, func(r trace.Result) error {
@@ -156,7 +157,7 @@ func TestTrace(t *testing.T) {
 	}
 	for _, rule := range []string{"to 10.12.0.0/16", "iif cni0", "from 10.244.1.0/24"} {
 		for _, command := range []string{"rule add prio 50 " + rule + " lookup 999", "route add blackhole 10.12.0.0/16 table 999"} {
-			a.nodes[0].IP(command)
+			a.Nodes[0].IP(command)
 		}
 		run(trace.TCP, func(r trace.Result) error {
 			const begin, end = "dropped at node a-1 of a: rule 50 ", " table 999, route 10.12.0.0/16 blackhole table 999"
@@ -165,8 +166,8 @@ func TestTrace(t *testing.T) {
 			}
 			return nil
 		})
-		a.nodes[0].IP("rule del prio 50")
-		a.nodes[0].IP("route flush table 999")
+		a.Nodes[0].IP("rule del prio 50")
+		a.Nodes[0].IP("route flush table 999")
 	}
 	for name, ns := range pods {
 		if tables := ns.Run("nft", "list", "tables"); strings.Contains(tables, "lqn-trace") {

@@ -3,10 +3,11 @@ package pathtest
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 	"testing"
 	"time"
 
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
@@ -29,7 +30,7 @@ func TestTwoPodsWithOneKey(t *testing.T) {
 		a, b, _ := twoClusters(t)
 		old := cutOff(a, b, b)
 		begin := time.Now()
-		b.start(b.replaceGatewayPod(old))
+		b.Start(b.ReplaceGatewayPod(old))
 		traffic := startTraffic(t, a, b)
 		b.expectSuccessor(old, begin, traffic)
 		b.expectRestarted(old, traffic)
@@ -37,73 +38,68 @@ func TestTwoPodsWithOneKey(t *testing.T) {
 	t.Run("server", func(t *testing.T) {
 		t.Parallel()
 		a, b, _ := twoClusters(t)
-		b.otherEndpoints = []string{fmt.Sprintf("%s:%d", a.node(0), serverPort)}
-		b.endpoint = netip.AddrPortFrom(a.node(1), serverPort)
+		b.OtherEndpoints = []string{fmt.Sprintf("%s:%d", a.NodeAddress(0), clusters.ServerPort)}
+		b.Endpoint = netip.AddrPortFrom(a.NodeAddress(1), clusters.ServerPort)
 		old := cutOff(a, b, a)
 		traffic := startTraffic(t, a, b)
 		// The Service leads to the new pod, but on the node that is cut off.
-		g := a.replaceGatewayPod(old)
-		dropPackets(a.nodes[0], tunnelPackets, "drop")
-		a.nodes[1].Run("nft", "delete", "table", "ip", "services")
-		a.balanceBy(g, a.nodes[1])
-		a.start(g)
+		g := a.ReplaceGatewayPod(old)
+		dropPackets(a.Nodes[0], tunnelPackets, "drop")
+		a.Nodes[1].Run("nft", "delete", "table", "ip", "services")
+		a.ForwardAt(g, a.Nodes[1])
+		a.Start(g)
 		a.awaitPod(g, time.Now())
-		removeDrops(a.nodes[0])
+		removeDrops(a.Nodes[0])
 		// The client tries the other endpoint when this one does not answer.
 		begin := time.Now()
-		dropPackets(a.nodes[1], fmt.Sprintf("ip daddr %[1]s udp dport %[2]d; ip saddr %[1]s udp sport %[2]d", g.address(), listenPort), "drop")
+		dropPackets(a.Nodes[1], fmt.Sprintf("ip daddr %[1]s udp dport %[2]d; ip saddr %[1]s udp sport %[2]d", g.Address(), clusters.ListenPort), "drop")
 		a.awaitSteppedDown(old)
-		removeDrops(a.nodes[1])
+		removeDrops(a.Nodes[1])
 		a.expectSuccessor(old, begin, traffic)
 	})
 }
 
 // cutOff connects two clusters, and cuts the first node of one of them, with the gateway on it, off from their API
 // server.
-func cutOff(a, b, from *testCluster) *testGateway {
-	k := combinations()[0]
-	socket, cut := from.serveAPI()
-	from.sockets[0] = socket
-	connectBoth(k, a, b)
+func cutOff(a, b, from *testCluster) *clusters.Gateway {
+	socket, cut := from.ServeAPI()
+	from.Sockets[0] = socket
+	connectBoth(a, b)
 	cut()
-	return from.gateways[0]
+	return from.Gateways[0]
 }
 
 // awaitPod waits until a pod is the gateway, and packets of the nodes that are not cut off cross through it.
-func (c *testCluster) awaitPod(g *testGateway, since time.Time) {
+func (c *testCluster) awaitPod(g *clusters.Gateway, since time.Time) {
 	c.t.Helper()
-	wait.Succeeds(c.t, joining, func() error {
-		s, err := c.statusOf(g)
-		if err != nil {
-			return err
-		}
-		if s.Pod != g.pod() || !s.LastEcho.After(since) {
-			return fmt.Errorf("pod %s reports, whose last echo was at %v; want %s and %v", s.Pod, s.LastEcho, g.pod(), since)
+	c.AwaitStatus(g, func(s records.Status) error {
+		if s.Pod != g.Pod() || !s.LastEcho.After(since) {
+			return fmt.Errorf("pod %s reports, whose last echo was at %v; want %s and %v", s.Pod, s.LastEcho, g.Pod(), since)
 		}
 		for _, n := range s.Nodes {
-			if n.Name == c.nodeName(1) && n.LastProof.After(since) {
+			if n.Name == c.NodeName(1) && n.LastProof.After(since) {
 				return nil
 			}
 		}
-		c.renewStatus(g)
-		return fmt.Errorf("packets of node %s do not cross: %+v", c.nodeName(1), s.Nodes)
+		c.RenewStatus(g)
+		return fmt.Errorf("packets of node %s do not cross: %+v", c.NodeName(1), s.Nodes)
 	})
 }
 
 // awaitSteppedDown waits until a pod of a gateway has no tunnel any more.
-func (c *testCluster) awaitSteppedDown(g *testGateway) {
+func (c *testCluster) awaitSteppedDown(g *clusters.Gateway) {
 	c.t.Helper()
-	wait.Until(c.t, "the first pod steps down", joining, func() bool { return g.helper.Logged(`"stepsDown":true`) > 0 })
+	wait.Until(c.t, "the first pod steps down", joining, func() bool { return g.Helper.Logged(`"stepsDown":true`) > 0 })
 }
 
 // expectSuccessor waits until an earlier pod has stepped down, and counts packets of the other node, which the later
 // pod forwards.
-func (c *testCluster) expectSuccessor(old *testGateway, begin time.Time, k *traffic) {
+func (c *testCluster) expectSuccessor(old *clusters.Gateway, begin time.Time, k *traffic) {
 	c.t.Helper()
 	c.awaitSteppedDown(old)
-	c.awaitPod(c.gateways[0], time.Now())
+	c.awaitPod(c.Gateways[0], time.Now())
 	took := time.Since(begin)
-	before := k.countOf(c.nodeName(1))
+	before := k.count(c.NodeName(1))
 	c.t.Logf("one pod again after %.1f s, in which %d of %d packets were lost", took.Seconds(), before.lost(), before.sent)
 	c.expectUndisturbed(k)
 }
@@ -111,9 +107,9 @@ func (c *testCluster) expectSuccessor(old *testGateway, begin time.Time, k *traf
 // expectUndisturbed counts packets of the other node for a while: they cross.
 func (c *testCluster) expectUndisturbed(k *traffic) {
 	c.t.Helper()
-	before := k.countOf(c.nodeName(1))
+	before := k.count(c.NodeName(1))
 	<-time.After(undisturbed)
-	all := k.countOf(c.nodeName(1)).minus(before)
+	all := k.count(c.NodeName(1)).minus(before)
 	c.t.Logf("then %d of %d packets were lost", all.lost(), all.sent)
 	if !testing.Short() && all.lost()*100 > undisturbedLoss*all.sent {
 		c.t.Errorf("%d of %d packets were lost", all.lost(), all.sent)
@@ -121,34 +117,14 @@ func (c *testCluster) expectUndisturbed(k *traffic) {
 }
 
 // expectRestarted restarts the container of an earlier pod, whose API server is away. The later pod keeps the tunnel.
-func (c *testCluster) expectRestarted(old *testGateway, k *traffic) {
+func (c *testCluster) expectRestarted(old *clusters.Gateway, k *traffic) {
 	c.t.Helper()
-	old.helper.Kill()
-	c.start(old)
+	old.Helper.Kill()
+	c.Start(old)
 	wait.Succeeds(c.t, joining, func() error { _, err := process.Ask(old.Handle, "/livez"); return err })
 	c.expectUndisturbed(k)
-	c.awaitPod(c.gateways[0], time.Now())
+	c.awaitPod(c.Gateways[0], time.Now())
 	if _, err := process.Ask(old.Handle, "/livez"); err != nil {
 		c.t.Errorf("the kubelet restarts the first pod: %v", err)
 	}
-}
-
-// count is the number of sent and answered packets.
-type count struct{ sent, answered int64 }
-
-func (c count) lost() int64         { return max(c.sent-c.answered, 0) }
-func (c count) minus(o count) count { return count{c.sent - o.sent, c.answered - o.answered} }
-
-// count returns the count of all packets.
-func (k *traffic) count() count { return k.countOf("") }
-
-// countOf returns the count of packets from and to the pod of a node; "": any.
-func (k *traffic) countOf(node string) (all count) {
-	for _, f := range k.flows {
-		if node == "" || strings.HasPrefix(f.name, node+" ") || strings.HasSuffix(f.name, " "+node) {
-			all.sent += f.sent.Load()
-			all.answered += f.answered.Load()
-		}
-	}
-	return all
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/wait"
@@ -23,40 +24,39 @@ const retriesSeen = 4
 // again.
 func TestNodeWithoutAPIServer(t *testing.T) {
 	t.Parallel()
-	k := combinations()[0]
 	a, b, _ := twoClusters(t)
-	socket, cut := a.serveAPI()
-	a.sockets[1] = socket
-	connectBoth(k, a, b)
+	socket, cut := a.ServeAPI()
+	a.Sockets[1] = socket
+	connectBoth(a, b)
 	servePods(t, b)
 	cut()
-	a.nodeHelpers[1].Kill()
-	before := kernelOf(a.nodes[1])
-	a.startNode(1)
+	a.NodeHelpers[1].Kill()
+	before := kernelOf(a.Nodes[1])
+	a.StartNode(1)
 	wait.Succeeds(t, joining, func() error {
-		if n := a.nodeHelpers[1].Logged("it is tried again"); n < retriesSeen {
+		if n := a.NodeHelpers[1].Logged("it is tried again"); n < retriesSeen {
 			return fmt.Errorf("the helper has looked for its API server %d times", n)
 		}
 		return nil
 	})
-	if after := kernelOf(a.nodes[1]); after != before {
+	if after := kernelOf(a.Nodes[1]); after != before {
 		t.Errorf("the kernel has\n%s\nand had\n%s", after, before)
 	}
-	if _, err := process.Ask(a.nodes[1].Handle, "/livez"); err != nil {
+	if _, err := process.Ask(a.Nodes[1].Handle, "/livez"); err != nil {
 		t.Errorf("the kubelet restarts it: %v", err)
 	}
-	if _, err := process.Ask(a.nodes[1].Handle, "/readyz"); err == nil {
+	if _, err := process.Ask(a.Nodes[1].Handle, "/readyz"); err == nil {
 		t.Error("it is ready")
 	}
 	for i := range nodesPerCluster {
-		if _, err := seenBy(a.pods[1], b.remappedPod(i)); err != nil {
+		if _, err := seenBy(a.Pods[1], b.RemappedPod(i)); err != nil {
 			t.Error(err)
 		}
 	}
-	a.serveAPIAt(socket)
-	awaitReady(t, a.nodes[1])
+	a.ServeAPIAt(socket)
+	awaitReady(t, a.Nodes[1])
 	expectAll(a, b)
-	a.awaitMTU(k, b, pathMTU-10)
+	a.awaitMTU(b, clusters.PathMTU-10)
 }
 
 // kernelOf returns the complete liqonet state of a node's kernel.
@@ -68,24 +68,22 @@ func kernelOf(ns netns.Namespace) string {
 // error.
 func TestUnreachableGateway(t *testing.T) {
 	t.Parallel()
-	k := combinations()[0]
-	a, b, _ := twoClusters(t)
-	connectBoth(k, a, b)
-	lost := a.peerWithMany(k, b, 0, false)
-	a.nodes[1].IP("route add unreachable " + lost.address().String())
-	a.nodeHelpers[1].Kill()
+	a, b := connected(t)
+	lost := a.peerWithMany(b, 0, false)
+	a.Nodes[1].IP("route add unreachable " + lost.Address().String())
+	a.NodeHelpers[1].Kill()
 	a.resetNode(1)
-	a.startNode(1)
+	a.StartNode(1)
 	wait.Succeeds(t, joining, func() error {
-		reports, err := a.reports()
-		got := reports[a.nodeName(1)]
-		_, reached := got.OverlaySources[lost.id()]
-		if err == nil && (!slices.Equal(got.Peerings, []string{lost.peering, "peer"}) || !got.OverlaySources[a.gateways[0].id()].IsValid() || reached) {
+		reports, err := a.Reports()
+		got := reports[a.NodeName(1)]
+		_, reached := got.OverlaySources[lost.ID()]
+		if err == nil && (!slices.Equal(got.Peerings, []string{lost.Peering, "peer"}) || !got.OverlaySources[a.Gateways[0].ID()].IsValid() || reached) {
 			err = fmt.Errorf("report %+v: want both peerings, and the path to the gateway of one", got)
 		}
 		return err
 	})
-	ready := func() error { _, err := process.Ask(a.nodes[1].Handle, "/readyz"); return err }
+	ready := func() error { _, err := process.Ask(a.Nodes[1].Handle, "/readyz"); return err }
 	wait.Until(t, "an answer", joining, func() bool { err := ready(); return err == nil || errors.Is(err, process.ErrUnavailable) })
 	if err := ready(); !errors.Is(err, process.ErrUnavailable) {
 		t.Errorf("the helper has no route to a gateway: ready %v", err)
@@ -96,11 +94,10 @@ func TestUnreachableGateway(t *testing.T) {
 // readiness, shows a record that is damaged later.
 func TestReadinessOfAGateway(t *testing.T) {
 	t.Parallel()
-	k := combinations()[0]
 	a, b, _ := twoClusters(t)
-	g := a.gateways[0]
-	a.writeFabric(k)
-	a.writeObjects(g)
+	g := a.Gateways[0]
+	a.WriteFabric()
+	a.WriteObjects(g)
 	a.startGateway()
 	ready := func() error { _, err := process.Ask(g.Handle, "/readyz"); return err }
 	wait.Until(t, "an answer", joining, func() bool { err := ready(); return err == nil || errors.Is(err, process.ErrUnavailable) })
@@ -108,9 +105,9 @@ func TestReadinessOfAGateway(t *testing.T) {
 	if err := ready(); !errors.Is(err, process.ErrUnavailable) {
 		t.Errorf("before there is a record of its peering: %v", err)
 	}
-	a.write(records.PeeringName("peer"), a.peering(k, b))
+	a.Write(records.PeeringName("peer"), a.Record(b.Cluster))
 	wait.Succeeds(t, joining, ready)
-	a.damage(records.PeeringName("peer"))
+	a.Damage(records.PeeringName("peer"))
 	wait.Until(t, "the fault in the status", joining, func() bool {
 		s, err := a.status()
 		const earlier = "not written yet" // of the first passes

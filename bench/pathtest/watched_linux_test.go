@@ -15,6 +15,7 @@ import (
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -38,19 +39,18 @@ type watched struct {
 // gateway, which is the client. When the test ends, all helpers must end without an error and with correct logs.
 func watchedClusters(t *testing.T) (a, b *testCluster, node, gateway watched) {
 	t.Helper()
-	a, b, _ = twoClusters(t)
-	connectBoth(combinations()[0], a, b)
+	a, b = connected(t)
 	t.Cleanup(func() {
 		for _, c := range []*testCluster{a, b} {
 			// The gateway of a peering that is not removed would wait for its next pod.
-			_ = c.api.CoreV1().ConfigMaps(records.DefaultNamespace).Delete(context.Background(), records.PeeringName("peer"), metav1.DeleteOptions{})
-			for _, p := range append(c.helpers(), c.nodeHelpers[:]...) {
+			_ = c.API.CoreV1().ConfigMaps(records.DefaultNamespace).Delete(context.Background(), records.PeeringName("peer"), metav1.DeleteOptions{})
+			for _, p := range append(c.helpers(), c.NodeHelpers[:]...) {
 				p.Stop()
 			}
 		}
 		checkLogs(t, a, b)
 	})
-	return a, b, watchHelper(t, b.nodeHelpers[0], b.nodes[0]), watchHelper(t, b.gateways[0].helper, b.gateways[0].Namespace)
+	return a, b, watchHelper(t, b.NodeHelpers[0], b.Nodes[0]), watchHelper(t, b.Gateways[0].Helper, b.Gateways[0].Namespace)
 }
 
 // watchHelper opens the kernel of a helper until the test ends.
@@ -65,19 +65,19 @@ func watchHelper(t *testing.T, p *process.Process, ns netns.Namespace) watched {
 }
 
 // checkLogs checks that each line of a helper's log is an object with the node or the peering, and none has a key.
-func checkLogs(t *testing.T, clusters ...*testCluster) {
+func checkLogs(t *testing.T, all ...*testCluster) {
 	t.Helper()
-	for _, c := range clusters {
-		for _, p := range append(c.helpers(), c.nodeHelpers[:]...) {
-			for _, key := range []wgtypes.Key{c.gateways[0].key, presharedKey} {
+	for _, c := range all {
+		for _, p := range append(c.helpers(), c.NodeHelpers[:]...) {
+			for _, key := range []wgtypes.Key{c.Gateways[0].Key, clusters.PresharedKey} {
 				if p.Logged(key.String()) > 0 || p.Logged(hex.EncodeToString(key[:])) > 0 {
-					t.Errorf("a log of cluster %s contains a key", c.name)
+					t.Errorf("a log of cluster %s contains a key", c.Name)
 				}
 			}
 			for line := range strings.Lines(p.Log()) {
 				var fields map[string]any
 				if err := json.Unmarshal([]byte(line), &fields); err != nil || fields["msg"] == "" || fields["node"] == nil && fields["peering"] == nil {
-					t.Errorf("line of a log of cluster %s: %s (%v)", c.name, line, err)
+					t.Errorf("line of a log of cluster %s: %s (%v)", c.Name, line, err)
 				}
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -59,9 +60,7 @@ func TestCompare(t *testing.T) {
 		{Low: 0.98, Median: 0.98, High: 0.985}, // 0.98, 0.98, 0.9901
 		{Low: 0.8, Median: 0.8, High: 0.802},   // 0.8, 0.8, 0.8039
 	}}}
-	if diff := cmp.Diff(want, example().Ratios, cmpopts.EquateApprox(0, 1e-3)); diff != "" {
-		t.Errorf("ratios, -want +got:\n%s", diff)
-	}
+	assert.Equal(t, "ratios", want, example().Ratios, cmpopts.EquateApprox(0, 1e-3))
 }
 
 func TestText(t *testing.T) {

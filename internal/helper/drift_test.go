@@ -3,14 +3,15 @@
 package helper
 
 import (
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
@@ -66,9 +67,7 @@ func TestDrift(t *testing.T) {
 		for i, o := range found {
 			names[i] = o.name
 		}
-		if diff := cmp.Diff(step.drift, names, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s: drift (-want +got):\n%s", step.name, diff)
-		}
+		assert.Equal(t, fmt.Sprintf("%s: drift", step.name), step.drift, names, cmpopts.EquateEmpty())
 		if counted := m.total(t, "liqonet_kernel_drift_total") - before; counted != float64(len(step.drift)) {
 			t.Errorf("%s: the metric counts %v objects, want %d", step.name, counted, len(step.drift))
 		}

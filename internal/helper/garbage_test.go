@@ -12,12 +12,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -54,9 +54,7 @@ func TestManyDamagedRecordsAreReportedOnce(t *testing.T) {
 	slices.Reverse(w.objects.maps)
 	again, faults := w.memory.view(w.objects, w.now)
 	l.reportFaults(faults, func(message string) { events = append(events, message) })
-	if diff := cmp.Diff(first.refused, again.refused); diff != "" {
-		t.Errorf("the report changes:\n%s", diff)
-	}
+	assert.Equal(t, "the report changes", first.refused, again.refused)
 	if log.Len() > 0 || len(events) > 1 {
 		t.Errorf("reported again: %q\n%s", events, &log)
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
 )
@@ -61,9 +62,7 @@ func TestSortNodes(t *testing.T) {
 	for _, n := range nodes {
 		got = append(got, n.Name+" "+n.Internal.String())
 	}
-	if diff := cmp.Diff([]string{"a 10.80.0.2", "a 10.80.0.9", "b 10.80.0.3"}, got); diff != "" {
-		t.Errorf("order (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, "order", []string{"a 10.80.0.2", "a 10.80.0.9", "b 10.80.0.3"}, got)
 }
 
 // TestPodOfTwoNodes checks that a pod that a dead node still reports is reached on its new node, whatever the names of

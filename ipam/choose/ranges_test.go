@@ -11,6 +11,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -188,16 +189,10 @@ func TestDesiredRanges(t *testing.T) {
 	found := Ranges{Pods: ranges("10.244.1.0/24"), Services: ranges("10.96.0.0/16"), Nodes: ranges("172.31.1.0/24", "172.31.5.0/24")}
 	fabric := &records.Fabric{PodCIDRs: ranges("10.244.0.0/16"), ServiceCIDRs: ranges("10.96.0.0/16"), NodeNetworks: ranges("172.31.1.0/24")}
 	got := Desired(found, Ranges{}, fabric)
-	if diff := cmp.Diff(fabric.PodCIDRs, got.Pods, comparePrefixes()...); diff != "" {
-		t.Errorf("pods:\n%s", diff)
-	}
-	if diff := cmp.Diff(found.Nodes, got.Nodes, comparePrefixes()...); diff != "" {
-		t.Errorf("nodes:\n%s", diff)
-	}
+	assert.Equal(t, "pods", fabric.PodCIDRs, got.Pods, comparePrefixes()...)
+	assert.Equal(t, "nodes", found.Nodes, got.Nodes, comparePrefixes()...)
 	got = Desired(found, Ranges{Pods: ranges("10.244.1.0/24")}, fabric)
-	if diff := cmp.Diff(found.Pods, got.Pods, comparePrefixes()...); diff != "" {
-		t.Errorf("the user's pod CIDR is not used:\n%s", diff)
-	}
+	assert.Equal(t, "the user's pod CIDR is not used", found.Pods, got.Pods, comparePrefixes()...)
 }
 
 func comparePrefixes() []cmp.Option {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
@@ -46,9 +47,7 @@ func TestEncodeGolden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			decoded, err := Decode(golden.Check(t, name+".golden", Encode(r)))
 			require.NoError(t, err)
-			if diff := cmp.Diff(r.List(), decoded.List(), comparePrefixes); diff != "" {
-				t.Errorf("reservations (-before +after the way through the text):\n%s", diff)
-			}
+			assert.Equal(t, "reservations", r.List(), decoded.List(), comparePrefixes)
 			if !slices.Equal(r.Pools(), decoded.Pools()) {
 				t.Errorf("pools %s became %s on the way through the text", r.Pools(), decoded.Pools())
 			}
@@ -137,9 +136,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatalf("what was decoded is refused when encoded: %v\n%s", err, Encode(r))
 		}
-		if diff := cmp.Diff(r.List(), again.List(), comparePrefixes); diff != "" {
-			t.Errorf("-first +again:\n%s", diff)
-		}
+		assert.Equal(t, "reservations read again", r.List(), again.List(), comparePrefixes)
 	})
 }
 

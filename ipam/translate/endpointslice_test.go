@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/yaml"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam/translate"
@@ -28,9 +28,7 @@ func TestEndpointSlice(t *testing.T) {
 	in := slice(t)
 	out, err := translate.EndpointSlice(in, newTranslator(t, config()).Export)
 	require.NoError(t, err)
-	if diff := cmp.Diff(slice(t), in); diff != "" {
-		t.Errorf("the slice that was given has changed:\n%s", diff)
-	}
+	assert.Equal(t, "the slice that was given has changed", slice(t), in)
 	got, err := yaml.Marshal(out)
 	require.NoError(t, err)
 	golden.Check(t, "slice-for-b.golden", string(got))

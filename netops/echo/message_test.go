@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -71,9 +72,7 @@ func TestParseReadsWhatAppendToWrote(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if diff := cmp.Diff(m, got, sameAddr); diff != "" {
-			t.Errorf("%s (-written +read):\n%s", name, diff)
-		}
+		assert.Equal(t, name, m, got, sameAddr)
 	}
 }
 
@@ -131,9 +130,7 @@ func TestParseIgnoresWhatLaterVersionsAdd(t *testing.T) {
 	packet[6], packet[MinSize] = 0xf8, 1
 	got, err := Parse(packet)
 	require.NoError(t, err)
-	if diff := cmp.Diff(want, got, sameAddr); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.Equal(t, "message", want, got, sameAddr)
 }
 
 func TestParseAllocatesNothing(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
@@ -33,41 +34,18 @@ const (
 // source seen.
 func serve(ns namespace, on netip.Addr, name string) {
 	ns.t.Helper()
-	answer := func(from net.Addr) string {
-		return fmt.Sprintf("%s sees %s", name, netip.MustParseAddrPort(from.String()).Addr())
-	}
+	answer := func(_ []byte, from netip.AddrPort) []byte { return fmt.Appendf(nil, "%s sees %s", name, from.Addr()) }
 	ns.ServeTCP(at(on).String(), func(c net.Conn) {
 		for buf := make([]byte, 64<<10); ; {
 			if _, err := c.Read(buf); err != nil {
 				return
 			}
-			if _, err := io.WriteString(c, answer(c.RemoteAddr())); err != nil {
+			if _, err := c.Write(answer(nil, netip.MustParseAddrPort(c.RemoteAddr().String()))); err != nil {
 				return
 			}
 		}
 	})
-	go serveUDP(ns.ListenUDP(at(on).String()), answer)
-}
-
-func serveUDP(c net.PacketConn, answer func(net.Addr) string) {
-	for buf := make([]byte, 64<<10); ; {
-		_, from, err := c.ReadFrom(buf)
-		if err != nil {
-			return
-		}
-		_, _ = c.WriteTo([]byte(answer(from)), from)
-	}
-}
-
-// dialFrom opens a connection from a namespace.
-func dialFrom(ctx context.Context, from namespace, network string, to netip.AddrPort) (net.Conn, error) {
-	var conn net.Conn
-	var failed error
-	from.Inside(func() error {
-		conn, failed = (&net.Dialer{}).DialContext(ctx, network, to.String())
-		return nil
-	})
-	return conn, failed
+	go netns.Answer(ns.ListenUDP(at(on).String()), answer)
 }
 
 // question sends something over a connection and returns the answer.
@@ -88,7 +66,7 @@ func question(c net.Conn, what string, wait time.Duration) (string, error) {
 func ask(t *testing.T, from namespace, network string, to netip.AddrPort) (answer string, err error) {
 	ctx, cancel := context.WithTimeout(t.Context(), answerWait)
 	defer cancel()
-	c, err := dialFrom(ctx, from, network, to)
+	c, err := from.Dial(ctx, network, to)
 	if err != nil {
 		return "", err
 	}
@@ -118,7 +96,7 @@ func expect(t *testing.T, from namespace, to netip.AddrPort, server string, sour
 // silent sends a datagram and expects no answer; an ICMP error of a router is none.
 func silent(t *testing.T, from namespace, to netip.AddrPort) {
 	t.Helper()
-	c, err := dialFrom(t.Context(), from, "udp4", to)
+	c, err := from.Dial(t.Context(), "udp4", to)
 	if err != nil {
 		return // no route
 	}
@@ -131,7 +109,7 @@ func silent(t *testing.T, from namespace, to netip.AddrPort) {
 // dropped sends a datagram and expects that rules drop it: their counter increases, and there is no answer.
 func dropped(t *testing.T, from namespace, to netip.AddrPort, counter func() int) {
 	t.Helper()
-	c, err := dialFrom(t.Context(), from, "udp4", to)
+	c, err := from.Dial(t.Context(), "udp4", to)
 	if err != nil {
 		t.Error(err)
 		return
@@ -172,15 +150,9 @@ func lateAnswer(t *testing.T, c net.Conn, ns namespace) (got string, answered bo
 // takeTurns has two sockets of a namespace answer each other.
 func takeTurns(t *testing.T, ns namespace) {
 	t.Helper()
-	var near, far net.PacketConn
-	for _, c := range []*net.PacketConn{&near, &far} {
-		ns.Inside(func() (err error) {
-			*c, err = (&net.ListenConfig{}).ListenPacket(context.Background(), "udp4", "127.0.0.1:0")
-			return err
-		})
-		defer func() { _ = (*c).Close() }()
-	}
-	go serveUDP(far, net.Addr.String)
+	near, far := ns.For(t).ListenUDP("127.0.0.1:0"), ns.For(t).ListenUDP("127.0.0.1:0")
+	defer func() { _, _ = near.Close(), far.Close() }()
+	go netns.Answer(far, netns.Echo)
 	for range turns {
 		require.NoError(t, near.SetDeadline(time.Now().Add(answerWait)))
 		_, err := near.WriteTo([]byte("?"), far.LocalAddr())
@@ -199,13 +171,7 @@ func watch(t *testing.T, ns namespace) net.PacketConn {
 // watchProtocol receives a copy of every packet of a protocol.
 func watchProtocol(t *testing.T, ns namespace, protocol string) net.PacketConn {
 	t.Helper()
-	var seen net.PacketConn
-	ns.Inside(func() (err error) {
-		seen, err = (&net.ListenConfig{}).ListenPacket(context.Background(), "ip4:"+protocol, "0.0.0.0")
-		return err
-	})
-	t.Cleanup(func() { _ = seen.Close() })
-	return seen
+	return ns.For(t).ListenPacket("ip4:"+protocol, "0.0.0.0")
 }
 
 func at(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, servicePort) }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
@@ -100,18 +101,11 @@ func testErrorsAboutOthers(t *testing.T, a, b side) {
 	expect("quoted-to-cluster", 1, fromPeer(redirect, datagram(a.pod(1), b.pod(1), "to the peer")))
 	fromPod := func(about []byte) func() {
 		return func() {
-			const header = 20
-			pod := a.nodes[1].pod
-			pod.Inside(func() error {
-				c, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "ip4:icmp", a.pod(1).String())
-				if err != nil {
-					return err
-				}
-				message := icmpAbout(unreachable, a.pod(1), b.seenPod(1), about)[header:]
-				_, err = c.WriteTo(message, &net.IPAddr{IP: b.seenPod(1).AsSlice()})
-				return errors.Join(err, c.Close())
-			})
-			toOverlay(t, pod, b.seenPod(1), []byte(good))
+			c := a.nodes[1].pod.ListenPacket("ip4:icmp", a.pod(1).String())
+			message := icmpAbout(unreachable, a.pod(1), b.seenPod(1), about)[20:] // without its header
+			_, err := c.WriteTo(message, &net.IPAddr{IP: b.seenPod(1).AsSlice()})
+			require.NoError(t, errors.Join(err, c.Close()))
+			toOverlay(t, a.nodes[1].pod, b.seenPod(1), []byte(good))
 		}
 	}
 	expect("quoted-to-peer", 0, fromPod(datagram(b.seenPod(1), a.pod(1), "from the peer")))

@@ -49,7 +49,7 @@ func pour(ns namespace, on netip.Addr) {
 func download(t *testing.T, from namespace, host netip.Addr) {
 	t.Helper()
 	const size, pause = 4 << 20, 20 * time.Second
-	c, err := dialFrom(t.Context(), from, "tcp4", netip.AddrPortFrom(host, pourPort))
+	c, err := from.Dial(t.Context(), "tcp4", netip.AddrPortFrom(host, pourPort))
 	if err != nil {
 		t.Error(err)
 		return
@@ -186,7 +186,7 @@ func testWithdrawn(t *testing.T, a, b side) {
 	g, target := a.gateways[0], at(swapped(exposedHost.Address, a.seenExternal))
 	var open []net.Conn
 	for _, network := range []string{"tcp4", "udp4"} {
-		c, err := dialFrom(t.Context(), b.nodes[1].pod, network, target)
+		c, err := b.nodes[1].pod.Dial(t.Context(), network, target)
 		require.NoError(t, err)
 		defer func() { _ = c.Close() }()
 		_, err = question(c, "?", answerWait)

@@ -145,7 +145,7 @@ func bridgesFilter() bool {
 // toOverlay sends a datagram to the overlay's port.
 func toOverlay(t *testing.T, from namespace, to netip.Addr, payload []byte) {
 	t.Helper()
-	c, err := dialFrom(t.Context(), from, "udp4", netip.AddrPortFrom(to, 6091))
+	c, err := from.Dial(t.Context(), "udp4", netip.AddrPortFrom(to, 6091))
 	require.NoError(t, err)
 	defer func() { _ = c.Close() }()
 	_, err = c.Write(payload)

@@ -86,11 +86,7 @@ func expectEven(t *testing.T, what string, got, want int) {
 // flood sends a packet to the addresses of a range from index first to end.
 func (ns namespace) flood(t *testing.T, p netip.Prefix, first, end int) {
 	t.Helper()
-	var c net.PacketConn
-	ns.Inside(func() (err error) {
-		c, err = (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", ":0")
-		return err
-	})
+	c := ns.For(t).ListenUDP(":0")
 	defer func() { _ = c.Close() }()
 	for i := first; i < end; i++ {
 		_, err := c.WriteTo([]byte("?"), net.UDPAddrFromAddrPort(at(numbered(p, 0x4000+i))))
@@ -176,7 +172,7 @@ func startTraffic(t *testing.T, from, to side) *traffic {
 	for i := range addresses {
 		pod := to.inPods(1, 100+i)
 		for j, source := range []namespace{from.nodes[1].pod, from.nodes[1].namespace} {
-			conn, err := dialFrom(t.Context(), source, "udp4", at(to.seen(pod)))
+			conn, err := source.Dial(t.Context(), "udp4", at(to.seen(pod)))
 			require.NoError(t, err)
 			all.Go(func() {
 				defer func() { _ = conn.Close() }()

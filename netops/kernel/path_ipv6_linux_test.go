@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -144,24 +143,17 @@ func datagram6(source, target, payload string) []byte {
 func watch6(t *testing.T, ns namespace) *capture {
 	t.Helper()
 	e := &capture{}
-	ns.Inside(func() error {
-		c, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "ip6:udp", "::")
-		if err != nil {
-			return err
-		}
-		t.Cleanup(func() { _ = c.Close() })
-		go func() {
-			for buf := make([]byte, 2000); ; {
-				n, _, err := c.ReadFrom(buf)
-				if err != nil {
-					return
-				}
-				e.mu.Lock()
-				e.received = append(e.received, string(bytes.TrimSpace(buf[min(n, 8):n])))
-				e.mu.Unlock()
+	c := ns.For(t).ListenPacket("ip6:udp", "::")
+	go func() {
+		for buf := make([]byte, 2000); ; {
+			n, _, err := c.ReadFrom(buf)
+			if err != nil {
+				return
 			}
-		}()
-		return nil
-	})
+			e.mu.Lock()
+			e.received = append(e.received, string(bytes.TrimSpace(buf[min(n, 8):n])))
+			e.mu.Unlock()
+		}
+	}()
 	return e
 }

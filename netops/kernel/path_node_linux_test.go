@@ -86,7 +86,7 @@ func TestForgedConnection(t *testing.T) {
 			"to the node": {netip.AddrPortFrom(a.pod(1), redirected), netip.AddrPortFrom(a.seenPod(1), redirected), "into-node"},
 		} {
 			t.Run(name, func(t *testing.T) {
-				c, err := dialFrom(t.Context(), b.nodes[1].pod, "udp4", f.to)
+				c, err := b.nodes[1].pod.Dial(t.Context(), "udp4", f.to)
 				require.NoError(t, err)
 				defer func() { _ = c.Close() }()
 				port := netip.MustParseAddrPort(c.LocalAddr().String()).Port()
@@ -117,7 +117,7 @@ func TestTranslatedToGateway(t *testing.T) {
 		f := g.frame(g.config.Internal, a.pod(0), b.seenPod(1), "")
 		for name, from := range map[string]namespace{"pod": n.pod, "host of the nodes' network": a.router} {
 			t.Run(name, func(t *testing.T) {
-				c, err := dialFrom(t.Context(), from, "udp4", netip.AddrPortFrom(a.node(1), nodePort))
+				c, err := from.Dial(t.Context(), "udp4", netip.AddrPortFrom(a.node(1), nodePort))
 				require.NoError(t, err)
 				defer func() { _ = c.Close() }()
 				before := n.drops("source")

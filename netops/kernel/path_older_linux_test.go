@@ -63,7 +63,7 @@ func flows(t *testing.T, a, b side, network, server string) map[string]net.Conn 
 		for kind, from := range map[string]namespace{"pod": n.pod, "node": n.namespace} {
 			for j := range b.nodes {
 				who := fmt.Sprintf("%s %d to pod %d", kind, i, j)
-				c, err := dialFrom(t.Context(), from, network, at(b.seenPod(j)))
+				c, err := from.Dial(t.Context(), network, at(b.seenPod(j)))
 				if err != nil {
 					t.Fatalf("%s: %v", who, err)
 				}

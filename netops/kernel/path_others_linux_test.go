@@ -25,7 +25,7 @@ func TestLossesByOthers(t *testing.T) {
 	peer, pod := b.seenPods[0].String(), a.pod(1).String()
 	traffic := PeerTraffic{Peer: n.config.Peers[0].CIDRs, Pods: []netip.Addr{a.pod(1)}, Links: []string{netops.NodeLink(a.gateways[0].config.VNI)}}
 	arrives := func(tos int) bool {
-		c, err := dialFrom(t.Context(), n.pod, "udp4", at(b.seenPod(1)))
+		c, err := n.pod.Dial(t.Context(), "udp4", at(b.seenPod(1)))
 		require.NoError(t, err)
 		defer func() { _ = c.Close() }()
 		raw, err := c.(syscall.Conn).SyscallConn()

@@ -45,7 +45,7 @@ func TestUnderlaySizes(t *testing.T) {
 func upload(t *testing.T, from namespace, to netip.AddrPort) {
 	t.Helper()
 	const size, pause = 4 << 20, 20 * time.Second
-	c, err := dialFrom(t.Context(), from, "tcp4", to)
+	c, err := from.Dial(t.Context(), "tcp4", to)
 	if err != nil {
 		t.Error(err)
 		return
@@ -117,7 +117,7 @@ func (s side) setMTU(mtu int) {
 // datagrams opens a UDP socket with a mode of path MTU discovery.
 func datagrams(t *testing.T, from namespace, to netip.AddrPort, discovery int) *net.UDPConn {
 	t.Helper()
-	conn, err := dialFrom(t.Context(), from, "udp4", to)
+	conn, err := from.Dial(t.Context(), "udp4", to)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	c := conn.(*net.UDPConn)

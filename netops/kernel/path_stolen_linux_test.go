@@ -34,7 +34,7 @@ func TestStolenGateway(t *testing.T) {
 		before := victim.drops("past-overlay")
 		ctx, cancel := context.WithTimeout(t.Context(), silence)
 		defer cancel()
-		if c, err := dialFrom(ctx, victim.pod, "tcp4", at(endpoint)); err == nil {
+		if c, err := victim.pod.Dial(ctx, "tcp4", at(endpoint)); err == nil {
 			_ = c.Close()
 			t.Error("a TCP connection is taken for the tunnel")
 		}
@@ -77,7 +77,7 @@ func TestEndpointOfAnotherPeering(t *testing.T) {
 		n.IP(fmt.Sprintf("rule del priority %d", netops.PriorityNode))
 		received := listenAll(t, b)
 		send := func(payload string) {
-			c, err := dialFrom(t.Context(), n.pod, "udp4", at(endpoint))
+			c, err := n.pod.Dial(t.Context(), "udp4", at(endpoint))
 			if err == nil {
 				_, err = c.Write([]byte(payload))
 			}

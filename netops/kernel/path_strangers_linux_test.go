@@ -67,14 +67,14 @@ func testProbes(t *testing.T, a, b side) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), answerWait)
 	defer cancel()
-	c, err := dialFrom(ctx, a.nodes[0].namespace, "tcp4", netip.AddrPortFrom(pod, netops.HealthPort))
+	c, err := a.nodes[0].namespace.Dial(ctx, "tcp4", netip.AddrPortFrom(pod, netops.HealthPort))
 	require.NoError(t, err)
 	_ = c.Close()
 	before := a.nodes[0].drops("to-pods")
 	wait.Until(t, "a drop in chain to-pods", answerWait, func() bool {
 		short, cancel := context.WithTimeout(t.Context(), silence)
 		defer cancel()
-		if c, err := dialFrom(short, b.nodes[1].pod, "tcp4", netip.AddrPortFrom(a.seen(pod), netops.HealthPort)); err == nil {
+		if c, err := b.nodes[1].pod.Dial(short, "tcp4", netip.AddrPortFrom(a.seen(pod), netops.HealthPort)); err == nil {
 			t.Error("a pod of the peer is connected")
 			_ = c.Close()
 		}

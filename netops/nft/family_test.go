@@ -3,8 +3,7 @@ package nft
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -29,9 +28,7 @@ func TestFamilies(t *testing.T) {
 			t.Errorf("family %s: after the plan there is one more:\n%s", family, plan)
 		}
 	}
-	if d := cmp.Diff(plain(tables[IP6].String()), plain(n.Feed("", "nft", "-y", "list", "table", "ip6", "both"))); d != "" {
-		t.Errorf("nft prints another text (-ours +nft):\n%s", d)
-	}
+	assert.Equal(t, "nft prints another text", plain(tables[IP6].String()), plain(n.Feed("", "nft", "-y", "list", "table", "ip6", "both")))
 	if packets, err := c.Dropped(IP6, "both"); err != nil || len(packets) != 1 {
 		t.Errorf("dropped of family ip6: %v, %v; want those of one chain", packets, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -28,9 +29,7 @@ func TestEveryExpression(t *testing.T) {
 					want.Chains = want.Chains[1:]
 				}
 				n.apply(c, want)
-				if d := cmp.Diff(plain(want.String()), plain(n.list("one"))); d != "" {
-					t.Errorf("nft prints another text (-ours +nft):\n%s", d)
-				}
+				assert.Equal(t, "nft prints another text", plain(want.String()), plain(n.list("one")))
 				if chain.Name == quotedChain {
 					return
 				}
@@ -47,9 +46,7 @@ func TestWholeTable(t *testing.T) {
 	n, c := newConn(t)
 	want := everything()
 	n.apply(c, want)
-	if d := cmp.Diff(plain(want.String()), plain(n.list(want.Name))); d != "" {
-		t.Errorf("nft prints another text (-ours +nft):\n%s", d)
-	}
+	assert.Equal(t, "nft prints another text", plain(want.String()), plain(n.list(want.Name)))
 	n.apply(c, Table{Name: want.Name})
 	plan := Diff(n.observe(c, want.Name), Table{})
 	require.NoError(t, c.Apply(plan))

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -25,9 +23,7 @@ func TestOtherTables(t *testing.T) {
 	}
 	n.apply(c, small())
 	require.NoError(t, c.Apply(Diff(small(), Table{})))
-	if d := cmp.Diff(before, n.Feed("", "nft", "list", "ruleset")); d != "" {
-		t.Errorf("foreign tables (-before +after):\n%s", d)
-	}
+	assert.Equal(t, "foreign tables", before, n.Feed("", "nft", "list", "ruleset"))
 }
 
 // TestObserveWhileChanging observes the table while another connection changes it: the result is always one of the

@@ -122,26 +122,14 @@ func arrives(t *testing.T, from, at *net.UDPConn, payload []byte, should bool) b
 // dialTCP opens a connection from one namespace to a listener in another and returns both ends.
 func dialTCP(t *testing.T, from namespace, at namespace, address string) (client, server *net.TCPConn) {
 	t.Helper()
-	var listener net.Listener
 	ctx, cancel := context.WithTimeout(t.Context(), answerWait)
 	defer cancel()
-	at.Inside(func() (err error) {
-		listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp4", net.JoinHostPort(address, "0"))
-		return err
-	})
-	defer func() { _ = listener.Close() }()
-	from.Inside(func() error {
-		c, err := (&net.Dialer{}).DialContext(ctx, "tcp4", listener.Addr().String())
-		if err != nil {
-			return err
-		}
-		client = c.(*net.TCPConn)
-		return nil
-	})
-	c, err := listener.Accept()
-	if err != nil {
-		t.Fatal(fmt.Errorf("accept: %w", err))
-	}
+	listener := at.For(t).Listen(net.JoinHostPort(address, "0"))
+	c, err := from.Dial(ctx, "tcp4", netip.MustParseAddrPort(listener.Addr().String()))
+	require.NoError(t, err)
+	client = c.(*net.TCPConn)
+	c, err = listener.Accept()
+	require.NoError(t, err)
 	server = c.(*net.TCPConn)
 	t.Cleanup(func() { _, _ = client.Close(), server.Close() })
 	return client, server

@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"liqonet.io/liqonet/internal/testbed/assert"
 )
 
 // matching returns a device in the state of testConfig.
@@ -76,9 +78,7 @@ func TestDifferenceIsNoMoreThanNeeded(t *testing.T) {
 		have := matching()
 		c.change(&have)
 		got, differs := difference(have, cfg, c.endpoint)
-		if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.name, diff)
-		}
+		assert.Equal(t, c.name, c.want, got, cmpopts.EquateEmpty())
 		if nothing := cmp.Equal(c.want, wgtypes.Config{}); differs == nothing {
 			t.Errorf("%s: differs %v", c.name, differs)
 		}

@@ -3,12 +3,15 @@ package tunnel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"liqonet.io/liqonet/internal/testbed/assert"
 )
 
 var sameEndpoint = cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })
@@ -33,12 +36,8 @@ func TestResolve(t *testing.T) {
 		"192.0.2.1:51840", "gone.example:51840", "gw.example:51840", "[::ffff:192.0.2.9]:51840", "192.0.2.1", "192.0.2.1:0",
 	})
 	want := endpoints("192.0.2.1:51840", "192.0.2.7:51840", "192.0.2.9:51840", "[2001:db8::1]:51840")
-	if diff := cmp.Diff(want, got, sameEndpoint); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"gone.example", "gw.example"}, asked); diff != "" {
-		t.Errorf("names asked (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, "endpoints", want, got, sameEndpoint)
+	assert.Equal(t, "names asked", []string{"gone.example", "gw.example"}, asked)
 	for _, part := range []string{`"gone.example:51840": no such host`, `"192.0.2.1": `, `"192.0.2.1:0": port "0"`} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("error %v does not contain %s", err, part)
@@ -125,8 +124,6 @@ func TestAlternate(t *testing.T) {
 		{endpoints("192.0.2.1:7", "192.0.2.2:7", "192.0.2.4:7"), []netip.Addr{a(3)}, endpoints("192.0.2.1:7", "192.0.2.3:7", "192.0.2.2:7", "192.0.2.4:7")},
 		{nil, []netip.Addr{a(3)}, nil}, // without a candidate the port is not known
 	} {
-		if diff := cmp.Diff(c.want, alternate(c.candidates, c.others), sameEndpoint); diff != "" {
-			t.Errorf("%v and %v (-want +got):\n%s", c.candidates, c.others, diff)
-		}
+		assert.Equal(t, fmt.Sprintf("%v and %v", c.candidates, c.others), c.want, alternate(c.candidates, c.others), sameEndpoint)
 	}
 }

@@ -2,6 +2,7 @@ package tunnel
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"time"
 
+	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -21,16 +23,7 @@ const patience = 2 * time.Minute
 func (h *host) serveUDP(address string) netip.AddrPort {
 	h.t.Helper()
 	conn := h.ListenUDP(address)
-	go func() {
-		buf := make([]byte, 2048)
-		for {
-			n, from, err := conn.ReadFromUDPAddrPort(buf)
-			if err != nil {
-				return
-			}
-			_, _ = conn.WriteToUDPAddrPort(buf[:n], from)
-		}
-	}()
+	go netns.Answer(conn, netns.Echo)
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
@@ -77,11 +70,10 @@ func (h *host) serveTCP(address string) (listening string) {
 // exchangeTCP sends size random bytes and compares the returned ones.
 func (h *host) exchangeTCP(to string, size int) {
 	h.t.Helper()
-	var conn net.Conn
-	h.Inside(func() (err error) {
-		conn, err = net.DialTimeout("tcp4", to, patience)
-		return err
-	})
+	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
+	defer cancel()
+	conn, err := h.Dial(ctx, "tcp4", netip.MustParseAddrPort(to))
+	require.NoError(h.t, err)
 	defer conn.Close()
 	require.NoError(h.t, conn.SetDeadline(time.Now().Add(2*patience)))
 	sent := make([]byte, size)

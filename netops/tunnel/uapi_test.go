@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.zx2c4.com/wireguard/conn/bindtest"
 	"golang.zx2c4.com/wireguard/device"
 	"golang.zx2c4.com/wireguard/tun/tuntest"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -59,9 +59,7 @@ func TestUAPIBringsADeviceIntoState(t *testing.T) {
 	diff, _ = difference(have, cfg, netip.AddrPort{})
 	set(diff)
 	have = read(t, d)
-	if diff := cmp.Diff(ipNets(cfg.Peer.AllowedIPs), have.Peers[0].AllowedIPs); diff != "" {
-		t.Errorf("ranges (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, "ranges", ipNets(cfg.Peer.AllowedIPs), have.Peers[0].AllowedIPs)
 	if have.Peers[0].PresharedKey != (wgtypes.Key{}) {
 		t.Error("the preshared key is still there")
 	}

@@ -4,7 +4,10 @@ package netns
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"runtime"
@@ -70,6 +73,49 @@ func (ns Handle) Do(f func() error) error {
 		return f()
 	})
 }
+
+// Dial opens a connection from the namespace.
+func (ns Handle) Dial(ctx context.Context, network string, to netip.AddrPort) (conn net.Conn, err error) {
+	err = ns.Do(func() (err error) {
+		conn, err = (&net.Dialer{}).DialContext(ctx, network, to.String())
+		return err
+	})
+	return conn, err
+}
+
+// Listen opens a TCP listener in the namespace. Port 0 is any.
+func (ns Handle) Listen(ctx context.Context, address string) (listener net.Listener, err error) {
+	err = ns.Do(func() (err error) {
+		listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp4", address)
+		return err
+	})
+	return listener, err
+}
+
+// ListenPacket opens a socket for packets in the namespace.
+func (ns Handle) ListenPacket(ctx context.Context, network, address string) (conn net.PacketConn, err error) {
+	err = ns.Do(func() (err error) {
+		conn, err = (&net.ListenConfig{}).ListenPacket(ctx, network, address)
+		return err
+	})
+	return conn, err
+}
+
+// Answer answers datagrams until the socket is closed.
+func Answer(conn *net.UDPConn, answer func(datagram []byte, from netip.AddrPort) []byte) {
+	for buf := make([]byte, 1<<16); ; {
+		n, from, err := conn.ReadFromUDPAddrPort(buf)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err == nil { // otherwise an ICMP error for an earlier answer
+			_, _ = conn.WriteToUDPAddrPort(answer(buf[:n], from), from)
+		}
+	}
+}
+
+// Echo returns a datagram to its sender.
+func Echo(datagram []byte, _ netip.AddrPort) []byte { return datagram }
 
 // onThread calls a function on a thread of its own, which ends with it: it may leave the network namespace.
 func onThread(f func() error) error {

@@ -3,7 +3,6 @@ package netns
 import (
 	"context"
 	"net"
-	"net/netip"
 	"strings"
 	"testing"
 
@@ -79,26 +78,34 @@ func (ns Namespace) Inside(do func() error) {
 }
 
 // ListenUDP opens a UDP socket in the namespace, at an address with a port, for the time of the test; port 0 is any.
-func (ns Namespace) ListenUDP(address string) (conn *net.UDPConn) {
+func (ns Namespace) ListenUDP(address string) *net.UDPConn {
 	ns.t.Helper()
-	ns.Inside(func() (err error) {
-		conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(address)))
-		return err
-	})
+	return ns.ListenPacket("udp4", address).(*net.UDPConn)
+}
+
+// ListenPacket opens a socket for packets in the namespace for the time of the test.
+func (ns Namespace) ListenPacket(network, address string) net.PacketConn {
+	ns.t.Helper()
+	conn, err := ns.Handle.ListenPacket(context.Background(), network, address)
+	require.NoError(ns.t, err)
 	ns.t.Cleanup(func() { _ = conn.Close() })
 	return conn
+}
+
+// Listen opens a TCP listener in the namespace for the time of the test.
+func (ns Namespace) Listen(address string) net.Listener {
+	ns.t.Helper()
+	listener, err := ns.Handle.Listen(context.Background(), address)
+	require.NoError(ns.t, err)
+	ns.t.Cleanup(func() { _ = listener.Close() })
+	return listener
 }
 
 // ServeTCP calls a function for each connection to an address in the namespace, until the test ends, and closes the
 // connection when it returns. Port 0 is any.
 func (ns Namespace) ServeTCP(address string, handle func(net.Conn)) (listening net.Addr) {
 	ns.t.Helper()
-	var listener net.Listener
-	ns.Inside(func() (err error) {
-		listener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp4", address)
-		return err
-	})
-	ns.t.Cleanup(func() { _ = listener.Close() })
+	listener := ns.Listen(address)
 	go func() {
 		for {
 			c, err := listener.Accept()

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 
 	"liqonet.io/liqonet/internal/testbed/netns"
 )
@@ -21,9 +22,8 @@ var ErrUnavailable = errors.New("503 Service Unavailable")
 func Ask(ns netns.Handle, page string) (string, error) {
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, network, address string) (c net.Conn, err error) {
-			err = ns.Do(func() (err error) { c, err = new(net.Dialer).DialContext(ctx, network, address); return err })
-			return c, err
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return ns.Dial(ctx, network, netip.MustParseAddrPort(address))
 		},
 	}}
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+HealthAddress+page, nil)
