@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,4 +120,88 @@ func TestGuestReport(t *testing.T) {
 	got, err := options{guest: lab}.measureInGuest(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, "report", want, got)
+}
+
+// TestFloods floods gateways for some seconds: over a link with a delay, with a CPU quota, and with two gateways. Their
+// memory stays below the limit of their containers, and another flow continues. In so short a sample the memory would
+// stay below it without limits of buffers too: TestBuffersAreLimited of netops/tunnel covers these. With -short, as in
+// a slow guest whose kernel has no quotas, there is one flood.
+func TestFloods(t *testing.T) {
+	strains := map[string]strain{"64 TCP streams": {}}
+	if !testing.Short() {
+		strains["64 TCP streams over 60 ms"] = strain{delay: 30 * time.Millisecond}
+		strains["UDP, 1400 bytes"] = strain{gateways: 2}
+		strains["UDP, 64 bytes"] = strain{quota: 0.2}
+	}
+	for name, s := range strains {
+		t.Run(name, func(t *testing.T) { s.flood(t, name) })
+	}
+	expectNoChildren(t)
+}
+
+// flood measures the flood whose name is a prefix of name.
+func (s strain) flood(t *testing.T, name string) {
+	i := slices.IndexFunc(floods(), func(f flood) bool { return strings.HasPrefix(name, f.name) })
+	s.kinds, s.sample, s.gateways = shortPlan().kinds, 3*time.Second, max(1, s.gateways)
+	r, err := s.measure(t.Context(), floods()[i])
+	require.NoError(t, err)
+	require.NoError(t, r.write(t.Output(), name))
+	if r.peak > clusters.MemoryLimit {
+		t.Errorf("a gateway took %d MiB, want %d at most", r.peak>>20, clusters.MemoryLimit>>20)
+	}
+	if r.other == 0 {
+		t.Error("nothing arrives of another flow")
+	}
+}
+
+// TestScale replaces pods of a small cluster and checks that each gets its route.
+func TestScale(t *testing.T) {
+	var b bytes.Buffer
+	c := crowd{kinds: shortPlan().kinds, nodes: 20, pods: 5, pause: 20 * time.Millisecond, sample: time.Second}
+	require.NoError(t, c.measure(t.Context(), &b))
+	t.Logf("\n%s", &b)
+	if !strings.HasPrefix(b.String(), "| 20 | 100 | ") {
+		t.Errorf("row %q", &b)
+	}
+	expectNoChildren(t)
+}
+
+// TestWeather measures a link without loss and, if the kernel has netem, as in a guest, a link that loses a tenth.
+func TestWeather(t *testing.T) {
+	p := weatherPlan{plan: shortPlan(), streams: 1, lines: []weather{{Name: "calm", qdisc: "pfifo limit 1000"}}}
+	p.only = []string{tunnelAlone, liqonetPath}
+	p.sample = time.Second
+	bad := p.kinds.WireGuard == records.Kernel
+	if bad {
+		p.lines = append(p.lines, weather{Name: "10% loss", qdisc: "netem loss 10%"})
+	}
+	var b bytes.Buffer
+	var all []weatherReport
+	if err := p.measure(t.Context(), t.Output(), func(r weatherReport) error {
+		all = append(all, r)
+		return r.write(&b)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", &b)
+	if rows := strings.Count(b.String(), "\n"); rows != len(p.lines) {
+		t.Errorf("%d rows, want %d", rows, len(p.lines))
+	}
+	for i, r := range all {
+		for _, name := range p.only {
+			// Each direction loses one in ten; without netem, only packets that the queues of a busy machine cannot
+			// hold.
+			arrived := r.Metrics[metricUDP].Samples[name][0]
+			if lossy := i > 0; arrived <= 0.5 || arrived > 1 || lossy && arrived > 0.98 {
+				t.Errorf("%s, %s: a share of %.3f arrives", r.Name, name, arrived)
+			}
+			if v := r.Metrics[metricTCP].Samples[name][0]; v <= 0 {
+				t.Errorf("%s, %s: TCP has %v Mbit/s", r.Name, name, v)
+			}
+		}
+		if len(r.States) == 0 {
+			t.Errorf("%s: no state of the peering", r.Name)
+		}
+	}
+	expectNoChildren(t)
 }

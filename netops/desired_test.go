@@ -9,6 +9,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/netops"
 )
@@ -24,8 +25,8 @@ func TestDesired(t *testing.T) {
 
 // TestRangesIsASet: nftables rejects overlapping ranges in a set.
 func TestRangesIsASet(t *testing.T) {
-	got := cidr.Outermost(topology.Prefixes("10.2.0.0/16", "10.1.2.0/24", "10.1.0.0/16", "10.2.0.0/16", "10.1.0.0/32"))
-	want := topology.Prefixes("10.1.0.0/16", "10.2.0.0/16")
+	got := cidr.Outermost(parsed.Prefixes("10.2.0.0/16", "10.1.2.0/24", "10.1.0.0/16", "10.2.0.0/16", "10.1.0.0/32"))
+	want := parsed.Prefixes("10.1.0.0/16", "10.2.0.0/16")
 	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("ranges %v, want %v", got, want)
 	}

@@ -9,14 +9,8 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 )
-
-func addrs(texts ...string) (all []netip.Addr) {
-	for _, text := range texts {
-		all = append(all, netip.MustParseAddr(text))
-	}
-	return all
-}
 
 func TestEndpoints(t *testing.T) {
 	recorded := []string{"gateway.example:51840", "192.0.2.7:1", "192.0.2.8:1"}
@@ -27,9 +21,9 @@ func TestEndpoints(t *testing.T) {
 	}{
 		{nil, nil, nil},
 		{nil, recorded[:1], nil},
-		{nil, recorded, addrs("192.0.2.7", "192.0.2.8")},
-		{addrs("192.0.2.9"), recorded, addrs("192.0.2.9", "192.0.2.7", "192.0.2.8")},
-		{addrs("192.0.2.9"), nil, addrs("192.0.2.9")},
+		{nil, recorded, parsed.Addresses("192.0.2.7", "192.0.2.8")},
+		{parsed.Addresses("192.0.2.9"), recorded, parsed.Addresses("192.0.2.9", "192.0.2.7", "192.0.2.8")},
+		{parsed.Addresses("192.0.2.9"), nil, parsed.Addresses("192.0.2.9")},
 	} {
 		if got := endpoints(test.heard, []records.Tunnel{{Endpoints: test.recorded}}); !slices.Equal(got, test.want) {
 			t.Errorf("heard at %v, of %v: %v, want %v", test.heard, test.recorded, got, test.want)
@@ -51,14 +45,14 @@ func connected() records.Set {
 		Peerings: []records.Peering{{
 			Name: "b", Role: records.Client, MTU: 1420,
 			Peer: records.Peer{PodCIDRs: []records.Mapping{mapped("10.244.0.0/16", "10.71.0.0/16")}, ExternalCIDR: mapped("10.70.0.0/16", "10.81.0.0/16")},
-			Gateways: []records.LocalGateway{{OverlayID: 32769, Address: addrs("10.80.128.1")[0], Tunnels: []records.Tunnel{
-				{Address: prefix("169.254.18.2/30"), PeerAddress: addrs("169.254.18.1")[0], Endpoints: []string{"192.0.2.1:51840"}},
+			Gateways: []records.LocalGateway{{OverlayID: 32769, Address: parsed.Addresses("10.80.128.1")[0], Tunnels: []records.Tunnel{
+				{Address: prefix("169.254.18.2/30"), PeerAddress: parsed.Addresses("169.254.18.1")[0], Endpoints: []string{"192.0.2.1:51840"}},
 			}}},
 		}},
-		Gateways: map[records.GatewayID]records.Gateway{{Peering: "b", Number: 1}: {PodIP: addrs("10.244.1.9")[0]}},
+		Gateways: map[records.GatewayID]records.Gateway{{Peering: "b", Number: 1}: {PodIP: parsed.Addresses("10.244.1.9")[0]}},
 		Nodes: []records.Node{
-			{Name: "n1", Internal: addrs("10.80.0.1")[0], PodCIDRs: []netip.Prefix{prefix("10.244.1.0/24")}, OverlaySources: map[records.GatewayID]netip.Addr{{Peering: "b", Number: 1}: addrs("10.244.1.1")[0]}},
-			{Name: "n2", Internal: addrs("10.80.0.2")[0], PodCIDRs: []netip.Prefix{prefix("10.244.2.0/24")}, OverlaySources: map[records.GatewayID]netip.Addr{{Peering: "b", Number: 1}: addrs("172.31.0.2")[0]}},
+			{Name: "n1", Internal: parsed.Addresses("10.80.0.1")[0], PodCIDRs: []netip.Prefix{prefix("10.244.1.0/24")}, OverlaySources: map[records.GatewayID]netip.Addr{{Peering: "b", Number: 1}: parsed.Addresses("10.244.1.1")[0]}},
+			{Name: "n2", Internal: parsed.Addresses("10.80.0.2")[0], PodCIDRs: []netip.Prefix{prefix("10.244.2.0/24")}, OverlaySources: map[records.GatewayID]netip.Addr{{Peering: "b", Number: 1}: parsed.Addresses("172.31.0.2")[0]}},
 		},
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
 )
@@ -28,10 +29,10 @@ func TestGatewayState(t *testing.T) {
 	v := gatewayView{id: firstGateway("b"), fabric: testFabric(), peering: testPeering(), nodes: []reportedNode{
 		{Node: &records.Node{
 			Name: "n1", Internal: netip.MustParseAddr("10.80.0.7"), OverlaySources: via("172.31.1.11"),
-			PodCIDRs: prefixes("10.244.1.0/24", "10.250.0.0/24"), Pods: addrs("10.244.9.3", "10.96.0.1"),
+			PodCIDRs: parsed.Prefixes("10.244.1.0/24", "10.250.0.0/24"), Pods: parsed.Addresses("10.244.9.3", "10.96.0.1"),
 		}},
-		{Node: &records.Node{Name: "n2", Internal: netip.MustParseAddr("10.80.0.8"), PodCIDRs: prefixes("10.244.2.0/24")}},
-		{Node: &records.Node{Name: "n3", Internal: netip.MustParseAddr("10.80.128.1"), OverlaySources: via("172.31.1.13"), PodCIDRs: prefixes("10.244.3.0/24")}},
+		{Node: &records.Node{Name: "n2", Internal: netip.MustParseAddr("10.80.0.8"), PodCIDRs: parsed.Prefixes("10.244.2.0/24")}},
+		{Node: &records.Node{Name: "n3", Internal: netip.MustParseAddr("10.80.128.1"), OverlaySources: via("172.31.1.13"), PodCIDRs: parsed.Prefixes("10.244.3.0/24")}},
 	}}
 	v.pod = netip.MustParseAddr("10.244.1.9")
 	expose := func(host, address string) records.Exposed {
@@ -47,7 +48,7 @@ func TestGatewayState(t *testing.T) {
 		Exposed:      []netops.Exposed{{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1")}},
 		Internal:     netip.MustParseAddr("10.80.128.1"),
 		InternalCIDR: netip.MustParsePrefix("10.80.0.0/16"), ExternalCIDR: netip.MustParsePrefix("10.70.0.0/16"),
-		Pods: prefixes("10.244.0.0/16"), VNI: 7, MTU: 1370, ClampMSS: true,
+		Pods: parsed.Prefixes("10.244.0.0/16"), VNI: 7, MTU: 1370, ClampMSS: true,
 		Peer: []netops.Mapping{
 			{Real: netip.MustParsePrefix("10.244.0.0/16"), Seen: netip.MustParsePrefix("10.11.0.0/16")},
 			{Real: netip.MustParsePrefix("10.70.0.0/16"), Seen: netip.MustParsePrefix("10.71.0.0/16")},
@@ -57,7 +58,7 @@ func TestGatewayState(t *testing.T) {
 		}},
 		Nodes: []netops.GatewayNode{{
 			Internal: netip.MustParseAddr("10.80.0.7"), Source: netip.MustParseAddr("172.31.1.11"),
-			Pods: prefixes("10.244.1.0/24", "10.244.9.3/32"),
+			Pods: parsed.Prefixes("10.244.1.0/24", "10.244.9.3/32"),
 		}},
 	})
 	if diff := netops.Diff(got, want); !diff.Empty() {
@@ -69,7 +70,7 @@ func TestTunnelConfig(t *testing.T) {
 	v := gatewayView{id: firstGateway("b"), fabric: testFabric(), peering: testPeering()}
 	client, err := v.tunnel(keys{}, 1)
 	require.NoError(t, err)
-	ranges := prefixes("169.254.18.1/32", "10.244.0.0/16", "10.70.0.0/16")
+	ranges := parsed.Prefixes("169.254.18.1/32", "10.244.0.0/16", "10.70.0.0/16")
 	if !slices.Equal(client.Peer.AllowedIPs, ranges) {
 		t.Errorf("allowed %v, want %v: the peer's own addresses", client.Peer.AllowedIPs, ranges)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/netops/echo"
 )
 
@@ -53,7 +54,7 @@ func TestLearn(t *testing.T) {
 	}
 	g.peers.learn(netip.MustParseAddr("10.70.0.9"))
 	g.peers.learn(netip.MustParseAddr("10.70.0.3"))
-	if got := g.peers.current(); !slices.Equal(got, addrs("10.71.0.3", "10.71.0.9")) {
+	if got := g.peers.current(); !slices.Equal(got, parsed.Addresses("10.71.0.3", "10.71.0.9")) {
 		t.Errorf("learned %v", got)
 	}
 }
@@ -113,7 +114,7 @@ func TestNameNode(t *testing.T) {
 		}
 		hear("10.80.0.7")
 		hear("10.80.0.8")
-		got := addrs(g.nodes.name().Node.String(), g.nodes.name().Node.String(), g.nodes.name().Node.String())
+		got := parsed.Addresses(g.nodes.name().Node.String(), g.nodes.name().Node.String(), g.nodes.name().Node.String())
 		if got[0] == got[1] || got[0] != got[2] || !slices.Contains(got, netip.MustParseAddr("10.70.0.7")) || !slices.Contains(got, netip.MustParseAddr("10.70.0.8")) {
 			t.Errorf("named %v: want both in turn", got)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -23,7 +24,7 @@ func TestRoutesToNodes(t *testing.T) {
 	report := func(i int) *records.Node {
 		internal := netip.AddrFrom4([4]byte{10, 80, 0, byte(i + 1)})
 		n := &records.Node{
-			Name: fmt.Sprintf("n%d", i), Internal: internal, PodCIDRs: prefixes(fmt.Sprintf("10.244.%d.0/24", i)),
+			Name: fmt.Sprintf("n%d", i), Internal: internal, PodCIDRs: parsed.Prefixes(fmt.Sprintf("10.244.%d.0/24", i)),
 			OverlaySources: map[records.GatewayID]netip.Addr{firstGateway("b"): netip.AddrFrom4([4]byte{172, 31, byte(1 + random.IntN(8)/7), byte(i)})},
 		}
 		for range random.IntN(3) {

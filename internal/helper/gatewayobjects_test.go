@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
 )
@@ -52,7 +53,7 @@ func hostileTexts(t *testing.T) []string {
 	}
 	g := testGateway()
 	g.Endpoint = netip.MustParseAddrPort("10.12.3.4:51840") // in the ranges of c
-	g.PeerNodes = addrs("10.72.0.3", "172.31.1.10", "10.71.0.3")
+	g.PeerNodes = parsed.Addresses("10.72.0.3", "172.31.1.10", "10.71.0.3")
 	documents = append(documents, g)
 	texts := []string{"", "x", "version: 1\n", "version: 2\n", "version: 3\n", strings.Repeat("y", 1<<16)}
 	for _, d := range documents {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 )
 
 // gatewayOf returns the address of peering b's gateway in a view; the zero value: unknown.
@@ -89,7 +90,7 @@ func TestGatewaysArePods(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			w := connected(t)
 			fabric := testFabric()
-			fabric.NodeNetworks = prefixes("172.31.0.0/24")
+			fabric.NodeNetworks = parsed.Prefixes("172.31.0.0/24")
 			w.put(fabricMap(t, fabric))
 			if test.pod != nil {
 				test.pod(w.objects.gateways[0])
@@ -260,9 +261,9 @@ func TestGatewayRecordIsBounded(t *testing.T) {
 	if got := w.view().gateways[firstGateway("b")].Endpoint; got.IsValid() {
 		t.Errorf("heard among what is held back of another peering: %v", got)
 	}
-	g.PeerNodes = addrs("10.71.0.3", "10.72.0.3", "10.71.200.1", "172.31.0.250", "8.8.8.8")
+	g.PeerNodes = parsed.Addresses("10.71.0.3", "10.72.0.3", "10.71.200.1", "172.31.0.250", "8.8.8.8")
 	w.put(gatewayMap(t, "b", g))
-	if got := w.view().gateways[firstGateway("b")].PeerNodes; !slices.Equal(got, addrs("10.71.0.3")) {
+	if got := w.view().gateways[firstGateway("b")].PeerNodes; !slices.Equal(got, parsed.Addresses("10.71.0.3")) {
 		t.Errorf("nodes of the peer: %v", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -143,7 +144,7 @@ func TestDamagedFabric(t *testing.T) {
 		"a gateway's":  func(w *fakeCluster) { w.objects.fabric.Labels[records.LabelPeering] = "b" },
 		"undecided":    func(w *fakeCluster) { edit(w.objects.fabric, "kind: vxlan", `kind: ""`) },
 		"over a node":  func(w *fakeCluster) { w.objects.node.Status.Addresses[0].Address = "10.80.0.3" },
-		"over the API": func(w *fakeCluster) { w.objects.apiServers = addrs("10.80.1.2") },
+		"over the API": func(w *fakeCluster) { w.objects.apiServers = parsed.Addresses("10.80.1.2") },
 		"over pods": func(w *fakeCluster) {
 			edit(w.objects.fabric, "internalCIDR: 10.80.0.0/16", "internalCIDR: 10.244.0.0/16")
 		},
@@ -208,7 +209,7 @@ func TestRefusedRanges(t *testing.T) {
 					t.Fatalf("%s: served %v, refused %v", when, v.names(), v.refused)
 				}
 				for _, r := range v.state(netip.MustParseAddr("10.80.0.7")).Routes {
-					for _, own := range addrs("172.31.0.250", "172.31.0.1", "10.96.0.1", "10.244.1.5", "10.9.0.7") {
+					for _, own := range parsed.Addresses("172.31.0.250", "172.31.0.1", "10.96.0.1", "10.244.1.5", "10.9.0.7") {
 						if r.Dst.Contains(own) {
 							t.Errorf("%s: a route to %s for %s", when, r.Dst, own)
 						}
@@ -231,7 +232,7 @@ func TestRefusedRanges(t *testing.T) {
 func TestCapturedLater(t *testing.T) {
 	w := connected(t)
 	w.view()
-	w.objects.apiServers = addrs("10.11.4.5")
+	w.objects.apiServers = parsed.Addresses("10.11.4.5")
 	v := w.view()
 	if !slices.Equal(v.names(), []string{"c"}) || !slices.Equal(v.HeldBack, []netip.Prefix{testPeering().Peer.ExternalCIDR.Seen}) {
 		t.Errorf("served %v, held back %v", v.names(), v.HeldBack)

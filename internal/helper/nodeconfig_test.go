@@ -12,6 +12,7 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/serving"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -33,17 +34,17 @@ func TestPodsOf(t *testing.T) {
 		pods  []*corev1.Pod
 		want  localPods
 	}{
-		"no pods":            {[]string{"10.244.1.0/24"}, nil, localPods{cidrs: prefixes("10.244.1.0/24")}},
-		"dual stack":         {[]string{"fd00::/64", "10.244.1.0/24"}, []*corev1.Pod{pod(nil, "10.244.1.5", "fd00::5")}, localPods{cidrs: prefixes("10.244.1.0/24"), inside: true}},
-		"host bits":          {[]string{"10.244.1.7/24"}, nil, localPods{cidrs: prefixes("10.244.1.0/24")}},
-		"no CIDR":            {nil, []*corev1.Pod{pod(nil, "10.9.0.2"), pod(nil, "10.9.0.1"), pod(nil, "10.9.0.2")}, localPods{stray: addrs("10.9.0.1", "10.9.0.2")}},
-		"CNI of its own":     {[]string{"10.244.1.0/24"}, []*corev1.Pod{pod(nil, "10.9.0.1")}, localPods{stray: addrs("10.9.0.1")}},
-		"one outside":        {[]string{"10.244.1.0/24"}, []*corev1.Pod{pod(nil, "10.244.1.5"), pod(nil, "10.9.0.1")}, localPods{prefixes("10.244.1.0/24"), addrs("10.9.0.1"), true}},
-		"without an address": {[]string{"10.244.1.0/24"}, []*corev1.Pod{pod(nil), pod(nil, "damaged")}, localPods{cidrs: prefixes("10.244.1.0/24")}},
+		"no pods":            {[]string{"10.244.1.0/24"}, nil, localPods{cidrs: parsed.Prefixes("10.244.1.0/24")}},
+		"dual stack":         {[]string{"fd00::/64", "10.244.1.0/24"}, []*corev1.Pod{pod(nil, "10.244.1.5", "fd00::5")}, localPods{cidrs: parsed.Prefixes("10.244.1.0/24"), inside: true}},
+		"host bits":          {[]string{"10.244.1.7/24"}, nil, localPods{cidrs: parsed.Prefixes("10.244.1.0/24")}},
+		"no CIDR":            {nil, []*corev1.Pod{pod(nil, "10.9.0.2"), pod(nil, "10.9.0.1"), pod(nil, "10.9.0.2")}, localPods{stray: parsed.Addresses("10.9.0.1", "10.9.0.2")}},
+		"CNI of its own":     {[]string{"10.244.1.0/24"}, []*corev1.Pod{pod(nil, "10.9.0.1")}, localPods{stray: parsed.Addresses("10.9.0.1")}},
+		"one outside":        {[]string{"10.244.1.0/24"}, []*corev1.Pod{pod(nil, "10.244.1.5"), pod(nil, "10.9.0.1")}, localPods{parsed.Prefixes("10.244.1.0/24"), parsed.Addresses("10.9.0.1"), true}},
+		"without an address": {[]string{"10.244.1.0/24"}, []*corev1.Pod{pod(nil), pod(nil, "damaged")}, localPods{cidrs: parsed.Prefixes("10.244.1.0/24")}},
 		"not in the network": {
 			[]string{"10.244.1.0/24"},
 			[]*corev1.Pod{pod(onHost, "172.31.1.1"), pod(ended(corev1.PodSucceeded), "10.9.0.1"), pod(ended(corev1.PodFailed), "10.9.0.2")},
-			localPods{cidrs: prefixes("10.244.1.0/24")},
+			localPods{cidrs: parsed.Prefixes("10.244.1.0/24")},
 		},
 	}
 	for name, test := range tests {
@@ -77,16 +78,16 @@ func TestRanges(t *testing.T) {
 func TestNodeState(t *testing.T) {
 	internal := netip.MustParseAddr("10.80.0.7")
 	full := testNodeView()
-	full.node, full.pods = "n1", localPods{cidrs: prefixes("10.244.1.0/24"), stray: addrs("10.244.9.3")}
+	full.node, full.pods = "n1", localPods{cidrs: parsed.Prefixes("10.244.1.0/24"), stray: parsed.Addresses("10.244.9.3")}
 	fabric := *full.fabric
 	config := netops.NodeConfig{
 		Overlay: netops.OverlayConfig{Kind: netops.KindVXLAN, Port: 6091, MTU: 1450}, Internal: internal,
-		InternalCIDR: fabric.InternalCIDR, Pods: prefixes("10.244.1.0/24", "10.244.9.3/32"),
+		InternalCIDR: fabric.InternalCIDR, Pods: parsed.Prefixes("10.244.1.0/24", "10.244.9.3/32"),
 		Peers: []netops.NodePeer{{
 			Name:  testPeering().Name,
-			CIDRs: prefixes("10.11.0.0/16", "10.71.0.0/16"), Nodes: prefixes("10.71.0.0/17")[0],
+			CIDRs: parsed.Prefixes("10.11.0.0/16", "10.71.0.0/16"), Nodes: parsed.Prefixes("10.71.0.0/17")[0],
 			Gateways:  []netops.NodeGateway{{Internal: netip.MustParseAddr("10.80.128.1"), Pod: netip.MustParseAddr("10.244.1.9"), VNI: 7, Local: true, Used: true}},
-			Endpoints: addrs("192.0.2.7"), MTU: 1370,
+			Endpoints: parsed.Addresses("192.0.2.7"), MTU: 1370,
 		}},
 	}
 	expect := func(name string, v nodeView, want netops.State) {
@@ -95,7 +96,7 @@ func TestNodeState(t *testing.T) {
 			t.Errorf("%s: from what is to what should be:\n%s", name, diff)
 		}
 	}
-	held := prefixes("10.12.0.0/16")
+	held := parsed.Prefixes("10.12.0.0/16")
 	expect("no fabric", nodeView{Choice: serving.Choice{Peerings: full.Peerings}}, netops.State{})
 	expect("no fabric, and something held back", nodeView{Choice: serving.Choice{HeldBack: held}}, netops.GuardState(held))
 	expect("no peering that is served", nodeView{fabric: &fabric, Choice: serving.Choice{HeldBack: held}}, netops.GuardState(held))
@@ -105,7 +106,7 @@ func TestNodeState(t *testing.T) {
 	heard := testGateway()
 	heard.Endpoint = netip.MustParseAddrPort("10.11.3.4:51840") // within the peer's range: requires an exemption
 	full.gateways = map[records.GatewayID]records.Gateway{firstGateway("b"): heard}
-	config.Peers[0].Endpoints = addrs("10.11.3.4", "192.0.2.7")
+	config.Peers[0].Endpoints = parsed.Addresses("10.11.3.4", "192.0.2.7")
 	expect("endpoint that is heard", full, netops.NodeState(config))
 
 	full.gateways = nil

@@ -19,6 +19,7 @@ import (
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
 )
@@ -74,7 +75,7 @@ func TestPodOfTwoNodes(t *testing.T) {
 		s := cache.NewStore(cache.MetaNamespaceKeyFunc)
 		for name, version := range map[string]string{test.dead: "998", test.alive: "1002"} {
 			require.NoError(t, s.Add(leaseOf(t, records.Node{
-				Name: name, Internal: names[name], Pods: addrs(pod),
+				Name: name, Internal: names[name], Pods: parsed.Addresses(pod),
 				OverlaySources: map[records.GatewayID]netip.Addr{firstGateway("b"): names[name]},
 			}, version)))
 		}

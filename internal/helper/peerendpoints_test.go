@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops/echo"
 	"liqonet.io/liqonet/netops/membership"
@@ -52,7 +53,7 @@ func TestPeerEndpoints(t *testing.T) {
 	}
 	g.tunnel(1).answer(netip.AddrPort{}, echoNaming("192.0.2.2"))
 	g.tunnel(1).answeredBy(echoNaming("192.0.2.1"), 0)
-	if got := g.endpoints.current(); !slices.Equal(got, addrs("192.0.2.1", "192.0.2.2")) {
+	if got := g.endpoints.current(); !slices.Equal(got, parsed.Addresses("192.0.2.1", "192.0.2.2")) {
 		t.Errorf("took %v", got)
 	}
 	for i := range 5000 { // each a different one
@@ -63,14 +64,14 @@ func TestPeerEndpoints(t *testing.T) {
 	}
 	// Its nodes, later nodes, and API servers; but not the network of its nodes if the server's are in it, too.
 	own := testView()
-	own.apiServers = addrs("203.0.113.250")
+	own.apiServers = parsed.Addresses("203.0.113.250")
 	own.nodes[0].Address, own.nodes[0].OverlaySources = netip.MustParseAddr("192.0.2.50"), map[records.GatewayID]netip.Addr{own.id: netip.MustParseAddr("192.0.2.51")}
-	own.fabric.NodeNetworks = prefixes("192.0.2.0/24", "203.0.113.0/25") // the record's endpoint is 192.0.2.7
+	own.fabric.NodeNetworks = parsed.Prefixes("192.0.2.0/24", "203.0.113.0/25") // the record's endpoint is 192.0.2.7
 	among, _ := testEchoes(own)
 	for _, a := range []string{"192.0.2.50", "192.0.2.51", "203.0.113.250", "203.0.113.5", "192.0.2.1", "203.0.113.200"} {
 		among.tunnel(1).answer(netip.AddrPort{}, echoNaming(a))
 	}
-	if got := among.endpoints.current(); !slices.Equal(got, addrs("192.0.2.1", "203.0.113.200")) {
+	if got := among.endpoints.current(); !slices.Equal(got, parsed.Addresses("192.0.2.1", "203.0.113.200")) {
 		t.Errorf("took %v of its own nodes and API servers", got)
 	}
 	// New ranges of the cluster also apply to known addresses.
@@ -91,11 +92,11 @@ func TestPeerEndpointsLeave(t *testing.T) {
 	for range endpointLife {
 		g.tunnel(1).answer(netip.AddrPort{}, echoNaming("192.0.2.2"))
 	}
-	if got := g.endpoints.current(); !slices.Equal(got, addrs("192.0.2.1", "192.0.2.2")) {
+	if got := g.endpoints.current(); !slices.Equal(got, parsed.Addresses("192.0.2.1", "192.0.2.2")) {
 		t.Errorf("has %v", got)
 	}
 	g.tunnel(1).answer(netip.AddrPort{}, echoNaming("192.0.2.2"))
-	if got := g.endpoints.current(); !slices.Equal(got, addrs("192.0.2.2")) {
+	if got := g.endpoints.current(); !slices.Equal(got, parsed.Addresses("192.0.2.2")) {
 		t.Errorf("has %v: want the one that is named", got)
 	}
 }
@@ -208,13 +209,13 @@ func TestEnterBy(t *testing.T) {
 // TestPeerEndpointsRecalled checks that a process uses the addresses recorded by the one before, with the same checks.
 func TestPeerEndpointsRecalled(t *testing.T) {
 	g := testGateway()
-	g.PeerEndpoints = addrs("192.0.2.1", "10.244.1.5", "127.0.0.1")
+	g.PeerEndpoints = parsed.Addresses("192.0.2.1", "10.244.1.5", "127.0.0.1")
 	l := &gatewayLoop{Gateway: Gateway{Env: Env{Namespace: testNamespace}, ID: firstGateway("b")}, location: cache.NewStore(cache.MetaNamespaceKeyFunc)}
 	require.NoError(t, l.location.Add(gatewayMap(t, "b", g)))
 	l.echoes, _ = testEchoes(testView())
 	l.recallEndpoints()
 	l.echoes.update(testView())
-	if got := l.echoes.endpoints.current(); !slices.Equal(got, addrs("192.0.2.1")) {
+	if got := l.echoes.endpoints.current(); !slices.Equal(got, parsed.Addresses("192.0.2.1")) {
 		t.Errorf("goes on with %v", got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -128,7 +129,7 @@ func TestRestartWithout(t *testing.T) {
 			other.Name = "d"
 			w.put(reserved(t, other, secondPeering()))
 		}, []string{"c"}, 1},
-		"the API server's": {func(_ *testing.T, w *fakeCluster) { w.objects.apiServers = addrs("10.11.4.5") }, []string{"c"}, 1},
+		"the API server's": {func(_ *testing.T, w *fakeCluster) { w.objects.apiServers = parsed.Addresses("10.11.4.5") }, []string{"c"}, 1},
 		"another pod": {func(_ *testing.T, w *fakeCluster) {
 			w.objects.gateways[0].Labels = records.Identity{Component: records.ComponentGateway, Peering: "d"}.Labels()
 		}, []string{"b", "c"}, 2},

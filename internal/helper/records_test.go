@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -25,8 +26,8 @@ const patience = 2 * time.Minute
 func testFabric() records.Fabric {
 	return records.Fabric{
 		Version: records.SchemaVersion, ClusterID: "id-a", Name: "a",
-		PodCIDRs:     prefixes("10.244.0.0/16"),
-		ServiceCIDRs: prefixes("10.96.0.0/16"),
+		PodCIDRs:     parsed.Prefixes("10.244.0.0/16"),
+		ServiceCIDRs: parsed.Prefixes("10.96.0.0/16"),
 		ExternalCIDR: netip.MustParsePrefix("10.70.0.0/16"),
 		InternalCIDR: netip.MustParsePrefix("10.80.0.0/16"),
 		Overlay:      records.Overlay{Kind: records.VXLAN, Port: 6091},
@@ -61,22 +62,6 @@ func testGateway() records.Gateway {
 
 func mapping(real, seen string) records.Mapping {
 	return records.Mapping{Real: netip.MustParsePrefix(real), Seen: netip.MustParsePrefix(seen)}
-}
-
-func prefixes(texts ...string) []netip.Prefix {
-	out := make([]netip.Prefix, len(texts))
-	for i, text := range texts {
-		out[i] = netip.MustParsePrefix(text)
-	}
-	return out
-}
-
-func addrs(texts ...string) []netip.Addr {
-	out := make([]netip.Addr, len(texts))
-	for i, text := range texts {
-		out[i] = netip.MustParseAddr(text)
-	}
-	return out
 }
 
 // configMap returns a record as written by the CLI or a gateway.

@@ -11,19 +11,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/netops/kernel"
 )
 
 func TestSurroundingsOf(t *testing.T) {
 	view := nodeView{
 		fabric: &records.Fabric{
-			PodCIDRs: prefixes("10.244.0.0/16"), ServiceCIDRs: prefixes("10.96.0.0/16"),
+			PodCIDRs: parsed.Prefixes("10.244.0.0/16"), ServiceCIDRs: parsed.Prefixes("10.96.0.0/16"),
 			InternalCIDR: netip.MustParsePrefix("10.80.0.0/16"), ExternalCIDR: netip.MustParsePrefix("10.70.0.0/16"),
 		},
 	}
 	found := kernel.Surroundings{
-		Routes:    prefixes("10.9.0.0/24", "10.244.3.0/24", "10.0.0.0/8", "10.80.5.0/24", "10.71.0.0/16", "169.254.0.0/16", "203.0.113.0/24"),
-		Addresses: addrs("172.31.1.11", "127.0.0.1", "10.80.0.7", "10.96.0.10"),
+		Routes:    parsed.Prefixes("10.9.0.0/24", "10.244.3.0/24", "10.0.0.0/8", "10.80.5.0/24", "10.71.0.0/16", "169.254.0.0/16", "203.0.113.0/24"),
+		Addresses: parsed.Addresses("172.31.1.11", "127.0.0.1", "10.80.0.7", "10.96.0.10"),
 	}
 	internal := netip.MustParseAddr("10.80.0.7")
 	for name, c := range map[string]struct {

@@ -13,6 +13,7 @@ import (
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/serving"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -33,7 +34,7 @@ func newFakeCluster(t *testing.T, maps ...*corev1.ConfigMap) *fakeCluster {
 	node.Spec.PodCIDRs = []string{"10.244.1.0/24"}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.31.0.1"}}
 	w := &fakeCluster{t: t, memory: newLastValid(), now: time.Unix(1_700_000_000, 0), objects: nodeObjects{
-		namespace: testNamespace, node: node, apiServers: addrs("172.31.0.250", "10.96.0.1"),
+		namespace: testNamespace, node: node, apiServers: parsed.Addresses("172.31.0.250", "10.96.0.1"),
 		gateways: []*corev1.Pod{gatewayPod("b", testGateway()), gatewayPod("c", secondGateway())},
 	}}
 	w.put(maps...)

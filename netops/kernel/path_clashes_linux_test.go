@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"liqonet.io/liqonet/internal/testbed/topology"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -23,8 +23,8 @@ func TestAddressOfGateway(t *testing.T) {
 func TestAddressOfNode(t *testing.T) {
 	t.Parallel()
 	l := layout{
-		podsA: topology.Prefixes("10.244.0.0/16"), podsB: topology.Prefixes("10.245.0.0/16"),
-		seenA: topology.Prefixes("10.244.0.0/16"), seenB: topology.Prefixes("10.12.0.0/16"),
+		podsA: parsed.Prefixes("10.244.0.0/16"), podsB: parsed.Prefixes("10.245.0.0/16"),
+		seenA: parsed.Prefixes("10.244.0.0/16"), seenB: parsed.Prefixes("10.12.0.0/16"),
 	}
 	eachOverlay(t, func(t *testing.T, kind netops.LinkKind) {
 		a, b := l.build(t, func(a, _ *side) {
@@ -60,8 +60,8 @@ func expectTwin(t *testing.T, a, b side, address netip.Addr) {
 func nodesAmongPods(t *testing.T, kind netops.LinkKind) (client, server side) {
 	t.Helper()
 	l := layout{
-		podsA: topology.Prefixes("10.245.0.0/16"), podsB: topology.Prefixes("10.244.0.0/16"),
-		seenA: topology.Prefixes("10.245.0.0/16"), seenB: topology.Prefixes("10.244.0.0/16"),
+		podsA: parsed.Prefixes("10.245.0.0/16"), podsB: parsed.Prefixes("10.244.0.0/16"),
+		seenA: parsed.Prefixes("10.245.0.0/16"), seenB: parsed.Prefixes("10.244.0.0/16"),
 	}
 	a, b := l.build(t, func(_, b *side) { b.nodeNetwork = netip.MustParsePrefix("10.244.250.0/24") })
 	join(kind, a, b)

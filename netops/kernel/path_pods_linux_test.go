@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"liqonet.io/liqonet/internal/testbed/topology"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 )
 
 // TestPods sends from every pod and node of two clusters to every pod and node of the other, for several relations of
@@ -14,21 +14,21 @@ func TestPods(t *testing.T) {
 	layouts := map[string]layout{
 		"equal": equalRanges(),
 		"disjoint": {
-			podsA: topology.Prefixes("10.244.0.0/16"), podsB: topology.Prefixes("10.245.0.0/16"),
-			seenA: topology.Prefixes("10.244.0.0/16"), seenB: topology.Prefixes("10.245.0.0/16"),
+			podsA: parsed.Prefixes("10.244.0.0/16"), podsB: parsed.Prefixes("10.245.0.0/16"),
+			seenA: parsed.Prefixes("10.244.0.0/16"), seenB: parsed.Prefixes("10.245.0.0/16"),
 		},
 		"one inside the other": {
-			podsA: topology.Prefixes("10.244.0.0/16"), podsB: topology.Prefixes("10.244.64.0/18"),
-			seenA: topology.Prefixes("10.11.0.0/16"), seenB: topology.Prefixes("10.12.128.0/18"),
+			podsA: parsed.Prefixes("10.244.0.0/16"), podsB: parsed.Prefixes("10.244.64.0/18"),
+			seenA: parsed.Prefixes("10.11.0.0/16"), seenB: parsed.Prefixes("10.12.128.0/18"),
 		},
 		// The range of B's pods is in use in A, by Services or nodes, and not the other way round.
 		"one side overlaps": {
-			podsA: topology.Prefixes("10.244.0.0/16"), podsB: topology.Prefixes("10.96.0.0/16"),
-			seenA: topology.Prefixes("10.244.0.0/16"), seenB: topology.Prefixes("10.12.0.0/16"),
+			podsA: parsed.Prefixes("10.244.0.0/16"), podsB: parsed.Prefixes("10.96.0.0/16"),
+			seenA: parsed.Prefixes("10.244.0.0/16"), seenB: parsed.Prefixes("10.12.0.0/16"),
 		},
 		"several on a side": {
-			podsA: topology.Prefixes("10.244.0.0/16", "10.250.0.0/20"), podsB: topology.Prefixes("10.244.0.0/16"),
-			seenA: topology.Prefixes("10.11.0.0/16", "10.250.0.0/20"), seenB: topology.Prefixes("10.12.0.0/16"),
+			podsA: parsed.Prefixes("10.244.0.0/16", "10.250.0.0/20"), podsB: parsed.Prefixes("10.244.0.0/16"),
+			seenA: parsed.Prefixes("10.11.0.0/16", "10.250.0.0/20"), seenB: parsed.Prefixes("10.12.0.0/16"),
 		},
 	}
 	for _, kind := range overlays() {

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
-	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 )
@@ -70,7 +70,7 @@ func TestEndpointOfAnotherPeering(t *testing.T) {
 		a, b := nodesAmongPods(t, kind)
 		n, endpoint := a.nodes[1], b.node(0)
 		n.config.Peers = append(slices.Clone(n.config.Peers), netops.NodePeer{
-			Name: "c", CIDRs: topology.Prefixes("10.13.0.0/16"), MTU: 1300,
+			Name: "c", CIDRs: parsed.Prefixes("10.13.0.0/16"), MTU: 1300,
 			Gateways: []netops.NodeGateway{{Internal: numbered(internalCIDR, 0x8009), Pod: a.pod(1), VNI: 9, Used: true}},
 		})
 		n.follow()

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
-	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 )
@@ -84,7 +84,7 @@ func testProbes(t *testing.T, a, b side) {
 
 // allowAll sets AllowedIPs to all addresses.
 func (g *testGateway) allowAll() {
-	g.allow(topology.Prefixes("0.0.0.0/1", "128.0.0.0/1"))
+	g.allow(parsed.Prefixes("0.0.0.0/1", "128.0.0.0/1"))
 }
 
 // stray is a packet that B's gateway sends through the tunnel, but that A does not offer or expect.

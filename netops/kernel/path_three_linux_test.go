@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/testbed/topology"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -33,10 +33,10 @@ func TestThreeClusters(t *testing.T) {
 
 // threeSides creates three clusters with the same ranges, without peerings. A reaches B and C by remapped ranges.
 func threeSides(t *testing.T) (a, b, c side) {
-	w, same := newWorld(t), topology.Prefixes("10.244.0.0/16")
-	a = w.side("a", 1, same, topology.Prefixes("10.11.0.0/16"))
-	b = w.side("b", 2, same, topology.Prefixes("10.12.0.0/16"))
-	c = w.side("c", 3, same, topology.Prefixes("10.13.0.0/16"))
+	w, same := newWorld(t), parsed.Prefixes("10.244.0.0/16")
+	a = w.side("a", 1, same, parsed.Prefixes("10.11.0.0/16"))
+	b = w.side("b", 2, same, parsed.Prefixes("10.12.0.0/16"))
+	c = w.side("c", 3, same, parsed.Prefixes("10.13.0.0/16"))
 	c.seenExternal = netip.MustParsePrefix("10.73.0.0/16")
 	for _, s := range []side{a, b, c} {
 		s.build()

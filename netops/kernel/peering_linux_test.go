@@ -14,8 +14,8 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
-	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/tunnel"
 )
@@ -185,7 +185,7 @@ func (s side) newGateways(kind netops.LinkKind, peer side, count int) []*testGat
 		for j := range toPeer.Gateways {
 			peers[len(peers)-1].Gateways[j].Local = i == 0 // that is where they run
 		}
-		n.config = netops.NodeConfig{Overlay: overlay, Internal: s.internal(i), InternalCIDR: internalCIDR, Pods: topology.Prefixes(s.podCIDR(i).String()), Peers: peers}
+		n.config = netops.NodeConfig{Overlay: overlay, Internal: s.internal(i), InternalCIDR: internalCIDR, Pods: parsed.Prefixes(s.podCIDR(i).String()), Peers: peers}
 	}
 	return s.gateways[first:]
 }
@@ -206,7 +206,7 @@ func (s side) newGateway(overlay netops.OverlayConfig, peer side, mtu int) *test
 		if i == 0 {
 			source = s.inPods(0, bridgeNumber) // from the gateway's own node
 		}
-		g.config.Nodes = append(g.config.Nodes, netops.GatewayNode{Internal: s.internal(i), Source: source, Pods: topology.Prefixes(s.podCIDR(i).String())})
+		g.config.Nodes = append(g.config.Nodes, netops.GatewayNode{Internal: s.internal(i), Source: source, Pods: parsed.Prefixes(s.podCIDR(i).String())})
 	}
 	key, err := wgtypes.GeneratePrivateKey()
 	require.NoError(s.t, err)
@@ -269,8 +269,8 @@ type layout struct{ podsA, podsB, seenA, seenB []netip.Prefix }
 // equalRanges is the usual collision.
 func equalRanges() layout {
 	return layout{
-		podsA: topology.Prefixes("10.244.0.0/16"), podsB: topology.Prefixes("10.244.0.0/16"),
-		seenA: topology.Prefixes("10.11.0.0/16"), seenB: topology.Prefixes("10.12.0.0/16"),
+		podsA: parsed.Prefixes("10.244.0.0/16"), podsB: parsed.Prefixes("10.244.0.0/16"),
+		seenA: parsed.Prefixes("10.11.0.0/16"), seenB: parsed.Prefixes("10.12.0.0/16"),
 	}
 }
 

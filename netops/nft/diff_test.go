@@ -10,6 +10,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -24,7 +25,7 @@ func TestPlans(t *testing.T) {
 		{"remove", small(), Table{}},
 		{"wake", changed(func(t *Table) { t.Dormant = true }), small()},
 		{"elements", changed(func(t *Table) {
-			t.Sets[0] = NewSet("nodes", mustPrefixes("10.0.0.0/23", "192.168.1.1/32")...)
+			t.Sets[0] = NewSet("nodes", parsed.Prefixes("10.0.0.0/23", "192.168.1.1/32")...)
 		}), small()},
 		{"rule", changed(func(t *Table) { t.Chains[1].Rules[0] = Rule{Drop()} }), small()},
 		{"policy", changed(func(t *Table) { t.Chains[1].Hook.Drop = true }), small()},
@@ -87,8 +88,8 @@ func TestRuleEqual(t *testing.T) {
 }
 
 func TestNewSet(t *testing.T) {
-	got := NewSet("s", mustPrefixes("10.2.0.9/16", "10.1.0.1/32", "10.0.0.0/15", "10.1.0.1/32", "9.0.0.1/32")...)
-	want := Set{Name: "s", Elements: mustPrefixes("9.0.0.1/32", "10.0.0.0/15", "10.2.0.0/16")}
+	got := NewSet("s", parsed.Prefixes("10.2.0.9/16", "10.1.0.1/32", "10.0.0.0/15", "10.1.0.1/32", "9.0.0.1/32")...)
+	want := Set{Name: "s", Elements: parsed.Prefixes("9.0.0.1/32", "10.0.0.0/15", "10.2.0.0/16")}
 	if !slices.Equal(got.Elements, want.Elements) {
 		t.Errorf("%v, want %v", got.Elements, want.Elements)
 	}

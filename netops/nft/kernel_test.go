@@ -10,6 +10,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -61,7 +62,7 @@ func TestWholeTable(t *testing.T) {
 // TestCountersStay: a change of elements changes no rule, and a change of one chain keeps the counters of the others.
 func TestCountersStay(t *testing.T) {
 	elements, chain := small(), small()
-	elements.Sets[0] = NewSet("nodes", mustPrefixes("10.0.0.0/25", "10.0.1.0/24", "10.0.2.0/24", "240.0.0.0/4")...)
+	elements.Sets[0] = NewSet("nodes", parsed.Prefixes("10.0.0.0/25", "10.0.1.0/24", "10.0.2.0/24", "240.0.0.0/4")...)
 	chain.Chains[1].Rules, chain.Chains[1].Hook.Drop = chain.Chains[1].Rules[1:], true
 	for name, want := range map[string]Table{"elements": elements, "chain": chain} {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +107,7 @@ func TestRejectedPlan(t *testing.T) {
 	n, c := newConn(t)
 	n.apply(c, small())
 	stale := small()
-	stale.Sets[0].Elements = append(mustPrefixes("1.2.3.4/32"), stale.Sets[0].Elements...)
+	stale.Sets[0].Elements = append(parsed.Prefixes("1.2.3.4/32"), stale.Sets[0].Elements...)
 	want := small()
 	want.Chains = want.Chains[:2]
 	plans := map[string]Plan{
@@ -134,7 +135,7 @@ func TestRejectedPlan(t *testing.T) {
 func small() Table {
 	return Table{
 		Name: "small",
-		Sets: []Set{NewSet("nodes", mustPrefixes("10.0.0.0/24", "10.0.1.0/24", "192.168.1.1/32", "240.0.0.0/4")...)},
+		Sets: []Set{NewSet("nodes", parsed.Prefixes("10.0.0.0/24", "10.0.1.0/24", "192.168.1.1/32", "240.0.0.0/4")...)},
 		Chains: []Chain{
 			{Name: "called", Rules: []Rule{{Counter()}}},
 			{

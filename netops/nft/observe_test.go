@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -32,7 +33,7 @@ func TestObserveWhileChanging(t *testing.T) {
 	n := newNamespace(t)
 	writer, reader := n.open(), n.open()
 	one, two := small(), small()
-	two.Sets[0] = NewSet("nodes", mustPrefixes("10.0.0.0/8")...)
+	two.Sets[0] = NewSet("nodes", parsed.Prefixes("10.0.0.0/8")...)
 	two.Chains[1].Rules = two.Chains[1].Rules[1:]
 	n.apply(writer, one)
 	done := make(chan error, 1)

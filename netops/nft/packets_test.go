@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -214,7 +215,7 @@ func TestMatches(t *testing.T) {
 		{Rule{Counter()}, Rule{CTState(Invalid)}},
 	}
 	hosts := func(name, one, other string) Set {
-		s := NewSet(name, mustPrefixes(one+"/32", other+"/32")...)
+		s := NewSet(name, parsed.Prefixes(one+"/32", other+"/32")...)
 		s.Hosts = true
 		return s
 	}

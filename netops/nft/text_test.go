@@ -7,15 +7,8 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 )
-
-func mustPrefixes(texts ...string) []netip.Prefix {
-	ps := make([]netip.Prefix, len(texts))
-	for i, text := range texts {
-		ps[i] = netip.MustParsePrefix(text)
-	}
-	return ps
-}
 
 // everything returns a table with every expression of the package, in every form.
 func everything() Table {
@@ -24,13 +17,13 @@ func everything() Table {
 		Name: "everything",
 		Sets: []Set{
 			NewSet("empty"),
-			NewSet("one", mustPrefixes("10.0.0.1/32")...),
-			NewSet("any", mustPrefixes("0.0.0.0/0")...),
-			{Name: "hosts", Hosts: true, Elements: mustPrefixes("0.0.0.0/32", "10.0.0.1/32", "255.255.255.255/32")},
+			NewSet("one", parsed.Prefixes("10.0.0.1/32")...),
+			NewSet("any", parsed.Prefixes("0.0.0.0/0")...),
+			{Name: "hosts", Hosts: true, Elements: parsed.Prefixes("0.0.0.0/32", "10.0.0.1/32", "255.255.255.255/32")},
 			{Name: "nohosts", Hosts: true},
 			{Name: "senders", Senders: 4096, Timeout: time.Minute},
 			{Name: "flows", Senders: 256, Ports: true, Timeout: 5 * time.Minute},
-			NewSet("ends", mustPrefixes("0.0.0.0/32", "10.0.0.0/24", "10.0.1.0/24", "255.255.255.255/32")...),
+			NewSet("ends", parsed.Prefixes("0.0.0.0/32", "10.0.0.0/24", "10.0.1.0/24", "255.255.255.255/32")...),
 		},
 		Chains: []Chain{
 			{Name: "called", Rules: []Rule{{Return()}, {Counter()}}},
@@ -146,7 +139,7 @@ func TestInvalid(t *testing.T) {
 		return Table{Name: "t", Chains: []Chain{{Name: "c", Rules: rules}}}
 	}
 	set := func(texts ...string) Table {
-		return Table{Name: "t", Sets: []Set{{Name: "s", Elements: mustPrefixes(texts...)}}}
+		return Table{Name: "t", Sets: []Set{{Name: "s", Elements: parsed.Prefixes(texts...)}}}
 	}
 	hook := func(h Hook) Table { return Table{Name: "t", Chains: []Chain{{Name: "c", Hook: &h}}} }
 	v6 := netip.MustParsePrefix("fd00::/8")
@@ -159,7 +152,7 @@ func TestInvalid(t *testing.T) {
 		{"set s: given twice", Table{Name: "t", Sets: []Set{{Name: "s"}, {Name: "s"}}}},
 		{"set s: 10.0.0.0/8 does not follow 11.0.0.0/8", set("11.0.0.0/8", "10.0.0.0/8")},
 		{"set s: 10.1.0.0/16 does not follow 10.0.0.0/8", set("10.0.0.0/8", "10.1.0.0/16")},
-		{"set s: 10.0.0.0/31 is not a single", Table{Name: "t", Sets: []Set{{Name: "s", Hosts: true, Elements: mustPrefixes("10.0.0.0/31")}}}},
+		{"set s: 10.0.0.0/31 is not a single", Table{Name: "t", Sets: []Set{{Name: "s", Hosts: true, Elements: parsed.Prefixes("10.0.0.0/31")}}}},
 		{"set s: 10.0.0.1/8 has host bits", set("10.0.0.1/8")},
 		{`set s: "fd00::/8" is not an IPv4 prefix`, set("fd00::/8")},
 		{"chain c: given twice", Table{Name: "t", Chains: []Chain{{Name: "c"}, {Name: "c"}}}},

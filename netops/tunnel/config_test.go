@@ -1,13 +1,13 @@
 package tunnel
 
 import (
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -21,9 +21,9 @@ func TestValidate(t *testing.T) {
 		"listen port":    func(c *Config) { c.ListenPort, c.Peer.Endpoints = 0, nil },
 		"public key":     func(c *Config) { c.Peer.PublicKey = wgtypes.Key{} },
 		"keepalive 1.5s": func(c *Config) { c.Peer.KeepAlive = 1500 * time.Millisecond },
-		"0.0.0.0/0":      func(c *Config) { c.Peer.AllowedIPs = prefixes("0.0.0.0/0") },
-		"10.0.0.1/8":     func(c *Config) { c.Peer.AllowedIPs = prefixes("10.0.0.1/8") },
-		"fd00::/8":       func(c *Config) { c.Peer.AllowedIPs = prefixes("fd00::/8") },
+		"0.0.0.0/0":      func(c *Config) { c.Peer.AllowedIPs = parsed.Prefixes("0.0.0.0/0") },
+		"10.0.0.1/8":     func(c *Config) { c.Peer.AllowedIPs = parsed.Prefixes("10.0.0.1/8") },
+		"fd00::/8":       func(c *Config) { c.Peer.AllowedIPs = parsed.Prefixes("fd00::/8") },
 	} {
 		cfg := testConfig()
 		change(&cfg)
@@ -31,13 +31,6 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%s: error %v", want, err)
 		}
 	}
-}
-
-func prefixes(texts ...string) (out []netip.Prefix) {
-	for _, s := range texts {
-		out = append(out, netip.MustParsePrefix(s))
-	}
-	return out
 }
 
 // TestEqual: a key that is read twice results in equal configurations.

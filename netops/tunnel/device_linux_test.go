@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
@@ -103,7 +104,7 @@ func TestApplyFollowsTheConfiguration(t *testing.T) {
 		server, client := p.serverConfig, p.clientConfig
 		p.server.tunnel, p.client.tunnel = "169.254.18.5/30", "169.254.18.6/30"
 		server.MTU, client.MTU = 1400, 1400
-		server.Peer.AllowedIPs, client.Peer.AllowedIPs = prefixes("169.254.18.6/32"), prefixes("169.254.18.5/32", "10.9.0.0/16")
+		server.Peer.AllowedIPs, client.Peer.AllowedIPs = parsed.Prefixes("169.254.18.6/32"), parsed.Prefixes("169.254.18.5/32", "10.9.0.0/16")
 		server.PresharedKey, client.PresharedKey = Secret{}, Secret{}
 		server.ListenPort, client.Peer.Endpoints = 51841, []string{"192.0.2.1:51841"}
 		if !p.server.apply(p.serverDevice, server) || !p.client.apply(p.clientDevice, client) {
@@ -230,7 +231,7 @@ func TestOpenDeviceTakesAnotherImplementation(t *testing.T) {
 			settle(t, d)
 			bytes := stats(t, d).RxBytes
 			cfg.Implementation = wish
-			cfg.Peer.AllowedIPs = prefixes(clientTunnel+"/32", fmt.Sprintf("10.9.%d.0/24", i))
+			cfg.Peer.AllowedIPs = parsed.Prefixes(clientTunnel+"/32", fmt.Sprintf("10.9.%d.0/24", i))
 			var changed bool
 			var err error
 			p.server.Inside(func() error { changed, err = d.Apply(cfg); return nil })

@@ -10,6 +10,7 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
 	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 )
 
 // matching returns a device in the state of testConfig.
@@ -67,7 +68,7 @@ func deviations(cfg Config) []deviation {
 		{"range missing", func(d *wgtypes.Device) { d.Peers[0].AllowedIPs = ipNets(ranges[:1]) },
 			anywhere, update(func(p *wgtypes.PeerConfig) { p.AllowedIPs = ipNets(ranges[1:]) })},
 		{"range too many", func(d *wgtypes.Device) {
-			d.Peers[0].AllowedIPs = append(d.Peers[0].AllowedIPs, ipNets(prefixes("0.0.0.0/0"))...)
+			d.Peers[0].AllowedIPs = append(d.Peers[0].AllowedIPs, ipNets(parsed.Prefixes("0.0.0.0/0"))...)
 		}, anywhere, update(func(p *wgtypes.PeerConfig) { p.AllowedIPs, p.ReplaceAllowedIPs = ipNets(ranges), true })},
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -29,7 +30,7 @@ func TestForwardingIntoAnOverlay(t *testing.T) {
 		vxlan(node, "underlay", "198.51.100.2", "198.51.100.1", nodeOverlay+"/24")
 		gateway.Run("sysctl", "-qw", "net.ipv4.ip_forward=1")
 		client := p.clientConfig
-		client.Peer.AllowedIPs = prefixes(serverTunnel+"/32", overlayRange)
+		client.Peer.AllowedIPs = parsed.Prefixes(serverTunnel+"/32", overlayRange)
 		p.client.apply(p.clientDevice, client)
 		p.client.IP("route add " + overlayRange + " dev " + linkName)
 		node.IP("route add 169.254.18.0/30 via " + gatewayOverlay)

@@ -11,6 +11,7 @@ import (
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
@@ -58,13 +59,13 @@ func newPair(t *testing.T, implementation Implementation) *pair {
 	p.serverConfig = Config{
 		Implementation: implementation, Name: linkName,
 		PrivateKey: NewSecret(serverKey), PresharedKey: NewSecret(psk), ListenPort: 51840, MTU: 1440,
-		Peer: PeerConfig{PublicKey: clientKey.PublicKey(), AllowedIPs: prefixes(clientTunnel + "/32")},
+		Peer: PeerConfig{PublicKey: clientKey.PublicKey(), AllowedIPs: parsed.Prefixes(clientTunnel + "/32")},
 	}
 	p.clientConfig = Config{
 		Implementation: implementation, Name: linkName,
 		PrivateKey: NewSecret(clientKey), PresharedKey: NewSecret(psk), MTU: 1440,
 		Peer: PeerConfig{
-			PublicKey: serverKey.PublicKey(), AllowedIPs: prefixes(serverTunnel + "/32"),
+			PublicKey: serverKey.PublicKey(), AllowedIPs: parsed.Prefixes(serverTunnel + "/32"),
 			Endpoints: []string{"192.0.2.1:51840"}, KeepAlive: 25 * time.Second,
 		},
 	}

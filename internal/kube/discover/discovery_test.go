@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +24,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/golden"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -50,14 +50,6 @@ func fixture(t *testing.T, name string) []runtime.Object {
 		objects = append(objects, object)
 	}
 	return objects
-}
-
-func prefixes(texts ...string) []netip.Prefix {
-	all := make([]netip.Prefix, len(texts))
-	for i, text := range texts {
-		all[i] = netip.MustParsePrefix(text)
-	}
-	return all
 }
 
 // summary converts a Discovery to text for golden files.
@@ -157,7 +149,7 @@ func TestDiscoverSuggestsTheFlag(t *testing.T) {
 func TestOverrides(t *testing.T) {
 	c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: fixture(t, "stray-pod")})
 	d, err := discover.Read(t.Context(), c, discover.Overrides{
-		PodCIDRs: prefixes("10.244.0.0/17", "10.244.128.0/17"), ServiceCIDRs: prefixes("10.97.0.0/16"), NodeNetworks: prefixes("10.1.0.0/16"),
+		PodCIDRs: parsed.Prefixes("10.244.0.0/17", "10.244.128.0/17"), ServiceCIDRs: parsed.Prefixes("10.97.0.0/16"), NodeNetworks: parsed.Prefixes("10.1.0.0/16"),
 	})
 	require.NoError(t, err)
 	want := strings.TrimPrefix(`

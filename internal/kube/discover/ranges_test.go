@@ -1,21 +1,12 @@
 package discover
 
 import (
-	"net/netip"
 	"slices"
 	"testing"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 )
-
-func parsed(t *testing.T, texts ...string) []netip.Prefix {
-	t.Helper()
-	all := make([]netip.Prefix, len(texts))
-	for i, text := range texts {
-		all[i] = netip.MustParsePrefix(text)
-	}
-	return all
-}
 
 func TestCoveringAndWidened(t *testing.T) {
 	for _, c := range []struct {
@@ -29,8 +20,8 @@ func TestCoveringAndWidened(t *testing.T) {
 		{[]string{"10.4.0.0/24"}, []string{"10.4.1.0/24"}, "10.4.0.0/24", "10.4.0.0/24"},
 		{[]string{"10.4.0.0/24", "172.16.0.0/24"}, nil, "0.0.0.0/0", "0.0.0.0/0"},
 	} {
-		cover := covering(parsed(t, c.ranges...))
-		wide := widened(cover, parsed(t, c.taken...))
+		cover := covering(parsed.Prefixes(c.ranges...))
+		wide := widened(cover, parsed.Prefixes(c.taken...))
 		if cover.String() != c.cover || wide.String() != c.wide {
 			t.Errorf("%v beside %v: %s, widened %s, want %s and %s", c.ranges, c.taken, cover, wide, c.cover, c.wide)
 		}
@@ -39,7 +30,7 @@ func TestCoveringAndWidened(t *testing.T) {
 
 func TestParsePrefixes(t *testing.T) {
 	got, skipped := parsePrefixes([]string{"10.1.0.0/17,10.1.128.0/17", " 10.9.1.2/16\n", "fd00::/64", "ten"})
-	if want := parsed(t, "10.1.0.0/16", "10.9.0.0/16"); !slices.Equal(got, want) {
+	if want := parsed.Prefixes("10.1.0.0/16", "10.9.0.0/16"); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if want := []string{"skipping fd00::/64: IPv4 only", `"ten" is not an address range`}; !slices.Equal(skipped, want) {

@@ -4,6 +4,7 @@ package topology
 import (
 	"net/netip"
 
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -27,15 +28,15 @@ func NodeOfTwoPeers() netops.NodeConfig {
 		Overlay:      netops.OverlayConfig{Kind: netops.KindVXLAN, Port: 6091, MTU: 1450},
 		Internal:     netip.MustParseAddr("10.80.0.7"),
 		InternalCIDR: netip.MustParsePrefix("10.80.0.0/16"),
-		Pods:         Prefixes("10.244.1.0/24", "10.244.9.3/32"),
+		Pods:         parsed.Prefixes("10.244.1.0/24", "10.244.9.3/32"),
 		Peers: []netops.NodePeer{
 			{
-				Name: "b", CIDRs: Prefixes("10.11.0.0/16", "10.71.0.0/16"), Nodes: Prefixes("10.71.0.0/17")[0],
+				Name: "b", CIDRs: parsed.Prefixes("10.11.0.0/16", "10.71.0.0/16"), Nodes: parsed.Prefixes("10.71.0.0/17")[0],
 				Gateways:  []netops.NodeGateway{{Internal: netip.MustParseAddr("10.80.128.1"), Pod: netip.MustParseAddr("10.244.1.5"), VNI: 7, Used: true}},
 				Endpoints: []netip.Addr{netip.MustParseAddr("172.31.2.11")}, MTU: 1370,
 			},
 			{
-				Name: "c", CIDRs: Prefixes("10.245.0.0/16", "10.246.0.0/16", "10.72.0.0/16"),
+				Name: "c", CIDRs: parsed.Prefixes("10.245.0.0/16", "10.246.0.0/16", "10.72.0.0/16"),
 				Gateways:  []netops.NodeGateway{{Internal: netip.MustParseAddr("10.80.128.2"), Pod: netip.MustParseAddr("10.244.2.8"), VNI: 8, Used: true}},
 				Endpoints: []netip.Addr{netip.MustParseAddr("10.245.3.4")}, MTU: 1340,
 			},
@@ -59,14 +60,14 @@ func GatewayOfEqualClusters() netops.GatewayConfig {
 		Internal:     netip.MustParseAddr("10.80.128.1"),
 		InternalCIDR: netip.MustParsePrefix("10.80.0.0/16"),
 		ExternalCIDR: netip.MustParsePrefix("10.70.0.0/16"),
-		Pods:         Prefixes("10.244.0.0/16"),
+		Pods:         parsed.Prefixes("10.244.0.0/16"),
 		Peer: []netops.Mapping{
 			{Real: netip.MustParsePrefix("10.244.0.0/16"), Seen: netip.MustParsePrefix("10.11.0.0/16")},
 			{Real: netip.MustParsePrefix("10.70.0.0/16"), Seen: netip.MustParsePrefix("10.71.0.0/16")},
 		},
 		Nodes: []netops.GatewayNode{
-			{Internal: netip.MustParseAddr("10.80.0.7"), Source: netip.MustParseAddr("10.244.1.1"), Pods: Prefixes("10.244.1.0/24", "10.244.9.3/32")},
-			{Internal: netip.MustParseAddr("10.80.0.8"), Source: netip.MustParseAddr("172.31.1.12"), Pods: Prefixes("10.244.2.0/24", "10.244.9.3/32")},
+			{Internal: netip.MustParseAddr("10.80.0.7"), Source: netip.MustParseAddr("10.244.1.1"), Pods: parsed.Prefixes("10.244.1.0/24", "10.244.9.3/32")},
+			{Internal: netip.MustParseAddr("10.80.0.8"), Source: netip.MustParseAddr("172.31.1.12"), Pods: parsed.Prefixes("10.244.2.0/24", "10.244.9.3/32")},
 		},
 		VNI: 7, MTU: 1370, ClampMSS: true,
 		Tunnels: []netops.GatewayTunnel{{
@@ -120,13 +121,4 @@ func GatewayOfTwoTunnels() netops.GatewayConfig {
 		Link: netops.Tunnel + "1", Address: netip.MustParsePrefix("169.254.18.5/30"), Peer: netip.MustParseAddr("169.254.18.6"), ListenPort: 51841, Used: true,
 	})
 	return c
-}
-
-// Prefixes parses CIDRs.
-func Prefixes(texts ...string) []netip.Prefix {
-	out := make([]netip.Prefix, len(texts))
-	for i, text := range texts {
-		out[i] = netip.MustParsePrefix(text)
-	}
-	return out
 }
