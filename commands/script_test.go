@@ -1,15 +1,15 @@
 package commands_test
 
 import (
-	"bytes"
 	"debug/elf"
-	"encoding/binary"
 	"errors"
 	"os"
 	"os/exec"
 	"strconv"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"liqonet.io/liqonet/internal/testbed/executable"
 )
 
 // exits is the script command `exits CODE PROGRAM [ARG...]`: the program must end with that code.
@@ -39,14 +39,5 @@ func program(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: program MACHINE FILE")
 	}
-	header := elf.Header64{
-		Type: uint16(elf.ET_EXEC), Machine: uint16(machines[args[0]]), Version: uint32(elf.EV_CURRENT), Ehsize: 64, Shentsize: 64,
-	}
-	copy(header.Ident[:], elf.ELFMAG)
-	header.Ident[elf.EI_CLASS] = byte(elf.ELFCLASS64)
-	header.Ident[elf.EI_DATA] = byte(elf.ELFDATA2LSB)
-	header.Ident[elf.EI_VERSION] = byte(elf.EV_CURRENT)
-	var b bytes.Buffer
-	ts.Check(binary.Write(&b, binary.LittleEndian, header))
-	ts.Check(os.WriteFile(ts.MkAbs(args[1]), b.Bytes(), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), executable.Header(machines[args[0]], elf.ELFOSABI_NONE, false), 0o600))
 }

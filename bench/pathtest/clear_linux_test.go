@@ -1,6 +1,7 @@
 package pathtest
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -318,15 +319,9 @@ func (c *conversation) disconnect() {
 // awaitApplied waits until every node has applied the peering.
 func (c *testCluster) awaitApplied() {
 	c.t.Helper()
-	wait.Succeeds(c.t, joining, func() error {
-		reports, err := c.Reports()
-		if err != nil {
-			return err
-		}
-		for name, n := range reports {
-			if !slices.Contains(n.Peerings, "peer") {
-				return fmt.Errorf("node %s has no peering yet", name)
-			}
+	c.AwaitReports(func(n records.Node) error {
+		if !slices.Contains(n.Peerings, "peer") {
+			return errors.New("it has no peering yet")
 		}
 		return nil
 	})

@@ -30,13 +30,13 @@ const (
 	moverPodName = "mover"
 )
 
-// The address lies in the pod CIDR, but in no node's clusters.PodCIDR.
+// The address lies in the pod CIDR, but in no node's podCIDR.
 var (
 	moverAddress = netip.MustParseAddr("10.244.77.5")
 	seenMover    = netip.MustParseAddr("10.11.77.5")
 )
 
-// TestPodsThatMove checks that a pod with an address clusters.Outside its node's clusters.PodCIDR, as with Calico, is reachable from the
+// TestPodsThatMove checks that a pod with an address outside its node's podCIDR, as with Calico, is reachable from the
 // peer soon after the API server has its address, on any node, and that its route is removed when it is deleted.
 func TestPodsThatMove(t *testing.T) {
 	t.Parallel()

@@ -172,7 +172,7 @@ func repair(t *testing.T, w watched, change func()) (took time.Duration, passes 
 			t.Logf("state (-want +got):\n%s", cmp.Diff(want, w.state(t)))
 		}
 	}()
-	// Missing objects are visible in the state, changes of objects clusters.Outside of the state only in the counter.
+	// Missing objects are visible in the state, changes of objects outside of the state only in the counter.
 	took = wait.Until(t, "repair", patience, func() bool { return w.state(t) == want })
 	took += wait.Until(t, "counted repair", patience, func() bool { return w.counter(t, driftMetric) > drift })
 	w.rest(t)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"debug/elf"
 	"encoding/binary"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/commands/cli"
+	"liqonet.io/liqonet/internal/testbed/executable"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -102,20 +102,12 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 // largeProgram writes a file with the header of a static Linux executable. Even compressed it is larger than any pipe.
 func largeProgram(t *testing.T) string {
 	t.Helper()
-	header := elf.Header64{
-		Type: uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: uint32(elf.EV_CURRENT), Ehsize: 64, Shentsize: 64,
-	}
-	copy(header.Ident[:], elf.ELFMAG)
-	header.Ident[elf.EI_CLASS] = byte(elf.ELFCLASS64)
-	header.Ident[elf.EI_DATA] = byte(elf.ELFDATA2LSB)
-	header.Ident[elf.EI_VERSION] = byte(elf.EV_CURRENT)
-	var b bytes.Buffer
-	require.NoError(t, binary.Write(&b, binary.LittleEndian, header))
+	b := executable.Header(elf.EM_X86_64, elf.ELFOSABI_NONE, false)
 	noise := rand.NewChaCha8([32]byte{})
 	for range 1 << 18 {
-		b.Write(binary.LittleEndian.AppendUint64(nil, noise.Uint64()))
+		b = binary.LittleEndian.AppendUint64(b, noise.Uint64())
 	}
 	path := filepath.Join(t.TempDir(), "program")
-	require.NoError(t, os.WriteFile(path, b.Bytes(), 0o600))
+	require.NoError(t, os.WriteFile(path, b, 0o600))
 	return path
 }

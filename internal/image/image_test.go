@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"debug/elf"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -27,6 +26,7 @@ import (
 	"liqonet.io/liqonet/internal/buildinfo"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/executable"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -40,24 +40,7 @@ type program struct {
 // write writes the program to a file and returns its path.
 func (p program) write(t *testing.T) string {
 	t.Helper()
-	header := elf.Header64{
-		Type: uint16(elf.ET_EXEC), Machine: uint16(p.machine), Version: uint32(elf.EV_CURRENT),
-		Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1, Shentsize: 64,
-	}
-	copy(header.Ident[:], elf.ELFMAG)
-	header.Ident[elf.EI_CLASS] = byte(elf.ELFCLASS64)
-	header.Ident[elf.EI_DATA] = byte(elf.ELFDATA2LSB)
-	header.Ident[elf.EI_VERSION] = byte(elf.EV_CURRENT)
-	header.Ident[elf.EI_OSABI] = byte(p.abi)
-	segment := elf.Prog64{Type: uint32(elf.PT_LOAD)}
-	if p.interpreter {
-		segment.Type = uint32(elf.PT_INTERP)
-	}
-	var b bytes.Buffer
-	for _, part := range []any{header, segment} {
-		require.NoError(t, binary.Write(&b, binary.LittleEndian, part))
-	}
-	return write(t, b.Bytes())
+	return write(t, executable.Header(p.machine, p.abi, p.interpreter))
 }
 
 func write(t *testing.T, content []byte) string {

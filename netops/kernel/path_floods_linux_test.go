@@ -160,17 +160,8 @@ func (ns namespace) answered(t *testing.T, from netip.Addr, to netip.AddrPort, e
 		return err
 	})
 	defer func() { _ = c.Close() }()
-	answered := make(chan int)
 	require.NoError(t, c.SetReadDeadline(time.Now().Add(echoes*every+2*time.Second)))
-	go func() {
-		n := 0
-		for buf := make([]byte, 200); n < echoes; n++ {
-			if _, err := c.Read(buf); err != nil {
-				break
-			}
-		}
-		answered <- n
-	}()
+	answered := countAnswers(c, echoes)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for i := range uint32(echoes) {
@@ -178,6 +169,21 @@ func (ns namespace) answered(t *testing.T, from netip.Addr, to netip.AddrPort, e
 		<-tick.C
 	}
 	return float64(<-answered) / echoes
+}
+
+// countAnswers counts what a socket receives until its deadline, at most so many.
+func countAnswers(c net.Conn, most int) <-chan int {
+	counted := make(chan int)
+	go func() {
+		n := 0
+		for buf := make([]byte, 200); n < most; n++ {
+			if _, err := c.Read(buf); err != nil {
+				break
+			}
+		}
+		counted <- n
+	}()
+	return counted
 }
 
 // expectAnswers sends echoes during a flood, which it ends: enough of them are answered.

@@ -22,16 +22,7 @@ func fragmentsArrive(t *testing.T, from namespace, to netip.Addr) float64 {
 	t.Helper()
 	const datagramsSent, every, late = 40, 20 * time.Millisecond, 2 * time.Second
 	c := datagrams(t, from, at(to), unix.IP_PMTUDISC_DONT)
-	answered := make(chan int)
-	go func() {
-		n := 0
-		for buf := make([]byte, 200); n < datagramsSent; n++ {
-			if _, err := c.Read(buf); err != nil {
-				break
-			}
-		}
-		answered <- n
-	}()
+	answered := countAnswers(c, datagramsSent)
 	for range datagramsSent {
 		_, _ = c.Write([]byte(strings.Repeat("x", 4000)))
 		<-time.After(every)

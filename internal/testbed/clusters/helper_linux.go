@@ -128,6 +128,20 @@ func (c *Cluster) AwaitStatus(g *Gateway, problem func(records.Status) error) {
 	})
 }
 
+// AwaitReports waits until no problem is found in the report of any node.
+func (c *Cluster) AwaitReports(problem func(records.Node) error) {
+	c.t.Helper()
+	wait.Succeeds(c.t, Joining, func() error {
+		reports, err := c.Reports()
+		for name, n := range reports {
+			if err = problem(n); err != nil {
+				return fmt.Errorf("node %s: %w", name, err)
+			}
+		}
+		return err
+	})
+}
+
 // AwaitProof waits until every node has received packets of full size back from a node of the peer, through every
 // gateway, and every tunnel is answered.
 func (c *Cluster) AwaitProof() {
