@@ -8,28 +8,16 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/testbed/netns"
-	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // wire returns a direct path between two namespaces.
 func wire(t *testing.T) Way {
 	t.Helper()
-	var ends [2]netns.Handle
-	for i := range ends {
-		ns, err := netns.Open()
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = ns.Close() })
-		ends[i] = ns
-	}
-	ip := func(ns netns.Handle, lines string) {
-		t.Helper()
-		if _, err := ns.Run(t.Context(), lines, "ip", "-batch", "-"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ip(ends[0], "link add eth0 type veth peer name eth0 netns "+ends[1].Path()+"\nlink set eth0 up\naddr add 192.0.2.1/24 dev eth0")
-	ip(ends[1], "link set eth0 up\naddr add 192.0.2.2/24 dev eth0")
-	return Way{From: ends[0], To: ends[1], Address: netip.MustParseAddr("192.0.2.2")}
+	from, to := netns.New(t), netns.New(t)
+	from.Link("eth0", to, "eth0", 0)
+	from.IP("addr add 192.0.2.1/24 dev eth0")
+	to.IP("addr add 192.0.2.2/24 dev eth0")
+	return Way{From: from.Handle, To: to.Handle, Address: netip.MustParseAddr("192.0.2.2")}
 }
 
 // sample is short, but long enough for the tests of a busy machine to be scheduled.

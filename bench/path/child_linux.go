@@ -36,7 +36,7 @@ func Run(ctx context.Context, j Job) error {
 	case j.Own != nil:
 		return j.Own.runOwn(process.WithParent(ctx), opened, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	}
-	return j.Helper.Run(ctx, func(c kubernetes.Interface) kubernetes.Interface { return c })
+	return j.Run(ctx, func(c kubernetes.Interface) kubernetes.Interface { return c })
 }
 
 // runUpstream is what the program of wireguard-go does.

@@ -1,15 +1,10 @@
 package path
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/netip"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -35,10 +30,11 @@ func TestLiqoModel(t *testing.T) {
 	require.NoError(t, err)
 	for _, c := range []struct{ from, to *clusters.Cluster }{{client, server}, {server, client}} {
 		t.Run(c.from.Name+" to "+c.to.Name, func(t *testing.T) {
-			target := netip.AddrPortFrom(c.to.RemappedPod(0), modelPort)
-			seen, err := exchange(t, c.from.Pods[0], c.to.Pods[0], target)
+			// The receiver listens on the pod's own address, so the destination must be translated to the pod.
+			c.to.Pods[0].For(t).ServeSources(netip.AddrPortFrom(podAddress, modelPort).String())
+			seen, err := c.from.Pods[0].Source(netip.AddrPortFrom(c.to.RemappedPod(0), modelPort))
 			require.NoError(t, err)
-			if seen != c.from.RemappedPod(0) {
+			if seen != c.from.RemappedPod(0).String() {
 				t.Errorf("the pod of cluster %s sees packets from %v, want %v", c.to.Name, seen, c.from.RemappedPod(0))
 			}
 			expectTracked(t, c.from.Gateways[0].Handle, podAddress, c.to.RemappedPod(0), podAddress, podAddress)
@@ -56,42 +52,6 @@ func TestLiqoModel(t *testing.T) {
 }
 
 const modelPort = 7777
-
-// exchange opens a TCP connection, sends text both ways and returns the source address that the receiver observes. The
-// receiver listens on the pod's own address, so the destination must be translated to the pod.
-func exchange(t *testing.T, from, to netns.Namespace, target netip.AddrPort) (seen netip.Addr, err error) {
-	t.Helper()
-	const text = "a packet"
-	listener := to.For(t).Listen(netip.AddrPortFrom(podAddress, target.Port()).String())
-	defer func() { _ = listener.Close() }()
-	answered := make(chan error, 1)
-	go func() {
-		answered <- func() error {
-			conn, err := listener.Accept()
-			if err != nil {
-				return err
-			}
-			defer func() { _ = conn.Close() }()
-			seen = conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
-			_, err = io.CopyN(conn, conn, int64(len(text)))
-			return err
-		}()
-	}()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	conn, err := from.Dial(ctx, "tcp4", target)
-	if err != nil {
-		return seen, err
-	}
-	defer func() { _ = conn.Close() }()
-	back := make([]byte, len(text))
-	_, errSend := io.WriteString(conn, text)
-	_, errBack := io.ReadFull(conn, back)
-	if string(back) != text {
-		errBack = errors.Join(errBack, fmt.Errorf("%q comes back, want %q", back, text))
-	}
-	return seen, errors.Join(errSend, errBack, <-answered)
-}
 
 // expectTracked checks for a tracked TCP connection that a namespace has translated: its addresses in the original
 // direction and in that of answers.

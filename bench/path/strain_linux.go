@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/bench/load"
 	"liqonet.io/liqonet/bench/verdict"
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/clusters"
 )
@@ -95,7 +96,7 @@ func (b *Bed) Verdicts(ctx context.Context) ([]Verdict, error) {
 	var all []Verdict
 	var errs []error
 	for _, c := range b.joined {
-		state, why, err := verdict.Of(ctx, c.API, "peer", clusters.PathMTU, c.NodeName(0))
+		state, why, err := verdict.Of(ctx, c.API, records.GatewayIDs("peer", 1), clusters.PathMTU, c.NodeName(0))
 		all, errs = append(all, Verdict{state, why}), append(errs, err)
 	}
 	return all, errors.Join(errs...)

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
@@ -95,12 +94,7 @@ func (c *testCluster) reserve(peer *testCluster) {
 		{Range: clusters.PeerExternal, Owner: ipam.Peering("peer"), Purpose: ipam.PeerExternal, Real: clusters.ExternalCIDR},
 	})
 	require.NoError(c.t, err)
-	id, _ := records.IdentityOf(records.IPAMName)
-	cm := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: records.IPAMName, Namespace: records.DefaultNamespace, Labels: id.Labels()},
-		Data:       map[string]string{records.DataKey: store.Encode(registry)},
-	}
-	c.Create(cm)
+	c.Create(clusters.ConfigMap(records.IPAMName, store.Encode(registry)))
 }
 
 // resetNode removes all liqonet state from a node's kernel, as a restart does.

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/clusters"
@@ -61,22 +60,19 @@ func TestGuardFirst(t *testing.T) {
 // label their own objects. The returned function deletes them.
 func (c *testCluster) writeLarge(n int) (remove func()) {
 	c.t.Helper()
-	maps := c.API.CoreV1().ConfigMaps(records.DefaultNamespace)
 	var names []string
 	text := strings.Repeat("x", 1_000_000)
 	for i := range n {
-		name := fmt.Sprintf("gateway-large-%d", i)
-		id, _ := records.IdentityOf(name)
+		cm := clusters.ConfigMap(fmt.Sprintf("gateway-large-%d", i), text)
 		if i%10 == 0 {
-			id.Component = records.ComponentPeering
+			cm.Labels[records.LabelComponent] = records.ComponentPeering
 		}
-		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: records.DefaultNamespace, Labels: id.Labels()}, Data: map[string]string{records.DataKey: text}}
 		c.Create(cm)
-		names = append(names, name)
+		names = append(names, cm.Name)
 	}
 	return func() {
 		for _, name := range names {
-			require.NoError(c.t, maps.Delete(c.t.Context(), name, metav1.DeleteOptions{}))
+			c.Delete(name)
 		}
 	}
 }
@@ -153,13 +149,13 @@ func TestBootGuardStays(t *testing.T) {
 	connectBoth(a, b)
 	servePods(t, a, b)
 	guard := bootGuard(t, clusters.OverlayPorts[0], b.Remapped, clusters.PeerExternal, netip.MustParsePrefix("10.99.0.0/16"))
-	n, maps := a.Nodes[1], a.API.CoreV1().ConfigMaps(records.DefaultNamespace)
+	n := a.Nodes[1]
 	for what, spoil := range map[string]func() *corev1.ConfigMap{
 		"damaged":  func() *corev1.ConfigMap { return a.Damage(records.IPAMName) },
 		"too long": func() *corev1.ConfigMap { return a.tooLong(records.IPAMName) },
 		"missing": func() *corev1.ConfigMap {
 			good := a.Get(records.IPAMName)
-			require.NoError(t, maps.Delete(t.Context(), records.IPAMName, metav1.DeleteOptions{}))
+			a.Delete(records.IPAMName)
 			return good
 		},
 	} {

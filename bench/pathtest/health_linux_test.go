@@ -7,9 +7,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"liqonet.io/liqonet/bench/verdict"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
@@ -241,7 +238,7 @@ func (c *testCluster) judge() (health.State, string) {
 	for i := range c.Nodes {
 		nodes = append(nodes, c.NodeName(i))
 	}
-	state, why, err := verdict.OfAll(c.t.Context(), c.API, records.GatewayIDs("peer", len(c.Gateways)), clusters.PathMTU, nodes...)
+	state, why, err := verdict.Of(c.t.Context(), c.API, records.GatewayIDs("peer", len(c.Gateways)), clusters.PathMTU, nodes...)
 	require.NoError(c.t, err)
 	return state, why
 }
@@ -250,12 +247,7 @@ func (c *testCluster) judge() (health.State, string) {
 func (c *testCluster) recordPods() {
 	c.t.Helper()
 	for i := range c.Nodes {
-		address := clusters.InPods(i, clusters.PodNumber).String()
-		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("pod-%d", i)}, Spec: corev1.PodSpec{NodeName: c.NodeName(i)},
-			Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}}},
-		}
-		c.Create(pod)
+		c.Create(clusters.PodObject("default", fmt.Sprintf("pod-%d", i), c.NodeName(i), clusters.InPods(i, clusters.PodNumber), nil))
 	}
 }
 

@@ -1,7 +1,6 @@
 package pathtest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -35,13 +34,11 @@ func TestTwoClusters(t *testing.T) {
 			servePods(t, a, b)
 			expectAll(a, b)
 			expectAll(b, a)
-			for _, c := range []*testCluster{a, b} {
-				c.expectCalm()
-			}
+			a.expectCalm()
+			b.expectCalm()
 			surviveHelpers(a, b)
-			for _, c := range []*testCluster{a, b} {
-				c.disconnect()
-			}
+			a.disconnect()
+			b.disconnect()
 		})
 	}
 }
@@ -86,27 +83,11 @@ func servePods(t *testing.T, clusters ...*testCluster) {
 }
 
 // serve answers connections to a pod with their source address.
-func serve(t *testing.T, pod netns.Namespace) {
-	pod.For(t).ServeTCP(fmt.Sprint(":", servicePort), func(conn net.Conn) {
-		_, _ = io.WriteString(conn, netip.MustParseAddrPort(conn.RemoteAddr().String()).Addr().String())
-	})
-}
+func serve(t *testing.T, pod netns.Namespace) { pod.For(t).ServeSources(fmt.Sprint(":", servicePort)) }
 
 // seenBy connects to a pod and returns the source address that it observed.
 func seenBy(from netns.Namespace, pod netip.Addr) (source string, err error) {
-	const answering = 20 * time.Second
-	ctx, cancel := context.WithTimeout(context.Background(), answering)
-	defer cancel()
-	conn, err := from.Dial(ctx, "tcp4", netip.AddrPortFrom(pod, servicePort))
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(time.Now().Add(answering)); err != nil {
-		return "", err
-	}
-	text, err := io.ReadAll(conn)
-	return string(text), err
+	return from.Source(netip.AddrPortFrom(pod, servicePort))
 }
 
 // expectAll connects from all pods and nodes of a cluster to all pods of the other.

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"liqonet.io/liqonet/bench/load"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/clusters"
@@ -97,7 +95,7 @@ func TestManyPeers(t *testing.T) {
 	t.Logf("at rest: node helper %.3f of a core; %d gateways %.3f together, %d MiB each at most", taken[0].Seconds()/rest.Seconds(), *gatewaysOfOne,
 		sum.Seconds()/rest.Seconds(), most>>20)
 	for i := range *peers {
-		require.NoError(t, a.API.CoreV1().ConfigMaps(records.DefaultNamespace).Delete(t.Context(), records.PeeringName(manyName(i)), metav1.DeleteOptions{}))
+		a.Delete(records.PeeringName(manyName(i)))
 	}
 	begin = time.Now()
 	wait.Succeeds(t, joining, func() error {

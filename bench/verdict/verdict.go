@@ -14,14 +14,9 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Of returns the state of a peering with one gateway, from the reports of the gateway and of its witnesses. An
-// unreadable report counts as none.
-func Of(ctx context.Context, api kubernetes.Interface, peering string, mtu int, nodes ...string) (health.State, string, error) {
-	return OfAll(ctx, api, records.GatewayIDs(peering, 1), mtu, nodes...)
-}
-
-// OfAll returns the state of a peering with several gateways.
-func OfAll(ctx context.Context, api kubernetes.Interface, gateways []records.GatewayID, mtu int, nodes ...string) (health.State, string, error) {
+// Of returns the state of a peering, from the reports of its gateways and of their witnesses. An unreadable report
+// counts as none.
+func Of(ctx context.Context, api kubernetes.Interface, gateways []records.GatewayID, mtu int, nodes ...string) (health.State, string, error) {
 	all := make([]health.Observation, len(gateways))
 	for i, id := range gateways {
 		o, err := observe(ctx, api, id)

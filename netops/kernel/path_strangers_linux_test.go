@@ -67,7 +67,7 @@ func testProbes(t *testing.T, a, b side) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), answerWait)
 	defer cancel()
-	c, err := a.nodes[0].namespace.Dial(ctx, "tcp4", netip.AddrPortFrom(pod, netops.HealthPort))
+	c, err := a.nodes[0].Dial(ctx, "tcp4", netip.AddrPortFrom(pod, netops.HealthPort))
 	require.NoError(t, err)
 	_ = c.Close()
 	before := a.nodes[0].drops("to-pods")

@@ -37,13 +37,12 @@ var (
 	OverlayPorts = [2]uint16{6091, 6191}
 )
 
+// Ports, MTUs in bytes, and host numbers of addresses in a node's pod range.
 const (
-	ServerPort = 30000 // of the server's first tunnel, at its nodes
-	ListenPort = 51840
-	LinkMTU    = 1500
-	PathMTU    = LinkMTU - 80 // IPv6 40 + UDP 8 + WireGuard 32
-
-	// Host numbers of addresses in a node's pod range.
+	ServerPort    = 30000 // of the server's first tunnel, at its nodes
+	ListenPort    = 51840
+	LinkMTU       = 1500
+	PathMTU       = LinkMTU - 80 // IPv6 40 + UDP 8 + WireGuard 32
 	PodNumber     = 5
 	GatewayNumber = 9
 )

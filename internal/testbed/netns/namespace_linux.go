@@ -2,9 +2,13 @@ package netns
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -99,6 +103,32 @@ func (ns Namespace) Listen(address string) net.Listener {
 	require.NoError(ns.t, err)
 	ns.t.Cleanup(func() { _ = listener.Close() })
 	return listener
+}
+
+// ServeSources answers the first byte of each connection to an address with the address that it comes from.
+func (ns Namespace) ServeSources(address string) {
+	ns.t.Helper()
+	ns.ServeTCP(address, func(c net.Conn) {
+		if _, err := c.Read(make([]byte, 1)); err == nil {
+			_, _ = io.WriteString(c, netip.MustParseAddrPort(c.RemoteAddr().String()).Addr().String())
+		}
+	})
+}
+
+// Source asks ServeSources for the address that connections from the namespace come from.
+func (ns Namespace) Source(to netip.AddrPort) (string, error) {
+	const answering = 20 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), answering)
+	defer cancel()
+	conn, err := ns.Dial(ctx, "tcp4", to)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }()
+	errDeadline := conn.SetDeadline(time.Now().Add(answering))
+	_, errSend := conn.Write([]byte("?"))
+	text, err := io.ReadAll(conn)
+	return string(text), errors.Join(errDeadline, errSend, err)
 }
 
 // ServeTCP calls a function for each connection to an address in the namespace, until the test ends, and closes the
