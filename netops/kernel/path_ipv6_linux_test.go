@@ -119,7 +119,12 @@ func toLinkLocal(t *testing.T, from namespace, link, to string, payload []byte) 
 	t.Helper()
 	from.linkLocal(link)
 	from.Inside(func() error {
-		c, err := (&net.Dialer{}).DialContext(t.Context(), "udp6", fmt.Sprintf("[%s%%%s]:6091", to, link))
+		l, err := net.InterfaceByName(link)
+		if err != nil {
+			return err
+		}
+		// By its number: package net caches the numbers of names, which differ between namespaces.
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "udp6", fmt.Sprintf("[%s%%%d]:6091", to, l.Index))
 		if err != nil {
 			return err
 		}
