@@ -173,6 +173,11 @@ faults: deps build ## Measure what faults do to a peering of GATEWAYS (2) a side
 	cd lab && $(GO_BUILD) -o ../bin/faults ./cmd/faults
 	$(if $(LAB),,$(ALONE)) bin/faults -page docs/availability.md $(if $(GATEWAYS),-gateways $(GATEWAYS)) $(if $(RUNS),-runs $(RUNS)) $(if $(ONLY),-only $(ONLY)) $(if $(LAB),-lab $(LAB))
 
+.PHONY: chaos
+chaos: deps build ## Cause random faults of a peering of three gateways a side for FOR (30m), by SEED; needs root
+	cd lab && $(GO_BUILD) -o ../bin/chaos ./cmd/chaos
+	$(ALONE) bin/chaos -page docs/availability.md $(if $(FOR),-for $(FOR)) $(if $(SEED),-seed $(SEED))
+
 .PHONY: test-matrix
 test-matrix: deps build ## Connect clusters of every style, disturb connect and disconnect at every point; needs root
 	cd lab && LIQONET_TEST_MATRIX=yes go test -timeout 60m -run 'TestStyles|TestControlPlanes' -v ./e2e

@@ -138,7 +138,7 @@ func (b *Bed) kubectl(ctx context.Context, cluster string, args ...string) error
 
 // pod is the part of a Pod that a bed needs.
 type pod struct {
-	Metadata struct{ Name, UID string }
+	Metadata struct{ Name, UID, DeletionTimestamp string }
 	Spec     struct{ NodeName string }
 	Status   struct {
 		PodIP string

@@ -254,13 +254,28 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// signal sends a signal to the helper of a pod. The lab's machine has the pods' processes in its PID namespace.
+// signal sends a signal to the helper of a pod.
 func signal(p pod, s syscall.Signal) error {
-	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	pids, err := helpers(p)
 	if err != nil {
 		return err
 	}
-	sent := 0
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, s); err != nil {
+			return fmt.Errorf("send %s to pod %s: %w", s, p.Metadata.Name, err)
+		}
+	}
+	return nil
+}
+
+// helpers returns the processes of a pod's helper, at least one. The lab's machine has the pods' processes in its PID
+// namespace.
+func helpers(p pod) ([]int, error) {
+	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
 	for _, file := range groups {
 		text, err := os.ReadFile(file)
 		if err != nil || !strings.Contains(string(text), p.Metadata.UID) {
@@ -273,17 +288,14 @@ func signal(p pod, s syscall.Signal) error {
 		}
 		pid, err := strconv.Atoi(filepath.Base(folder))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if err := syscall.Kill(pid, s); err != nil {
-			return fmt.Errorf("send %s to pod %s: %w", s, p.Metadata.Name, err)
-		}
-		sent++
+		pids = append(pids, pid)
 	}
-	if sent == 0 {
-		return fmt.Errorf("pod %s: no process of a helper", p.Metadata.Name)
+	if len(pids) == 0 {
+		return nil, fmt.Errorf("pod %s: no process of a helper", p.Metadata.Name)
 	}
-	return nil
+	return pids, nil
 }
 
 // rotate replaces the keys of all gateways.

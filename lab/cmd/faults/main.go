@@ -82,7 +82,11 @@ func (o options) write() error {
 	if err := faults.Document(&page, reports); err != nil {
 		return err
 	}
-	return os.WriteFile(o.page, page.Bytes(), 0o644)
+	before, err := os.ReadFile(o.page) // its section of random faults stays
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.WriteFile(o.page, []byte(faults.WithRandom(page.String(), string(before))), 0o644)
 }
 
 // faults returns the requested faults.

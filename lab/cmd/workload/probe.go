@@ -6,14 +6,16 @@ import (
 	"errors"
 	"flag"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
 	"liqonet.io/liqonet/lab/faults/flows"
 )
 
-// probe serves measurements of the paths to other pods: GET /begin?to=HOST... begins one, GET /end ends it and answers
-// with a flows.Result for each host. It works while no API server does.
+// probe serves measurements of the paths to other pods: GET /begin?to=HOST...&streams=N begins one, GET /lap answers
+// with a flows.Result for each host since the last lap, GET /end ends it and answers with the last. It works while no
+// API server does.
 func probe(ctx context.Context, args []string) error {
 	options := flag.NewFlagSet("probe", flag.ContinueOnError)
 	at := options.String("at", ":8090", "`ADDRESS:PORT` to answer at")
@@ -23,6 +25,7 @@ func probe(ctx context.Context, args []string) error {
 	p := &prober{ctx: ctx}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/begin", p.begin)
+	mux.HandleFunc("/lap", p.lap)
 	mux.HandleFunc("/end", p.end)
 	server := &http.Server{Addr: *at, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go func() {
@@ -49,12 +52,23 @@ func (p *prober) begin(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "a measurement runs already", http.StatusConflict)
 		return
 	}
-	m, err := flows.Begin(p.ctx, r.URL.Query()["to"])
+	streams, _ := strconv.Atoi(r.URL.Query().Get("streams")) // 0: the default
+	m, err := flows.Begin(p.ctx, r.URL.Query()["to"], streams)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
 	p.now = m
+}
+
+func (p *prober) lap(w http.ResponseWriter, _ *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.now == nil {
+		http.Error(w, "no measurement runs", http.StatusConflict)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(p.now.Lap()) // the client notices a short answer
 }
 
 func (p *prober) end(w http.ResponseWriter, _ *http.Request) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -21,6 +22,7 @@ type datagrams struct {
 	mu       sync.Mutex
 	sent     []time.Time // by number
 	outcomes []outcome
+	first    int // of the next lap
 }
 
 // outcome of a datagram. The zero value: not answered.
@@ -84,28 +86,41 @@ func (d *datagrams) read() {
 	}
 }
 
-// result counts datagrams, and finds the times in which none of those sent was answered.
-func (d *datagrams) result(r *Result) {
+// count returns the number of datagrams that were sent.
+func (d *datagrams) count() int { return d.before(time.Now()) }
+
+// before returns the number of datagrams that were sent before a time.
+func (d *datagrams) before(t time.Time) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r.Sent = len(d.sent)
-	last := -1 // that was answered
+	n, _ := slices.BinarySearchFunc(d.sent, t, time.Time.Compare)
+	return n
+}
+
+// lap counts datagrams since the last lap up to a number, and finds the times in which none of them was answered.
+func (d *datagrams) lap(r *Result, end int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	first := d.first
+	d.first = max(first, end)
+	r.Sent = d.first - first
+	last := first - 1 // that was answered, or is not of this lap
 	until := func(next int) {
 		lost := next - last - 1
 		if lost == 0 {
 			return
 		}
 		r.Lost += lost
-		r.Without = max(r.Without, d.sent[min(next, r.Sent-1)].Sub(d.sent[max(last, 0)]))
+		r.Without = max(r.Without, d.sent[min(next, d.first-1)].Sub(d.sent[max(last, 0)]))
 		if len(r.Losses) < lossesMost {
 			r.Losses = append(r.Losses, Loss{d.sent[last+1], lost})
 		}
 	}
-	for i, o := range d.outcomes {
+	for i := first; i < d.first; i++ {
 		if i > 0 {
 			r.Stalled = max(r.Stalled, d.sent[i].Sub(d.sent[i-1]))
 		}
-		switch o {
+		switch d.outcomes[i] {
 		case unanswered:
 			r.Gone++
 		case answered:
@@ -113,5 +128,5 @@ func (d *datagrams) result(r *Result) {
 			last = i
 		}
 	}
-	until(r.Sent)
+	until(d.first)
 }

@@ -17,7 +17,7 @@ const (
 	answerWithin = 2 * time.Second
 	dialWithin   = 5 * time.Second
 	openWithin   = time.Minute // of the streams, before the measurement begins
-	streams      = 4
+	lasting      = 4           // streams to each host, unless the caller has another number
 	echoPort     = "7"
 	lossesMost   = 100
 )
@@ -28,7 +28,7 @@ type Result struct {
 	Sent   int    `json:"sent"`   // datagrams
 	Lost   int    `json:"lost"`   // of them, not answered within two seconds
 	Gone   int    `json:"gone"`   // of these, not answered later either, until two seconds after the end
-	Broken int    `json:"broken"` // of four streams
+	Broken int    `json:"broken"` // streams
 	Tried  int    `json:"tried"`  // new connections
 	Failed int    `json:"failed"` // of them, not established within five seconds
 	// Without is the longest time in which all datagrams were lost, Pause the longest one without a byte of a stream.
@@ -53,15 +53,18 @@ type Measurement struct {
 	all   sync.WaitGroup
 }
 
-// Begin opens the streams to port 7 of each host, and measures until End.
-func Begin(ctx context.Context, hosts []string) (*Measurement, error) {
+// Begin opens that many streams to port 7 of each host, and measures until End. 0: four.
+func Begin(ctx context.Context, hosts []string, streams int) (*Measurement, error) {
 	if len(hosts) == 0 {
 		return nil, fmt.Errorf("no host to measure")
+	}
+	if streams == 0 {
+		streams = lasting
 	}
 	ctx, stop := context.WithCancel(ctx)
 	m := &Measurement{stop: stop}
 	for _, host := range hosts {
-		p, err := open(ctx, host)
+		p, err := open(ctx, host, streams)
 		if err != nil {
 			m.End()
 			return nil, err
@@ -84,7 +87,18 @@ func (m *Measurement) End() []Result {
 	m.all.Wait()
 	results := make([]Result, len(m.paths))
 	for i, p := range m.paths {
-		results[i] = p.result()
+		p.close()
+		results[i] = p.result(p.datagrams.count())
+	}
+	return results
+}
+
+// Lap returns the results since the last lap, or since the beginning; the measurement goes on. Datagrams of the last
+// two seconds, which may still be answered, belong to the next lap.
+func (m *Measurement) Lap() []Result {
+	results := make([]Result, len(m.paths))
+	for i, p := range m.paths {
+		results[i] = p.result(p.datagrams.before(time.Now().Add(-answerWithin)))
 	}
 	return results
 }
@@ -97,7 +111,7 @@ type path struct {
 	streams     []*stream
 }
 
-func open(ctx context.Context, host string) (*path, error) {
+func open(ctx context.Context, host string, streams int) (*path, error) {
 	d, err := openDatagrams(ctx, host)
 	if err != nil {
 		return nil, err
@@ -121,13 +135,15 @@ func (p *path) close() {
 	}
 }
 
-func (p *path) result() Result {
-	p.close()
-	r := Result{To: p.host, Tried: p.connections.tried, Failed: p.connections.failed}
-	p.datagrams.result(&r)
+// result returns the results since the last one, of datagrams up to a number.
+func (p *path) result(end int) Result {
+	r := Result{To: p.host}
+	r.Tried, r.Failed = p.connections.lap()
+	p.datagrams.lap(&r, end)
 	for _, s := range p.streams {
-		r.Pause = max(r.Pause, s.pause)
-		if s.broken {
+		pause, broken := s.lap()
+		r.Pause = max(r.Pause, pause)
+		if broken {
 			r.Broken++
 		}
 	}

@@ -61,7 +61,7 @@ func answer(t *testing.T, host string) *echoes {
 func TestFlows(t *testing.T) {
 	const host = "127.8.7.6"
 	far := answer(t, host)
-	m, err := Begin(t.Context(), []string{host})
+	m, err := Begin(t.Context(), []string{host}, 0)
 	require.NoError(t, err)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -97,10 +97,52 @@ func TestFlows(t *testing.T) {
 	if r.Broken != 2 || r.Tried < 3 || r.Failed != 0 || r.Pause <= 0 || r.To != host {
 		t.Errorf("two streams closed, no connection refused: %+v", r)
 	}
-	if _, err := Begin(t.Context(), []string{"127.8.7.5"}); err == nil {
+	if _, err := Begin(t.Context(), []string{"127.8.7.5"}, 0); err == nil {
 		t.Error("a host without an echo is measured")
 	}
-	if _, err := Begin(t.Context(), nil); err == nil {
+	if _, err := Begin(t.Context(), nil, 0); err == nil {
 		t.Error("no host is measured")
+	}
+}
+
+// TestLaps: each lap has what happened in it, and all of them together what a measurement without laps has.
+func TestLaps(t *testing.T) {
+	const host = "127.8.7.4"
+	far := answer(t, host)
+	m, err := Begin(t.Context(), []string{host}, 1)
+	require.NoError(t, err)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	from := 0
+	// lap ends a lap that has all datagrams that were sent before its call.
+	lap := func() (all Result) {
+		for to := m.paths[0].datagrams.count(); from < to; <-tick.C {
+			r := m.Lap()[0]
+			from += r.Sent
+			all.Lost, all.Broken, all.Tried = all.Lost+r.Lost, all.Broken+r.Broken, all.Tried+r.Tried
+			all.Pause = max(all.Pause, r.Pause)
+		}
+		return all
+	}
+	for end := far.answered.Load() + 50; far.answered.Load() < end; {
+		<-tick.C
+	}
+	if r := lap(); r.Lost != 0 || r.Broken != 0 || r.Tried == 0 || r.Pause <= 0 {
+		t.Errorf("without a fault: %+v", r)
+	}
+	far.silent.Store(true)
+	for far.dropped.Load() < 50 {
+		<-tick.C
+	}
+	far.silent.Store(false)
+	_ = (<-far.streams).Close()
+	if r := lap(); r.Lost < 50 || r.Broken != 1 {
+		t.Errorf("50 datagrams without answers and a stream that was closed: %+v", r)
+	}
+	if r := lap(); r.Broken != 0 {
+		t.Errorf("the stream broke in the lap before: %+v", r)
+	}
+	if r := m.End()[0]; r.Sent == 0 || r.Broken != 0 {
+		t.Errorf("the last lap: %+v", r)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"net"
+	"sync"
 	"time"
 )
 
@@ -12,8 +13,32 @@ type stream struct {
 	conn net.Conn
 	in   *bufio.Reader
 
-	broken bool
-	pause  time.Duration // the longest time between two arrivals
+	mu     sync.Mutex
+	broken bool          // since the last lap
+	ended  bool          // no more bytes come
+	last   time.Time     // of an arrival
+	pause  time.Duration // the longest time between two arrivals since the last lap
+}
+
+// lap returns the longest pause since the last lap, one that lasts included, and whether the stream broke since then.
+func (s *stream) lap() (pause time.Duration, broken bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pause, broken = s.pause, s.broken
+	if !s.ended && !s.last.IsZero() {
+		pause = max(pause, time.Since(s.last))
+	}
+	s.pause, s.broken = 0, false
+	return pause, broken
+}
+
+// arrived records an arrival, or the end of the stream.
+func (s *stream) arrived(ended, broken bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.pause, s.last = max(s.pause, now.Sub(s.last)), now
+	s.ended, s.broken = ended, broken
 }
 
 // openStream connects and reads the echo's first line, its identity.
@@ -39,16 +64,17 @@ func (s *stream) run(ctx context.Context) {
 		defer close(done)
 		s.write(ctx)
 	}()
-	last, buf := time.Now(), make([]byte, 4096)
-	for {
+	s.mu.Lock()
+	s.last = time.Now()
+	s.mu.Unlock()
+	for buf := make([]byte, 4096); ; {
 		n, err := s.in.Read(buf)
-		if n > 0 {
-			s.pause, last = max(s.pause, time.Since(last)), time.Now()
-		}
 		if err != nil {
-			s.broken = ctx.Err() == nil
-			s.pause = max(s.pause, time.Since(last))
+			s.arrived(true, ctx.Err() == nil)
 			break
+		}
+		if n > 0 {
+			s.arrived(false, false)
 		}
 	}
 	<-done
@@ -72,8 +98,19 @@ func (s *stream) write(ctx context.Context) {
 
 // connections are new ones to one host, ten a second.
 type connections struct {
-	host          string
-	tried, failed int
+	host string
+
+	mu            sync.Mutex
+	tried, failed int // since the last lap
+}
+
+// lap returns the connections since the last lap: begun, and failed.
+func (c *connections) lap() (tried, failed int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	tried, failed = c.tried, c.failed
+	c.tried, c.failed = 0, 0
+	return tried, failed
 }
 
 func (c *connections) run(ctx context.Context) {
@@ -84,11 +121,16 @@ func (c *connections) run(ctx context.Context) {
 	note := func(ok bool) {
 		pending--
 		if !ok {
+			c.mu.Lock()
 			c.failed++
+			c.mu.Unlock()
 		}
 	}
 	for ctx.Err() == nil {
-		c.tried, pending = c.tried+1, pending+1
+		pending++
+		c.mu.Lock()
+		c.tried++
+		c.mu.Unlock()
 		go func() { outcome <- connects(context.WithoutCancel(ctx), c.host) }()
 		for waiting := true; waiting; {
 			select {
