@@ -73,6 +73,8 @@ var rules = []rule{
 		"it is arithmetic, for all packages"},
 	{"internal/wireguard", []string{"k8s.io", module},
 		"it is names, for all packages"},
+	{"internal/setting", []string{"k8s.io", module},
+		"it is texts, for records and for flags"},
 	{"internal/hint", []string{"k8s.io", module},
 		"it adds to errors of all packages"},
 	{"internal/records", []string{"k8s.io", module + "netops", module + "ipam", module + "templates", module + "internal/kube"},

@@ -10,6 +10,7 @@ import (
 	"liqonet.io/liqonet/internal/image"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/setting"
 	"liqonet.io/liqonet/netops/echo"
 	"liqonet.io/liqonet/templates"
 )
@@ -42,7 +43,7 @@ var otherOverlays = []uint16{4789, 8472, 6081}
 
 // overlayPort reads a port that the overlay can have beside the other sockets of nodes and gateways.
 func overlayPort(text string) (uint16, error) {
-	n, err := ui.Port(text)
+	n, err := setting.Port(text)
 	switch {
 	case n == echo.Port, n >= templates.TunnelPort && n < templates.TunnelPort+records.MaxGateways:
 		return 0, fmt.Errorf("%d is another port of gateways", n)

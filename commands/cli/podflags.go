@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +10,7 @@ import (
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 
 	"liqonet.io/liqonet/commands/ui"
+	"liqonet.io/liqonet/internal/setting"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -18,21 +18,21 @@ import (
 func PodFlags(cmd *cobra.Command, to *templates.Pods) {
 	flags := cmd.Flags()
 	checked(to,
-		PairsFlag(flags, &to.Labels, "pod-labels", manyPairs, "labels of all pods of liqonet", AsItIs),
-		PairsFlag(flags, &to.Annotations, "pod-annotations", OnePair, "annotation of all pods of liqonet; repeat for more", AsItIs),
+		pairsFlag(flags, &to.Labels, "pod-labels", setting.ManyPairs, "labels of all pods of liqonet", asItIs),
+		pairsFlag(flags, &to.Annotations, "pod-annotations", setting.OnePair, "annotation of all pods of liqonet; repeat for more", asItIs),
 		ListFlag(flags, &to.ImagePullSecrets, "image-pull-secret", "NAME,...", "Secrets in liqonet's namespace with the registry's credentials",
 			func(text string) (string, error) { return text, nil }),
 		ui.AddFlag(flags, &to.PriorityClass, "priority-class", "NAME",
 			"priority class of all pods of liqonet (default: system-node-critical on nodes, system-cluster-critical for gateways)",
 			func(text string) (*string, error) { return &text, nil }),
-		PairsFlag(flags, &to.Requests, "requests", "NAME=QUANTITY,...", "CPU and memory that each pod requests (default cpu=10m,memory=32Mi)", quantity),
-		PairsFlag(flags, &to.Limits, "limits", "NAME=QUANTITY,...", "limits of CPU and memory of each pod (default memory=256Mi)", quantity))
+		pairsFlag(flags, &to.Requests, "requests", "NAME=QUANTITY,...", "CPU and memory that each pod requests (default cpu=10m,memory=32Mi)", quantity),
+		pairsFlag(flags, &to.Limits, "limits", "NAME=QUANTITY,...", "limits of CPU and memory of each pod (default memory=256Mi)", quantity))
 }
 
 // gatewayPodFlags adds the flags that select the nodes of gateways.
 func gatewayPodFlags(cmd *cobra.Command, to *templates.Pods) {
 	checked(to,
-		PairsFlag(cmd.Flags(), &to.GatewayNodeSelector, "gateway-node-selector", manyPairs, "labels of the nodes that may run gateways", AsItIs),
+		pairsFlag(cmd.Flags(), &to.GatewayNodeSelector, "gateway-node-selector", setting.ManyPairs, "labels of the nodes that may run gateways", asItIs),
 		ListFlag(cmd.Flags(), &to.GatewayTolerations, "gateway-toleration", "KEY[=VALUE][:EFFECT],...",
 			"taints that gateways tolerate", toleration))
 }
@@ -59,43 +59,12 @@ func (v checkedValue) Set(text string) error {
 	return v.pods.Validate()
 }
 
-// AsItIs takes any value of a pair.
-func AsItIs(_, value string) (string, error) { return value, nil }
+// asItIs takes any value of a pair.
+func asItIs(_, value string) (string, error) { return value, nil }
 
-// OnePair and manyPairs are kinds for PairsFlag. With OnePair a value may contain commas.
-const (
-	OnePair   = "KEY=VALUE"
-	manyPairs = "KEY=VALUE,..."
-)
-
-// PairsFlag adds a flag that takes pairs of key and value, by repeating the flag, or with commas if kind is not
-// OnePair. The empty value deletes all pairs.
-func PairsFlag[M ~map[K]V, K ~string, V any](flags *pflag.FlagSet, to *M, name, kind, usage string, read func(key, value string) (V, error)) *pflag.Flag {
-	return ui.AddFlag(flags, to, name, kind, usage, func(text string) (M, error) {
-		if text == "" {
-			return M{}, nil
-		}
-		all := maps.Clone(*to)
-		if all == nil {
-			all = make(M)
-		}
-		pairs := []string{text}
-		if kind != OnePair {
-			pairs = strings.Split(text, ",")
-		}
-		for _, pair := range pairs {
-			key, value, found := strings.Cut(pair, "=")
-			if !found {
-				return nil, fmt.Errorf("%q is not KEY=VALUE", pair)
-			}
-			parsed, err := read(key, value)
-			if err != nil {
-				return nil, err
-			}
-			all[K(key)] = parsed
-		}
-		return all, nil
-	})
+// pairsFlag adds a flag that takes pairs of key and value: see setting.Pairs.
+func pairsFlag[M ~map[K]V, K ~string, V any](flags *pflag.FlagSet, to *M, name, kind, usage string, read func(key, value string) (V, error)) *pflag.Flag {
+	return ui.AddFlag(flags, to, name, kind, usage, setting.Pairs(to, kind, read))
 }
 
 // ListFlag adds a flag that takes values, separated by commas or by repeating the flag. The empty value is none.

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
-	"liqonet.io/liqonet/commands/ui"
+	"liqonet.io/liqonet/internal/setting"
 )
 
 // environmentPrefix is the prefix of liqoctl's environment variables.
@@ -59,8 +59,8 @@ func ApplySettings(env *Env, cmd *cobra.Command, path string) error {
 const dryRunFlag = "dry-run"
 
 // warnUnprotected warns if a dry run is set for a command without dry runs.
-func warnUnprotected(env *Env, cmd *cobra.Command, setting string) {
-	if yes, _ := ui.YesOrNo(setting); yes && cmd.Flags().Lookup(dryRunFlag) == nil {
+func warnUnprotected(env *Env, cmd *cobra.Command, dryRun string) {
+	if yes, _ := setting.YesOrNo(dryRun); yes && cmd.Flags().Lookup(dryRunFlag) == nil {
 		env.Progress.Warn(fmt.Sprintf("%s is ignored: %s has no flag --%s", variableOf(dryRunFlag), cmd.CommandPath(), dryRunFlag), "")
 	}
 }
@@ -104,8 +104,8 @@ func settable(cmd *cobra.Command) map[string]bool {
 func (e *Env) warnUnknown(known map[string]bool) {
 	for _, entry := range e.Environ {
 		variable, _, _ := strings.Cut(entry, "=")
-		setting, ours := strings.CutPrefix(variable, environmentPrefix)
-		name := strings.ToLower(strings.ReplaceAll(setting, "_", "-"))
+		flag, ours := strings.CutPrefix(variable, environmentPrefix)
+		name := strings.ToLower(strings.ReplaceAll(flag, "_", "-"))
 		if ours && name != ConfigFlag && !known[name] {
 			e.Progress.Warn(fmt.Sprintf("%s is ignored: there is no flag --%s", variable, name), "")
 		}

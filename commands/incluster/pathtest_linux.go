@@ -16,6 +16,7 @@ import (
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/pathtest/probe"
+	"liqonet.io/liqonet/internal/setting"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -48,7 +49,7 @@ func newHelperTestServe(env *cli.Env) *cobra.Command {
 			return err
 		},
 	}
-	ui.AddFlag(cmd.Flags(), &at, "port", "PORT", "port to listen at", ui.Port)
+	ui.AddFlag(cmd.Flags(), &at, "port", "PORT", "port to listen at", setting.Port)
 	cmd.Flags().StringVar(&token, "token", "", "answer those who know this `TOKEN`, and nobody else")
 	cmd.Flags().BoolVar(&meter, "meter", false, "answer those who measure, instead of probes")
 	return cmd
@@ -84,7 +85,7 @@ func newHelperTestAsk(env *cli.Env) *cobra.Command {
 	flags := cmd.Flags()
 	cli.ListFlag(flags, &f.Pods, "pod", "NODE=ADDRESS,...", "servers in the peer", serverPod)
 	ui.AddFlag(flags, &f.Service, "service", "ADDRESS:PORT", "Service that leads to them", netip.ParseAddrPort)
-	ui.AddFlag(flags, &f.NodePort, "node-port", "PORT", "its port on nodes", ui.Port)
+	ui.AddFlag(flags, &f.NodePort, "node-port", "PORT", "its port on nodes", setting.Port)
 	flags.IntVar(&f.mtu, "mtu", 0, "`BYTES` of the largest packet that crosses whole")
 	flags.DurationVar(&f.Hold, "hold", 0, "`DURATION` for which connections are kept open")
 	flags.BoolVar(&f.fromNode, "from-node", false, "this runs in the network of a node")

@@ -11,6 +11,7 @@ import (
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/setting"
 )
 
 // place is a cluster as seen from the command line.
@@ -89,19 +90,20 @@ func (f *connectFlags) gateway(cmd *cobra.Command) {
 	ui.AddFlag(flags, &f.Remote.Gateways, cli.RemotePrefix+"gateways", "NUMBER", "gateways of the remote cluster, 1 to 8 (default: unchanged; in a new peering 2, or 1 with a single Ready node or a given port)", ui.GatewayCount)
 	ui.EnumFlag(cmd, &f.GatewayMode, "gateway-mode", "which of several gateways carry packets: all, or the first one that can (default: unchanged, active-active in a new peering)",
 		records.ActiveActive, records.ActiveStandby)
-	ui.AddFlag(flags, &f.Service.Port, "gw-server-service-port", "PORT", "UDP port of the server's gateway; those of further tunnels count up from it (default: unchanged, 51840 in a new peering)", ui.Port)
-	ui.AddFlag(flags, &f.Service.NodePort, "gw-server-service-nodeport", "PORT", "NodePort of the server's gateway; those of further tunnels count up from it (default: unchanged, allocated by the cluster in a new peering)", ui.PortOrAny)
-	ui.AddFlag(flags, &f.Service.LoadBalancerIP, "gw-server-service-loadbalancerip", "ADDRESS", "address to request from the load balancer, 0.0.0.0 for any (default: unchanged, any in a new peering)", ui.AddressOrAny)
-	cli.PairsFlag(flags, &f.Service.Annotations, "gw-server-service-annotation", cli.OnePair, "annotation of the Service of the server's gateway; repeat for more (default: unchanged, none in a new peering)", cli.AsItIs)
-	ui.AddFlag(flags, &f.ClientAddress, "gw-client-address", "HOST", `address or name where the client reaches the server, "" for the Service's (default: unchanged, the Service's in a new peering)`, ui.Optional(ui.HostOrAny))
-	ui.AddFlag(flags, &f.ClientPort, "gw-client-port", "PORT", "UDP port where the client reaches the server, 0 for the Service's; those of further tunnels count up from it (default: unchanged, the Service's in a new peering)", ui.Optional(ui.PortOrAny))
+	ui.AddFlag(flags, &f.Service.Port, "gw-server-service-port", "PORT", "UDP port of the server's gateway; those of further tunnels count up from it (default: unchanged, 51840 in a new peering)", setting.Port)
+	ui.AddFlag(flags, &f.Service.NodePort, "gw-server-service-nodeport", "PORT", "NodePort of the server's gateway; those of further tunnels count up from it (default: unchanged, allocated by the cluster in a new peering)", setting.PortOrAny)
+	ui.AddFlag(flags, &f.Service.LoadBalancerIP, "gw-server-service-loadbalancerip", "ADDRESS", "address to request from the load balancer, 0.0.0.0 for any (default: unchanged, any in a new peering)", setting.AddressOrAny)
+	ui.AddFlag(flags, &f.Service.Annotations, "gw-server-service-annotation", setting.OnePair, "annotation of the Service of the server's gateway; repeat for more (default: unchanged, none in a new peering)",
+		setting.Pairs(&f.Service.Annotations, setting.OnePair, func(_, value string) (string, error) { return value, nil }))
+	ui.AddFlag(flags, &f.ClientAddress, "gw-client-address", "HOST", `address or name where the client reaches the server, "" for the Service's (default: unchanged, the Service's in a new peering)`, setting.Optional(setting.HostOrAny))
+	ui.AddFlag(flags, &f.ClientPort, "gw-client-port", "PORT", "UDP port where the client reaches the server, 0 for the Service's; those of further tunnels count up from it (default: unchanged, the Service's in a new peering)", setting.Optional(setting.PortOrAny))
 }
 
 // tunnel adds the flags of the tunnel itself.
 func (f *connectFlags) tunnel(cmd *cobra.Command) {
 	ui.EnumFlag(cmd, &f.Implementation, "wireguard", "WireGuard implementation; auto: the kernel's if the gateway's node has it (default: unchanged, auto in a new peering)",
 		records.Auto, records.Kernel, records.Userspace)
-	ui.AddFlag(cmd.Flags(), &f.MTU, "mtu", "BYTES", "MTU between pods of the two clusters, 0 for the measured path MTU (default: unchanged, 0 in a new peering)", ui.Optional(ui.PacketSize))
+	ui.AddFlag(cmd.Flags(), &f.MTU, "mtu", "BYTES", "MTU between pods of the two clusters, 0 for the measured path MTU (default: unchanged, 0 in a new peering)", setting.Optional(setting.PacketSize))
 	ui.OptionalFlag(cmd.Flags(), &f.ClampMSS, "mss-clamp", "clamp the MSS of TCP connections to the MTU (default: unchanged, true in a new peering)")
 }
 

@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/inspect/trace"
 	"liqonet.io/liqonet/internal/inspect/trace/probe"
+	"liqonet.io/liqonet/internal/setting"
 	"liqonet.io/liqonet/ipam/translate"
 )
 
@@ -54,7 +55,7 @@ and its answer pass, with whatever drops them. It needs the rights of level admi
 	clusters.Remote.Register(cmd, cmd.Flags())
 	ui.AddFlag(cmd.Flags(), &o.Protocol, "protocol", "PROTOCOL", "tcp, udp or icmp", traceProtocol)
 	ui.Complete(cmd, "protocol", cobra.FixedCompletions([]string{string(trace.TCP), string(trace.UDP), string(trace.ICMP)}, cobra.ShellCompDirectiveNoFileComp))
-	ui.AddFlag(cmd.Flags(), &o.Port, "port", "PORT", "port of the receiver, or of the Service", ui.Port)
+	ui.AddFlag(cmd.Flags(), &o.Port, "port", "PORT", "port of the receiver, or of the Service", setting.Port)
 	ui.BoolFlag(cmd.Flags(), &o.Live, "live", "also send a packet and ask the kernels; needs level administer")
 	return cli.Action[trace.Options, trace.Result]{
 		Do: do, Text: describeTrace, Timeout: &o.Timeout,

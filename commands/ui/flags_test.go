@@ -12,15 +12,10 @@ func TestChecks(t *testing.T) {
 		refused   []string
 		otherwise error
 	}{
-		"port":        {reads(Port), []string{"1", "65535"}, []string{"", "0", "-1", "65536", "http", "1.5"}, errPort},
-		"port or any": {reads(PortOrAny), []string{"0", "1"}, []string{"", "-1", "65536"}, errPort},
-		"packet size": {reads(PacketSize), []string{"0", "576", "65535"}, []string{"", "1", "575", "65536", "-1400", "1400B"}, errSize},
-		"duration":    {reads(PositiveDuration), []string{"30s", "1m30s"}, []string{"30", "soon", ""}, errDuration},
-		"request":     {RequestTimeout, []string{"0", "30", "30s"}, []string{"-1s", "-1", "soon"}, errDuration},
-		"address":     {reads(address), []string{"192.0.2.1", "10.0.0.1", "2001:db8::1"}, []string{"127.0.0.1", "::1", "0.0.0.0", "224.0.0.1", "169.254.1.1", "fe80::1%eth0", "lb"}, errAddress},
-		"host":        {host, []string{"192.0.2.1", "gateway", "GW.example.com", "gw.example.com."}, []string{"::1", "192.0.2.256", "192.0.2", "foo_bar..", "a..b", "-a", "gw:51840"}, errHost},
-		"namespace":   {Namespace, []string{"liqonet", "net-2"}, []string{"Foo/bar", "a.b", "-a"}, errNamespace},
-		"image":       {ImageName, []string{"i", "example.com:5000/liqonet:1", "liqonet@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}, []string{"foo bar", "A", "i@sha256:1"}, ErrImage},
+		"duration":  {func(text string) error { _, err := PositiveDuration(text); return err }, []string{"30s", "1m30s"}, []string{"30", "soon", ""}, errDuration},
+		"request":   {RequestTimeout, []string{"0", "30", "30s"}, []string{"-1s", "-1", "soon"}, errDuration},
+		"namespace": {Namespace, []string{"liqonet", "net-2"}, []string{"Foo/bar", "a.b", "-a"}, errNamespace},
+		"image":     {ImageName, []string{"i", "example.com:5000/liqonet:1", "liqonet@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}, []string{"foo bar", "A", "i@sha256:1"}, ErrImage},
 	} {
 		for _, text := range c.taken {
 			if err := c.check(text); err != nil {
@@ -32,13 +27,5 @@ func TestChecks(t *testing.T) {
 				t.Errorf("%s %q: error %v, want %v", name, text, err, c.otherwise)
 			}
 		}
-	}
-}
-
-// reads converts a parser to a check.
-func reads[T any](read func(string) (T, error)) func(string) error {
-	return func(text string) error {
-		_, err := read(text)
-		return err
 	}
 }

@@ -1,0 +1,40 @@
+package setting
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestChecks(t *testing.T) {
+	for name, c := range map[string]struct {
+		check     func(string) error
+		taken     []string
+		refused   []string
+		otherwise error
+	}{
+		"port":        {reads(Port), []string{"1", "65535"}, []string{"", "0", "-1", "65536", "http", "1.5"}, errPort},
+		"port or any": {reads(PortOrAny), []string{"0", "1"}, []string{"", "-1", "65536"}, errPort},
+		"packet size": {reads(PacketSize), []string{"0", "576", "65535"}, []string{"", "1", "575", "65536", "-1400", "1400B"}, errSize},
+		"address":     {reads(address), []string{"192.0.2.1", "10.0.0.1", "2001:db8::1"}, []string{"127.0.0.1", "::1", "0.0.0.0", "224.0.0.1", "169.254.1.1", "fe80::1%eth0", "lb"}, errAddress},
+		"host":        {reads(HostOrAny), []string{"192.0.2.1", "gateway", "GW.example.com", "gw.example.com."}, []string{"::1", "192.0.2.256", "192.0.2", "foo_bar..", "a..b", "-a", "gw:51840"}, errHost},
+	} {
+		for _, text := range c.taken {
+			if err := c.check(text); err != nil {
+				t.Errorf("%s %q: %v", name, text, err)
+			}
+		}
+		for _, text := range c.refused {
+			if err := c.check(text); !errors.Is(err, c.otherwise) {
+				t.Errorf("%s %q: error %v, want %v", name, text, err, c.otherwise)
+			}
+		}
+	}
+}
+
+// reads converts a parser to a check.
+func reads[T any](read func(string) (T, error)) func(string) error {
+	return func(text string) error {
+		_, err := read(text)
+		return err
+	}
+}

@@ -1,0 +1,128 @@
+// Package setting converts settings between values and their text on the command line and in the configuration file.
+// Its errors are worded for users. It imports no other package of this module.
+package setting
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Value is a setting as text. It implements pflag.Value.
+type Value[T any] struct {
+	To   *T
+	Read func(text string) (T, error)
+	Kind string // what help calls its text, such as PORT
+}
+
+// Set sets the value. An invalid text leaves it as it is.
+func (v Value[T]) Set(text string) error {
+	parsed, err := v.Read(text)
+	if err == nil {
+		*v.To = parsed
+	}
+	return err
+}
+
+// Texts returns the texts by which Set sets the value, one after the other; none for the zero value.
+func (v Value[T]) Texts() (all []string) {
+	if !v.Given() {
+		return nil
+	}
+	value := reflect.Indirect(reflect.ValueOf(*v.To))
+	switch value.Kind() {
+	case reflect.Map:
+		for _, key := range slices.SortedFunc(slices.Values(value.MapKeys()), func(a, b reflect.Value) int { return cmp.Compare(a.String(), b.String()) }) {
+			all = append(all, fmt.Sprintf("%v=%v", key, value.MapIndex(key)))
+		}
+	case reflect.Slice:
+		for i := range value.Len() {
+			all = append(all, fmt.Sprint(value.Index(i)))
+		}
+	default:
+		all = []string{fmt.Sprint(value)}
+	}
+	return all
+}
+
+// String returns the texts with commas between them.
+func (v Value[T]) String() string { return strings.Join(v.Texts(), ",") }
+
+// Type returns the kind.
+func (v Value[T]) Type() string { return v.Kind }
+
+// Given reports whether the value is not the zero value, such as a pointer that is nil.
+func (v Value[T]) Given() bool { return v.To != nil && !reflect.ValueOf(*v.To).IsZero() }
+
+// Clear sets the zero value.
+func (v Value[T]) Clear() {
+	var none T
+	*v.To = none
+}
+
+// Optional reads a value that may be left open: it is then nil.
+func Optional[T any](read func(text string) (T, error)) func(text string) (*T, error) {
+	return func(text string) (*T, error) {
+		v, err := read(text)
+		return &v, err
+	}
+}
+
+// Word reads one of the allowed words, in any case.
+func Word[T ~string](allowed ...T) func(text string) (T, error) {
+	return func(text string) (none T, err error) {
+		i := slices.IndexFunc(allowed, func(word T) bool { return strings.EqualFold(string(word), text) })
+		if i < 0 {
+			return none, fmt.Errorf("must be one of %s", strings.ReplaceAll(Words(allowed...), "|", ", "))
+		}
+		return allowed[i], nil
+	}
+}
+
+// Words is the kind of a setting that is one of the allowed words, such as all|some.
+func Words[T ~string](allowed ...T) string {
+	texts := make([]string, len(allowed))
+	for i, word := range allowed {
+		texts[i] = string(word)
+	}
+	return strings.Join(texts, "|")
+}
+
+// The kinds of pairs. A value of OnePair may contain commas.
+const (
+	OnePair   = "KEY=VALUE"
+	ManyPairs = "KEY=VALUE,..."
+)
+
+// Pairs reads pairs of key and value, which are added to those of to: separated by commas, unless the kind is OnePair.
+// The empty text deletes all pairs.
+func Pairs[M ~map[K]V, K ~string, V any](to *M, kind string, read func(key, value string) (V, error)) func(text string) (M, error) {
+	return func(text string) (M, error) {
+		if text == "" {
+			return M{}, nil
+		}
+		all := maps.Clone(*to)
+		if all == nil {
+			all = make(M)
+		}
+		pairs := []string{text}
+		if kind != OnePair {
+			pairs = strings.Split(text, ",")
+		}
+		for _, pair := range pairs {
+			key, value, found := strings.Cut(pair, "=")
+			if !found {
+				return nil, fmt.Errorf("%q is not KEY=VALUE", pair)
+			}
+			parsed, err := read(key, value)
+			if err != nil {
+				return nil, err
+			}
+			all[K(key)] = parsed
+		}
+		return all, nil
+	}
+}
