@@ -22,14 +22,10 @@ type GatewayValues struct {
 	Image     string
 	Pods      Pods
 	Role      records.Role
-	// Implementation of WireGuard. With Kernel the pod has no /dev/net/tun; with others, a node without that device
-	// cannot run it.
-	Implementation records.Implementation
+	Settings  records.GatewaySettings
 	// Gateways is the number of gateways of this cluster, Tunnels the number of tunnels of each: one to each gateway of
 	// the peer.
 	Gateways, Tunnels int
-	// Service makes the server reachable for the client; the client's gateways have none.
-	Service ServiceValues
 }
 
 // Gateways renders the objects of a peering's gateways. The two ConfigMaps of each have no data. They exist so that a
@@ -105,7 +101,7 @@ func (v GatewayValues) common(r *reader) (objects []Object, err error) {
 				tunnels = append(tunnels, records.TunnelID{Server: i + 1, Client: j + 1})
 			}
 		}
-		err = v.Service.set(service, v.labels(), tunnels)
+		err = setService(service, v.Settings.Complete(), v.labels(), tunnels)
 		objects = append(objects, service)
 	}
 	if v.Gateways > 1 {
@@ -123,18 +119,14 @@ func onConfigMaps(verbs []string, names ...string) rbacv1.PolicyRule {
 
 func (v GatewayValues) validate() error {
 	errs := []error{
-		validateNamespace(v.Namespace), records.ValidateName(v.Peering), validateImage(v.Image), v.Pods.Validate(), v.Implementation.Validate(),
+		validateNamespace(v.Namespace), records.ValidateName(v.Peering), validateImage(v.Image), v.Pods.Validate(), v.Settings.Validate(),
 	}
 	for _, count := range []int{v.Gateways, v.Tunnels} {
 		if count < 1 || count > records.MaxGateways {
 			errs = append(errs, fmt.Errorf("%d gateways: want 1 to %d", count, records.MaxGateways))
 		}
 	}
-	switch v.Role {
-	case records.Client:
-	case records.Server:
-		errs = append(errs, v.Service.Validate())
-	default:
+	if v.Role != records.Client && v.Role != records.Server {
 		errs = append(errs, fmt.Errorf("role %q: want server or client", v.Role))
 	}
 	return errors.Join(errs...)
@@ -160,7 +152,7 @@ func (v GatewayValues) setDeployment(deployment *appsv1.Deployment, id records.G
 		container.Env = append(container.Env, corev1.EnvVar{Name: "GATEWAY", Value: strconv.Itoa(id.Number)})
 	}
 	container.Ports = slices.Concat(tunnelPorts(id.Number), container.Ports)
-	if v.Implementation != records.Kernel {
+	if *v.Settings.Complete().Implementation != records.Kernel {
 		mountTUN(pod, container)
 	}
 }

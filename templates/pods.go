@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,17 +61,6 @@ func ReadPods(workload metav1.Object) (Pods, error) {
 		return Pods{}, fmt.Errorf("annotation %s: %w", annotationPods, err)
 	}
 	return p, nil
-}
-
-// Over returns the settings, with those of before for nil fields.
-func (p Pods) Over(before Pods) Pods {
-	fields, others := reflect.ValueOf(&p).Elem(), reflect.ValueOf(before)
-	for i := range fields.NumField() {
-		if field := fields.Field(i); field.IsNil() {
-			field.Set(others.Field(i))
-		}
-	}
-	return p
 }
 
 // set applies the settings for all pods to a workload's template; own are liqonet's labels for its pods.

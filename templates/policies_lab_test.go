@@ -48,8 +48,8 @@ func installed(t *testing.T) apiServer {
 	base, err := Base(BaseValues{Namespace: policed, Image: image, Policies: true})
 	require.NoError(t, err)
 	peering, err := Gateways(GatewayValues{
-		Namespace: policed, Peering: "b", Image: image, Role: records.Server, Implementation: records.Auto, Gateways: 1, Tunnels: 1,
-		Service: ServiceValues{Type: corev1.ServiceTypeNodePort},
+		Namespace: policed, Peering: "b", Image: image, Role: records.Server, Gateways: 1, Tunnels: 1,
+		Settings: records.GatewaySettings{ServiceType: new(records.NodePort)},
 	})
 	require.NoError(t, err)
 	a.create(t, append(base, peering...)...)

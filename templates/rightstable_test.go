@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -66,8 +65,7 @@ func allRoles() ([]role, error) {
 		return nil, err
 	}
 	gateway, err := Gateways(GatewayValues{
-		Namespace: namespace, Peering: "peer", Image: image, Role: records.Server, Implementation: records.Auto, Gateways: 1, Tunnels: 1,
-		Service: ServiceValues{Type: corev1.ServiceTypeClusterIP},
+		Namespace: namespace, Peering: "peer", Image: image, Role: records.Server, Gateways: 1, Tunnels: 1,
 	})
 	if err != nil {
 		return nil, err

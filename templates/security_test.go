@@ -73,7 +73,7 @@ func TestPodsHaveNetAdminAlone(t *testing.T) {
 
 func TestTUNOnlyWhereUserspaceMayRun(t *testing.T) {
 	for implementation, want := range map[records.Implementation]int{records.Kernel: 2, records.Userspace: 3, records.Auto: 3} {
-		objects, err := gateway(func(v *GatewayValues) { v.Implementation = implementation })()
+		objects, err := gateway(func(v *GatewayValues) { v.Settings.Implementation = &implementation })()
 		require.NoError(t, err)
 		pod := pick[*appsv1.Deployment](t, objects).Spec.Template.Spec
 		if len(pod.Volumes) != want || len(pod.Containers[0].VolumeMounts) != want {
@@ -161,8 +161,8 @@ func TestHostileValues(t *testing.T) {
 			"namespace":      func(v *GatewayValues) { v.Namespace = text },
 			"peering":        func(v *GatewayValues) { v.Peering = text },
 			"role":           func(v *GatewayValues) { v.Role = records.Role(text) },
-			"implementation": func(v *GatewayValues) { v.Implementation = records.Implementation(text) },
-			"service type":   func(v *GatewayValues) { v.Service.Type = corev1.ServiceType(text) },
+			"implementation": func(v *GatewayValues) { v.Settings.Implementation = new(records.Implementation(text)) },
+			"service type":   func(v *GatewayValues) { v.Settings.ServiceType = new(records.ServiceType(text)) },
 		} {
 			if _, err := gateway(change)(); err == nil {
 				t.Errorf("%s %q was taken", field, text)
@@ -185,7 +185,7 @@ func TestHostileValues(t *testing.T) {
 // TestAnnotationStaysAValue: the value of an annotation is free text. It cannot become other fields.
 func TestAnnotationStaysAValue(t *testing.T) {
 	text := "x\nspec:\n  type: LoadBalancer"
-	objects, err := gateway(func(v *GatewayValues) { v.Service.Annotations = map[string]string{"example.com/a": text} })()
+	objects, err := gateway(func(v *GatewayValues) { v.Settings.ServiceAnnotations = map[string]string{"example.com/a": text} })()
 	require.NoError(t, err)
 	service := pick[*corev1.Service](t, objects)
 	if service.Annotations["example.com/a"] != text || service.Spec.Type != corev1.ServiceTypeNodePort {
@@ -193,15 +193,15 @@ func TestAnnotationStaysAValue(t *testing.T) {
 	}
 }
 
-func TestServiceValuesThatConflict(t *testing.T) {
-	for _, v := range []ServiceValues{
-		{},
-		{Type: corev1.ServiceTypeExternalName},
-		{Type: corev1.ServiceTypeClusterIP, NodePort: 30000},
-		{Type: corev1.ServiceTypeNodePort, LoadBalancerIP: netip.MustParseAddr("192.0.2.1")},
+func TestSettingsThatConflict(t *testing.T) {
+	for _, v := range []records.GatewaySettings{
+		{ServiceType: new(records.ServiceType("ExternalName"))},
+		{ServiceType: new(records.ClusterIP), NodePort: new(uint16(30000))},
+		{ServiceType: new(records.NodePort), LoadBalancerIP: new(netip.MustParseAddr("192.0.2.1"))},
+		{ServiceAnnotations: map[string]string{"a=b": "c"}},
 	} {
-		if _, err := gateway(func(g *GatewayValues) { g.Service = v })(); err == nil {
-			t.Errorf("service %+v was taken", v)
+		if _, err := gateway(func(g *GatewayValues) { g.Settings = v })(); err == nil {
+			t.Errorf("settings %+v were taken", v)
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
@@ -35,7 +34,7 @@ func gateway(change func(*GatewayValues)) func() ([]Object, error) {
 	return func() ([]Object, error) {
 		v := GatewayValues{
 			Namespace: "liqonet", Peering: "milan", Image: image, Role: records.Server,
-			Implementation: records.Auto, Service: ServiceValues{Type: corev1.ServiceTypeNodePort}, Gateways: 1, Tunnels: 1,
+			Settings: records.GatewaySettings{ServiceType: new(records.NodePort)}, Gateways: 1, Tunnels: 1,
 		}
 		change(&v)
 		return Gateways(v)
@@ -52,20 +51,20 @@ var renderings = map[string]func() ([]Object, error){
 	"access-operate":          access(Operate),
 	"access-administer":       access(Administer),
 	"access-elsewhere":        func() ([]Object, error) { return Access("tools", View) },
-	"gateway-client":          gateway(func(v *GatewayValues) { v.Role, v.Service = records.Client, ServiceValues{} }),
-	"gateway-client-kernel":   gateway(func(v *GatewayValues) { v.Role, v.Implementation = records.Client, records.Kernel }),
-	"gateway-server-nodeport": gateway(func(v *GatewayValues) { v.Service.NodePort = 30840 }),
+	"gateway-client":          gateway(func(v *GatewayValues) { v.Role = records.Client }),
+	"gateway-client-kernel":   gateway(func(v *GatewayValues) { v.Role, v.Settings.Implementation = records.Client, new(records.Kernel) }),
+	"gateway-server-nodeport": gateway(func(v *GatewayValues) { v.Settings.NodePort = new(uint16(30840)) }),
 	"gateway-server-loadbalancer": gateway(func(v *GatewayValues) {
-		v.Service = ServiceValues{
-			Type: corev1.ServiceTypeLoadBalancer, Port: 51841, LoadBalancerIP: netip.MustParseAddr("192.0.2.7"),
-			Annotations: map[string]string{"example.com/class": "internal"},
+		v.Settings = records.GatewaySettings{
+			ServicePort: new(uint16(51841)), LoadBalancerIP: new(netip.MustParseAddr("192.0.2.7")),
+			ServiceAnnotations: map[string]string{"example.com/class": "internal"},
 		}
 	}),
-	"gateways-server":          gateway(func(v *GatewayValues) { v.Gateways, v.Tunnels, v.Service.NodePort = 2, 3, 30840 }),
-	"gateways-client":          gateway(func(v *GatewayValues) { v.Role, v.Service, v.Gateways = records.Client, ServiceValues{}, 2 }),
+	"gateways-server":          gateway(func(v *GatewayValues) { v.Gateways, v.Tunnels, v.Settings.NodePort = 2, 3, new(uint16(30840)) }),
+	"gateways-client":          gateway(func(v *GatewayValues) { v.Role, v.Gateways = records.Client, 2 }),
 	"verify":                   verification,
 	"pathtest":                 pathTest,
-	"gateway-server-clusterip": gateway(func(v *GatewayValues) { v.Service.Type = corev1.ServiceTypeClusterIP }),
+	"gateway-server-clusterip": gateway(func(v *GatewayValues) { v.Settings.ServiceType = new(records.ClusterIP) }),
 }
 
 func TestGolden(t *testing.T) {

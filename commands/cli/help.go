@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,10 +18,19 @@ const (
 	flagColumn     = 30
 )
 
-// sections are the groups of flags in help, in order; a flag is in the first group whose list contains its name.
+// groupAnnotation is the annotation of a flag with the title of its group in help.
+const groupAnnotation = "group"
+
+// Grouped shows a flag in a group of help.
+func Grouped(f *pflag.Flag, group string) {
+	f.Annotations = map[string][]string{groupAnnotation: {group}}
+}
+
+// sections are the groups of flags in help, in order. A flag is in the group of its annotation, else in the first one
+// whose list contains its name.
 var sections = []struct{ title, flags string }{
-	{"Gateways", "server-side gw-server-service-type gw-server-service-port gw-server-service-nodeport gw-server-service-loadbalancerip gw-client-address gw-client-port"},
-	{"Tunnel", "wireguard mtu mss-clamp"},
+	{"Gateways", "server-side gateways remote-gateways"},
+	{"Tunnel", ""},
 	{"Installation", "image overlay allow-forward update all-nodes skip-validation"},
 	{"Cluster", "kubeconfig context cluster user namespace request-timeout"},
 	{"Addresses", "name pod-cidr service-cidr node-network reserve pool external-cidr internal-cidr"},
@@ -65,7 +75,7 @@ func writeFlags(w io.Writer, cmd *cobra.Command, columns int) {
 	add := func(f *pflag.Flag) {
 		title := "Flags"
 		for _, s := range sections {
-			if strings.Contains(" "+s.flags+" ", " "+f.Name+" ") {
+			if slices.Contains(f.Annotations[groupAnnotation], s.title) || strings.Contains(" "+s.flags+" ", " "+f.Name+" ") {
 				title = s.title
 			}
 		}

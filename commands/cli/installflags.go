@@ -29,7 +29,8 @@ func InstallFlags(cmd *cobra.Command, to *peering.Installation) {
 	gatewayPodFlags(cmd, &to.Pods)
 	ui.BoolFlag(cmd.Flags(), &to.Update, "update", "apply changes to an existing installation")
 	ui.BoolFlag(cmd.Flags(), &to.SkipValidation, "skip-validation", "skip preflight checks; known incompatibilities become warnings")
-	ui.OptionalFlag(cmd.Flags(), &to.AllowForward, "allow-forward", "on nodes whose firewall drops forwarded packets, add rules that accept liqonet's (default: leave unchanged)")
+	ui.SettingFlag(cmd, setting.Value[*bool]{To: &to.AllowForward, Read: setting.Optional(setting.YesOrNo), Kind: "bool"}, "allow-forward",
+		"on nodes whose firewall drops forwarded packets, add rules that accept liqonet's (default: leave unchanged)")
 }
 
 // AllNodesFlag adds the flag that makes a node that does not take part a failure.

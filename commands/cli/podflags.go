@@ -18,21 +18,21 @@ import (
 func PodFlags(cmd *cobra.Command, to *templates.Pods) {
 	flags := cmd.Flags()
 	checked(to,
-		pairsFlag(flags, &to.Labels, "pod-labels", setting.ManyPairs, "labels of all pods of liqonet", asItIs),
-		pairsFlag(flags, &to.Annotations, "pod-annotations", setting.OnePair, "annotation of all pods of liqonet; repeat for more", asItIs),
+		ui.AddFlag(flags, &to.Labels, "pod-labels", setting.ManyPairs, "labels of all pods of liqonet", setting.Pairs(&to.Labels, setting.ManyPairs, asItIs)),
+		ui.AddFlag(flags, &to.Annotations, "pod-annotations", setting.OnePair, "annotation of all pods of liqonet; repeat for more", setting.Pairs(&to.Annotations, setting.OnePair, asItIs)),
 		ListFlag(flags, &to.ImagePullSecrets, "image-pull-secret", "NAME,...", "Secrets in liqonet's namespace with the registry's credentials",
 			func(text string) (string, error) { return text, nil }),
 		ui.AddFlag(flags, &to.PriorityClass, "priority-class", "NAME",
 			"priority class of all pods of liqonet (default: system-node-critical on nodes, system-cluster-critical for gateways)",
 			func(text string) (*string, error) { return &text, nil }),
-		pairsFlag(flags, &to.Requests, "requests", "NAME=QUANTITY,...", "CPU and memory that each pod requests (default cpu=10m,memory=32Mi)", quantity),
-		pairsFlag(flags, &to.Limits, "limits", "NAME=QUANTITY,...", "limits of CPU and memory of each pod (default memory=256Mi)", quantity))
+		ui.AddFlag(flags, &to.Requests, "requests", "NAME=QUANTITY,...", "CPU and memory that each pod requests (default cpu=10m,memory=32Mi)", setting.Pairs(&to.Requests, "NAME=QUANTITY,...", quantity)),
+		ui.AddFlag(flags, &to.Limits, "limits", "NAME=QUANTITY,...", "limits of CPU and memory of each pod (default memory=256Mi)", setting.Pairs(&to.Limits, "NAME=QUANTITY,...", quantity)))
 }
 
 // gatewayPodFlags adds the flags that select the nodes of gateways.
 func gatewayPodFlags(cmd *cobra.Command, to *templates.Pods) {
 	checked(to,
-		pairsFlag(cmd.Flags(), &to.GatewayNodeSelector, "gateway-node-selector", setting.ManyPairs, "labels of the nodes that may run gateways", asItIs),
+		ui.AddFlag(cmd.Flags(), &to.GatewayNodeSelector, "gateway-node-selector", setting.ManyPairs, "labels of the nodes that may run gateways", setting.Pairs(&to.GatewayNodeSelector, setting.ManyPairs, asItIs)),
 		ListFlag(cmd.Flags(), &to.GatewayTolerations, "gateway-toleration", "KEY[=VALUE][:EFFECT],...",
 			"taints that gateways tolerate", toleration))
 }
@@ -61,11 +61,6 @@ func (v checkedValue) Set(text string) error {
 
 // asItIs takes any value of a pair.
 func asItIs(_, value string) (string, error) { return value, nil }
-
-// pairsFlag adds a flag that takes pairs of key and value: see setting.Pairs.
-func pairsFlag[M ~map[K]V, K ~string, V any](flags *pflag.FlagSet, to *M, name, kind, usage string, read func(key, value string) (V, error)) *pflag.Flag {
-	return ui.AddFlag(flags, to, name, kind, usage, setting.Pairs(to, kind, read))
-}
 
 // ListFlag adds a flag that takes values, separated by commas or by repeating the flag. The empty value is none.
 func ListFlag[T any](flags *pflag.FlagSet, to *[]T, name, kind, usage string, read func(text string) (T, error)) *pflag.Flag {

@@ -5,13 +5,11 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/setting"
 )
 
 // place is a cluster as seen from the command line.
@@ -75,36 +73,19 @@ func newConnectFlags(cmd *cobra.Command, local *cli.ClusterFlags) *connectFlags 
 	cli.SideFlags(cmd, &f.Local, "")
 	cli.SideFlags(cmd, &f.Remote, cli.RemotePrefix)
 	cli.InstallFlags(cmd, &f.Installation)
-	f.gateway(cmd)
-	f.tunnel(cmd)
+	f.gateways(cmd)
 	return f
 }
 
-// gateway adds the flags that say how the gateways find each other.
-func (f *connectFlags) gateway(cmd *cobra.Command) {
+// gateways adds the flags that say what gateways there are, and how they find each other.
+func (f *connectFlags) gateways(cmd *cobra.Command) {
 	ui.EnumFlag(cmd, &f.serverSide, "server-side", "cluster whose gateway is the WireGuard server (default: unchanged, remote in a new peering)", remotePlace, localPlace)
-	ui.EnumFlag(cmd, &f.Service.Type, "gw-server-service-type", "type of the Service of the server's gateway (default: unchanged, LoadBalancer in a new peering)",
-		corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort, corev1.ServiceTypeClusterIP)
 	flags := cmd.Flags()
 	ui.AddFlag(flags, &f.Local.Gateways, "gateways", "NUMBER", "gateways of the local cluster, 1 to 8 (default: unchanged; in a new peering 2, or 1 with a single Ready node or a given port)", ui.GatewayCount)
 	ui.AddFlag(flags, &f.Remote.Gateways, cli.RemotePrefix+"gateways", "NUMBER", "gateways of the remote cluster, 1 to 8 (default: unchanged; in a new peering 2, or 1 with a single Ready node or a given port)", ui.GatewayCount)
-	ui.EnumFlag(cmd, &f.GatewayMode, "gateway-mode", "which of several gateways carry packets: all, or the first one that can (default: unchanged, active-active in a new peering)",
-		records.ActiveActive, records.ActiveStandby)
-	ui.AddFlag(flags, &f.Service.Port, "gw-server-service-port", "PORT", "UDP port of the server's gateway; those of further tunnels count up from it (default: unchanged, 51840 in a new peering)", setting.Port)
-	ui.AddFlag(flags, &f.Service.NodePort, "gw-server-service-nodeport", "PORT", "NodePort of the server's gateway; those of further tunnels count up from it (default: unchanged, allocated by the cluster in a new peering)", setting.PortOrAny)
-	ui.AddFlag(flags, &f.Service.LoadBalancerIP, "gw-server-service-loadbalancerip", "ADDRESS", "address to request from the load balancer, 0.0.0.0 for any (default: unchanged, any in a new peering)", setting.AddressOrAny)
-	ui.AddFlag(flags, &f.Service.Annotations, "gw-server-service-annotation", setting.OnePair, "annotation of the Service of the server's gateway; repeat for more (default: unchanged, none in a new peering)",
-		setting.Pairs(&f.Service.Annotations, setting.OnePair, func(_, value string) (string, error) { return value, nil }))
-	ui.AddFlag(flags, &f.ClientAddress, "gw-client-address", "HOST", `address or name where the client reaches the server, "" for the Service's (default: unchanged, the Service's in a new peering)`, setting.Optional(setting.HostOrAny))
-	ui.AddFlag(flags, &f.ClientPort, "gw-client-port", "PORT", "UDP port where the client reaches the server, 0 for the Service's; those of further tunnels count up from it (default: unchanged, the Service's in a new peering)", setting.Optional(setting.PortOrAny))
-}
-
-// tunnel adds the flags of the tunnel itself.
-func (f *connectFlags) tunnel(cmd *cobra.Command) {
-	ui.EnumFlag(cmd, &f.Implementation, "wireguard", "WireGuard implementation; auto: the kernel's if the gateway's node has it (default: unchanged, auto in a new peering)",
-		records.Auto, records.Kernel, records.Userspace)
-	ui.AddFlag(cmd.Flags(), &f.MTU, "mtu", "BYTES", "MTU between pods of the two clusters, 0 for the measured path MTU (default: unchanged, 0 in a new peering)", setting.Optional(setting.PacketSize))
-	ui.OptionalFlag(cmd.Flags(), &f.ClampMSS, "mss-clamp", "clamp the MSS of TCP connections to the MTU (default: unchanged, true in a new peering)")
+	for _, g := range records.GatewaySettingTable() {
+		cli.Grouped(ui.SettingFlag(cmd, g.Value(&f.GatewaySettings), g.Flag, g.Usage()), g.Group)
+	}
 }
 
 func (f *connectFlags) options(env *cli.Env) (peering.ConnectOptions, error) {
@@ -125,9 +106,8 @@ func (f *connectFlags) options(env *cli.Env) (peering.ConnectOptions, error) {
 
 // checkConnect refuses flags that contradict each other.
 func checkConnect(o peering.ConnectOptions) error {
-	o.Service.Type = cmp.Or(o.Service.Type, corev1.ServiceTypeLoadBalancer) // it can have everything
-	if err := o.Service.Validate(); err != nil {
-		return cli.Usagef("--gw-server-service-*: %w", err)
+	if err := o.GatewaySettings.Validate(); err != nil {
+		return cli.Usagef("%w", err)
 	}
 	if o.Local.Name != "" && o.Local.Name == o.Remote.Name {
 		return cli.Usagef("--name and --remote-name are both %q", o.Local.Name)

@@ -178,9 +178,12 @@ func TestConnectAllFlags(t *testing.T) {
 		Installation: peering.Installation{Image: "example.com/liqonet:1", Overlay: records.VXLAN, Update: true, SkipValidation: true},
 		Options: peering.Options{
 			LocalServes: new(true),
-			Service:     templates.ServiceValues{Type: corev1.ServiceTypeNodePort, Port: 5000, NodePort: 30000, Annotations: map[string]string{"example.com/a": "b,c=d", "e": ""}},
-			ClientPort:  new(uint16(6000)), ClientAddress: new("gw.example.com"),
-			Implementation: records.Userspace, MTU: new(1400), ClampMSS: new(false),
+			GatewaySettings: records.GatewaySettings{
+				ServiceType: new(records.NodePort), ServicePort: new(uint16(5000)), NodePort: new(uint16(30000)),
+				ServiceAnnotations: map[string]string{"example.com/a": "b,c=d", "e": ""},
+				EndpointPort:       new(uint16(6000)), EndpointHost: new("gw.example.com"),
+				Implementation: new(records.Userspace), MTU: new(1400), ClampMSS: new(false),
+			},
 		},
 		Keep: true, Timeout: 30 * time.Second,
 	}

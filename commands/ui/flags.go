@@ -26,6 +26,18 @@ func AddFlag[T any](flags *pflag.FlagSet, to *T, name, kind, usage string, read 
 	return flags.VarPF(setting.Value[T]{To: to, Read: read, Kind: kind}, name, shorthand, usage)
 }
 
+// SettingFlag adds the flag of a setting. A boolean one is true without a value; words are completed.
+func SettingFlag(cmd *cobra.Command, value setting.Text, name, usage string) *pflag.Flag {
+	flag := cmd.Flags().VarPF(value, name, "", usage)
+	if value.Type() == "bool" {
+		flag.NoOptDefVal = "true"
+	}
+	if words := strings.Split(value.Type(), "|"); len(words) > 1 {
+		Complete(cmd, name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	}
+	return flag
+}
+
 // TextFlag adds a flag that takes any text which check accepts. "" is as if the flag were not given.
 func TextFlag(flags *pflag.FlagSet, to *string, name, kind, usage string, check func(string) error) {
 	AddFlag(flags, to, name, kind, usage, func(text string) (string, error) {
@@ -43,16 +55,9 @@ func BoolFlag(flags *pflag.FlagSet, to *bool, name, usage string) *pflag.Flag {
 	return flag
 }
 
-// OptionalFlag adds a boolean flag that may be left open: the value is then nil.
-func OptionalFlag(flags *pflag.FlagSet, to **bool, name, usage string) {
-	AddFlag(flags, to, name, "bool", usage, setting.Optional(setting.YesOrNo)).NoOptDefVal = "true"
-}
-
 // EnumFlag adds a flag that takes one of the allowed words, in any case, with completion.
 func EnumFlag[T ~string](cmd *cobra.Command, to *T, name, usage string, allowed ...T) {
-	kind := setting.Words(allowed...)
-	AddFlag(cmd.Flags(), to, name, kind, usage, setting.Word(allowed...))
-	Complete(cmd, name, cobra.FixedCompletions(strings.Split(kind, "|"), cobra.ShellCompDirectiveNoFileComp))
+	SettingFlag(cmd, setting.Value[T]{To: to, Read: setting.Word(allowed...), Kind: setting.Words(allowed...)}, name, usage)
 }
 
 // PrefixFlag adds a flag that takes one CIDR.

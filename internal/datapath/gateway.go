@@ -35,7 +35,7 @@ func (g Gateway) State() netops.State {
 		Peer:         p.Peer.CIDRs(),
 		VNI:          own.OverlayID,
 		MTU:          p.MTU,
-		ClampMSS:     p.ClampMSS,
+		ClampMSS:     *p.Settings.Complete().ClampMSS,
 		Exposed:      g.Exposed(),
 	}
 	for i, t := range own.Tunnels {

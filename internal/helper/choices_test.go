@@ -52,7 +52,7 @@ func (c chooser) used() string {
 // choosingNode returns a node; without a pod, the location of its first gateway is unknown.
 func choosingNode(mode records.GatewayMode, noPod bool) chooser {
 	p, n := testPeering(), newNodeProbes(nil)
-	p.GatewayMode = mode
+	p.Settings.GatewayMode = &mode
 	second := p.Gateways[0]
 	second.Address = second.Address.Next()
 	p.Gateways = append(p.Gateways, second)

@@ -232,7 +232,7 @@ func (l *gatewayLoop) view() (*gatewayView, error) {
 	}
 	l.reportFaults(faults, func(message string) { l.events.add("ConfigMap", l.ID.StatusName(), false, recordRefused, message) })
 	v := &gatewayView{id: l.ID, fabric: f, peering: p, nodes: nodes, claims: l.reports.claims, pod: l.PodIP, apiServers: l.Dialer.Dialed()}
-	v.unused, v.over = l.echoes.unused(v.own(), p.GatewayMode), l.echoes.own.outlived.Load()
+	v.unused, v.over = l.echoes.unused(v.own(), *p.Settings.Complete().GatewayMode), l.echoes.own.outlived.Load()
 	return v, damage
 }
 

@@ -95,7 +95,7 @@ func (v gatewayView) tunnel(k keys, number int) (tunnel.Config, error) {
 		return tunnel.Config{}, fmt.Errorf("peer's public key: %w", err)
 	}
 	c := tunnel.Config{
-		Implementation: p.Implementation,
+		Implementation: *p.Settings.Complete().Implementation,
 		Name:           netops.TunnelLink(number),
 		PrivateKey:     k.private,
 		PresharedKey:   k.preshared,

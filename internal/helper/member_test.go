@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/echo"
 	"liqonet.io/liqonet/netops/membership"
 )
@@ -37,7 +38,7 @@ func TestPeerMovesOnlyItself(t *testing.T) {
 		}
 		for _, c := range []echo.Content{{}, {Draining: true}, {NoWay: true}, {NoWay: true, Draining: true, Unused: true}, {Nodes: math.MaxUint32}, {Nodes: 1}, {}} {
 			tell(c)
-			if unused := g.unused(v.own(), v.peering.GatewayMode); len(unused) > 0 {
+			if unused := g.unused(v.own(), records.ActiveActive); len(unused) > 0 {
 				t.Errorf("peer says %+v in all tunnels: unused are %v", c, unused)
 			}
 			if want := c.NoWay || g.tunnel(1).Standing() == membership.Recovered; noWay() != want {

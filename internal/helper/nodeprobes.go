@@ -111,7 +111,7 @@ func (n *nodeProbes) unused(v nodeView) map[records.GatewayID]bool {
 				standings[i] = probes.standing()
 			}
 		}
-		for i, is := range membership.Unused(standings, p.GatewayMode == records.ActiveStandby) {
+		for i, is := range membership.Unused(standings, *p.Settings.Complete().GatewayMode == records.ActiveStandby) {
 			if is {
 				unused[records.GatewayID{Peering: p.Name, Number: i + 1}] = true
 			}

@@ -45,7 +45,7 @@ func newPeerEndpoints(m *metrics) *peerEndpoints {
 func (p *peerEndpoints) update(v gatewayView) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.used = v.peering.Role == records.Client && v.peering.Fixed.EndpointHost == ""
+	p.used = v.peering.Role == records.Client && *v.peering.Settings.Complete().EndpointHost == ""
 	f := v.fabric
 	p.forbidden = slices.Concat(records.ReservedRanges, f.PodCIDRs, f.ServiceCIDRs, []netip.Prefix{f.ExternalCIDR, f.InternalCIDR}, v.peering.Seen())
 	for _, network := range f.NodeNetworks {

@@ -105,7 +105,7 @@ func TestPeerEndpointsLeave(t *testing.T) {
 // Neither sends its location, and the client sends none of its nodes, whatever endpoint the server reports as in use.
 func TestPeerEndpointsUnasked(t *testing.T) {
 	fixed := testView()
-	fixed.peering.Fixed.EndpointHost = "gateway.example"
+	fixed.peering.Settings.EndpointHost = new("gateway.example")
 	for name, v := range map[string]gatewayView{"server": serverView(), "fixed": fixed} {
 		v.nodes[0].Address = netip.MustParseAddr("192.0.2.99")
 		g, _ := testEchoes(v)

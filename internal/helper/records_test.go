@@ -50,9 +50,8 @@ func testPeering() records.Peering {
 			ListenPort:  51840,
 			Endpoints:   []string{"192.0.2.7:30000"},
 		}}}},
-		Implementation: records.Userspace,
-		MTU:            1370,
-		ClampMSS:       true,
+		Settings: records.GatewaySettings{Implementation: new(records.Userspace)},
+		MTU:      1370,
 	}
 }
 

@@ -87,7 +87,7 @@ func FuzzWanted(f *testing.F) {
 	for _, change := range []func(*written){
 		func(*written) {},
 		func(w *written) { w.peering.Role = records.Server },
-		func(w *written) { w.peering.Exposed, w.peering.ClampMSS = nil, false },
+		func(w *written) { w.peering.Exposed, w.peering.Settings.ClampMSS = nil, new(false) },
 	} {
 		for _, a := range []struct {
 			one, other uint32

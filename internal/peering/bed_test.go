@@ -6,11 +6,9 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"liqonet.io/liqonet/internal/peering/expose"
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
-	"liqonet.io/liqonet/templates"
 )
 
 // connected returns two connected clusters with helpers, which run until the test ends.
@@ -36,7 +34,7 @@ func unchangedOptions(a, b *fakecluster.Cluster) ConnectOptions {
 	return ConnectOptions{
 		Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster},
 		Installation: Installation{Image: "liqonet:1"},
-		Options:      Options{Service: templates.ServiceValues{Type: corev1.ServiceTypeNodePort}},
+		Options:      Options{GatewaySettings: records.GatewaySettings{ServiceType: new(records.NodePort)}},
 		Timeout:      time.Minute,
 	}
 }

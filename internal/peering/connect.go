@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/utils/ptr"
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
@@ -63,7 +62,7 @@ func newConnector(o ConnectOptions, r progress.Reporter) *connector {
 	replacing := make(chan struct{}, 1)
 	part := func(side Side) *member {
 		m := &member{site: newSite(side, o.Installation, r), replacing: replacing}
-		m.connecting, m.onePort = true, o.Service.Port != 0 || o.Service.NodePort != 0 || ptr.Deref(o.ClientPort, 0) != 0
+		m.connecting, m.onePort = true, len(o.FirstPorts()) > 0
 		return m
 	}
 	c := &connector{options: o, stages: progress.Stages{Reporter: r}, reporter: r}
@@ -166,7 +165,7 @@ func (c *connector) discover(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	if err := c.choose(ctx); err != nil {
+	if err := c.choose(); err != nil {
 		return "", err
 	}
 	if err := c.checkPorts(); err != nil {
@@ -238,7 +237,7 @@ func (c *connector) awaitNodes(ctx context.Context) (string, error) {
 		if err := m.checkForward(m.enforcesPreflight()); err != nil {
 			return err
 		}
-		return checkImplementation(m.readyReports(), m.settings.implementation)
+		return checkImplementation(m.readyReports(), *m.settings.Complete().Implementation)
 	})
 	return c.local.nodesSummary() + "; " + c.remote.nodesSummary(), err
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/hint"
@@ -53,7 +52,7 @@ func TestConnectWritesBothSides(t *testing.T) {
 				PeerAddress: netip.MustParseAddr("169.254.18.1"), ListenPort: 51840,
 				Endpoints: []string{"172.31.2.11:30840", "172.31.2.12:30840"},
 			}}}},
-			Implementation: records.Auto, MTU: 1420, ClampMSS: true,
+			Settings: records.GatewaySettings{ServiceType: new(records.NodePort)}, MTU: 1420,
 		}
 		assert.Equal(t, "client's document", want, client, comparePrefixes)
 		assert.Equal(t, "how the client sees the server, by both documents", client.Peer.CIDRs(), server.Local.CIDRs(), comparePrefixes)
@@ -219,7 +218,7 @@ func TestConnectRefuses(t *testing.T) {
 		{"equal names", func(_, _ *fakecluster.Cluster, o *ConnectOptions) { o.Remote.Name = "a" }, "both clusters have the name", "--remote-name"},
 		{"kernel WireGuard that is not there", func(_, b *fakecluster.Cluster, o *ConnectOptions) {
 			b.Capabilities.WireGuard = false
-			o.Implementation = records.Kernel
+			o.Implementation = new(records.Kernel)
 		}, "none on b1 (kernel 6.12.0), b2", "--wireguard auto"},
 		{"an overlay that is not there", func(_, b *fakecluster.Cluster, o *ConnectOptions) {
 			b.Capabilities.Geneve = false
@@ -231,7 +230,7 @@ func TestConnectRefuses(t *testing.T) {
 		},
 			`cluster "b": firewalls drop what nodes forward: b1 (chain "ip filter FORWARD"), b2`,
 			"--allow-forward; or have these chains accept packets from and to links lqn-*"},
-		{"no load balancer", func(_, _ *fakecluster.Cluster, o *ConnectOptions) { o.Service.Type = corev1.ServiceTypeLoadBalancer }, "no load balancer address yet", "NodePort"},
+		{"no load balancer", func(_, _ *fakecluster.Cluster, o *ConnectOptions) { o.ServiceType = new(records.LoadBalancer) }, "no load balancer address yet", "NodePort"},
 	}
 	for _, tt := range tests {
 		bubble.Run(t, tt.name, func(t *testing.T) {

@@ -78,24 +78,24 @@ func TestServiceEndpoints(t *testing.T) {
 		name    string
 		svc     *corev1.Service
 		tunnel  records.TunnelID
-		wish    records.Fixed
+		wish    records.GatewaySettings
 		want    []string
 		missing string
 	}{
-		{"node port", service(corev1.ServiceTypeNodePort, 30000), one, records.Fixed{}, []string{"192.0.2.1:30000", "10.0.0.2:30000"}, ""},
-		{"node port to come", service(corev1.ServiceTypeNodePort, 0), one, records.Fixed{}, nil, "no node port"},
+		{"node port", service(corev1.ServiceTypeNodePort, 30000), one, records.GatewaySettings{}, []string{"192.0.2.1:30000", "10.0.0.2:30000"}, ""},
+		{"node port to come", service(corev1.ServiceTypeNodePort, 0), one, records.GatewaySettings{}, nil, "no node port"},
 		{"load balancer", service(corev1.ServiceTypeLoadBalancer, 0, corev1.LoadBalancerIngress{IP: "192.0.2.9"}, corev1.LoadBalancerIngress{Hostname: "lb.example"}), one,
-			records.Fixed{}, []string{"192.0.2.9:51840", "lb.example:51840"}, ""},
-		{"load balancer to come", service(corev1.ServiceTypeLoadBalancer, 0), one, records.Fixed{}, nil, "no load balancer address"},
-		{"cluster IP", service(corev1.ServiceTypeClusterIP, 0), one, records.Fixed{}, []string{"10.96.0.9:51840"}, ""},
-		{"other address", service(corev1.ServiceTypeNodePort, 30000), one, records.Fixed{EndpointHost: "gw.example"}, []string{"gw.example:30000"}, ""},
-		{"other address for a load balancer to come", service(corev1.ServiceTypeLoadBalancer, 0), one, records.Fixed{EndpointHost: "2001:db8::1"}, []string{"[2001:db8::1]:51840"}, ""},
-		{"other port", service(corev1.ServiceTypeNodePort, 0), one, records.Fixed{EndpointPort: 4500}, []string{"192.0.2.1:4500", "10.0.0.2:4500"}, ""},
-		{"second gateway", service(corev1.ServiceTypeNodePort, 30000), second, records.Fixed{}, []string{"10.0.0.2:30002", "192.0.2.1:30002"}, ""},
+			records.GatewaySettings{}, []string{"192.0.2.9:51840", "lb.example:51840"}, ""},
+		{"load balancer to come", service(corev1.ServiceTypeLoadBalancer, 0), one, records.GatewaySettings{}, nil, "no load balancer address"},
+		{"cluster IP", service(corev1.ServiceTypeClusterIP, 0), one, records.GatewaySettings{}, []string{"10.96.0.9:51840"}, ""},
+		{"other address", service(corev1.ServiceTypeNodePort, 30000), one, records.GatewaySettings{EndpointHost: new("gw.example")}, []string{"gw.example:30000"}, ""},
+		{"other address for a load balancer to come", service(corev1.ServiceTypeLoadBalancer, 0), one, records.GatewaySettings{EndpointHost: new("2001:db8::1")}, []string{"[2001:db8::1]:51840"}, ""},
+		{"other port", service(corev1.ServiceTypeNodePort, 0), one, records.GatewaySettings{EndpointPort: new(uint16(4500))}, []string{"192.0.2.1:4500", "10.0.0.2:4500"}, ""},
+		{"second gateway", service(corev1.ServiceTypeNodePort, 30000), second, records.GatewaySettings{}, []string{"10.0.0.2:30002", "192.0.2.1:30002"}, ""},
 		{"second gateway, by the load balancer", service(corev1.ServiceTypeLoadBalancer, 0, corev1.LoadBalancerIngress{IP: "192.0.2.9"}), second,
-			records.Fixed{}, []string{"192.0.2.9:51848"}, ""},
-		{"second gateway, other port", service(corev1.ServiceTypeNodePort, 0), second, records.Fixed{EndpointPort: 4500}, []string{"10.0.0.2:4508", "192.0.2.1:4508"}, ""},
-		{"third gateway", service(corev1.ServiceTypeNodePort, 30000), records.TunnelID{Server: 3, Client: 1}, records.Fixed{}, nil, "no port tunnel-3-1"},
+			records.GatewaySettings{}, []string{"192.0.2.9:51848"}, ""},
+		{"second gateway, other port", service(corev1.ServiceTypeNodePort, 0), second, records.GatewaySettings{EndpointPort: new(uint16(4500))}, []string{"10.0.0.2:4508", "192.0.2.1:4508"}, ""},
+		{"third gateway", service(corev1.ServiceTypeNodePort, 30000), records.TunnelID{Server: 3, Client: 1}, records.GatewaySettings{}, nil, "no port tunnel-3-1"},
 	}
 	for _, tt := range tests {
 		got, missing := serviceEndpoints(tt.svc, tt.tunnel, nodes, tt.wish)
@@ -105,11 +105,11 @@ func TestServiceEndpoints(t *testing.T) {
 	}
 	svc := tests[0].svc
 	for have, want := range map[string]bool{"10.0.0.2:30000": true, "10.0.0.3:30000": true, "10.0.0.9:30000": false, "10.0.0.2:30001": false} {
-		if got := endpointsUsable([]string{have}, svc, records.TunnelID{Server: 1, Client: 1}, nodes, records.Fixed{}); got != want {
+		if got := endpointsUsable([]string{have}, svc, records.TunnelID{Server: 1, Client: 1}, nodes, records.GatewaySettings{}); got != want {
 			t.Errorf("endpoint %s still good: %v", have, got)
 		}
 	}
-	if endpointsUsable(nil, svc, records.TunnelID{Server: 1, Client: 1}, nodes, records.Fixed{}) {
+	if endpointsUsable(nil, svc, records.TunnelID{Server: 1, Client: 1}, nodes, records.GatewaySettings{}) {
 		t.Error("no endpoint is good")
 	}
 }

@@ -18,16 +18,15 @@ import (
 	"liqonet.io/liqonet/internal/kube/discover"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/templates"
 )
 
 // maxEndpoints limits the number of nodes in a client's record. Two are sufficient; more help while nodes are replaced.
 const maxEndpoints = 16
 
 // serviceEndpoints returns the addresses, host:port, at which a tunnel reaches a server's Service from outside the
-// cluster, or what is missing. Values fixed by the user replace those of the Service. nodes are used for Services of
+// cluster, or what is missing. Those that the user has set replace those of the Service. nodes are used for Services of
 // type NodePort: each node with its external address if it has one.
-func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []discover.Node, fixed records.Fixed) (endpoints []string, missing string) {
+func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []discover.Node, s records.GatewaySettings) (endpoints []string, missing string) {
 	i := slices.IndexFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == t.PortName() })
 	if i < 0 {
 		return nil, "the Service has no port " + t.PortName()
@@ -36,8 +35,8 @@ func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []discover.
 	if svc.Spec.Type == corev1.ServiceTypeNodePort {
 		port = svc.Spec.Ports[i].NodePort
 	}
-	if fixed.EndpointPort != 0 {
-		requested, err := templates.PortOf(fixed.EndpointPort, t)
+	if s.EndpointPort != nil {
+		requested, err := t.Port(*s.EndpointPort)
 		if err != nil {
 			return nil, err.Error()
 		}
@@ -47,8 +46,8 @@ func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []discover.
 		return nil, "no node port yet"
 	}
 	hosts, missing := serviceHosts(svc, nodes)
-	if fixed.EndpointHost != "" {
-		hosts, missing = []string{fixed.EndpointHost}, ""
+	if s.EndpointHost != nil {
+		hosts, missing = []string{*s.EndpointHost}, ""
 	}
 	for i := range min(len(hosts), maxEndpoints) {
 		// Each tunnel begins with another node, so that the loss of a node does not interrupt all tunnels.
@@ -100,14 +99,14 @@ func clientAddress(n discover.Node) (netip.Addr, bool) {
 
 // endpointsUsable reports whether a client can keep its endpoints of a tunnel: the Service could have each of them,
 // whether or not its node is currently Ready.
-func endpointsUsable(have []string, svc *corev1.Service, t records.TunnelID, nodes []discover.Node, fixed records.Fixed) bool {
+func endpointsUsable(have []string, svc *corev1.Service, t records.TunnelID, nodes []discover.Node, s records.GatewaySettings) bool {
 	all := slices.Clone(nodes)
 	for i := range all {
 		all[i].Ready = true
 	}
 	for _, endpoint := range have {
 		one := func(n discover.Node) bool {
-			possible, _ := serviceEndpoints(svc, t, []discover.Node{n}, fixed)
+			possible, _ := serviceEndpoints(svc, t, []discover.Node{n}, s)
 			return slices.Contains(possible, endpoint)
 		}
 		// A Service that is not of type NodePort has the same endpoints for each node.
@@ -137,15 +136,15 @@ func (m *member) awaitEndpoints(ctx context.Context) error {
 // endpointsAt returns the endpoints of all tunnels, or what is missing. The client keeps the endpoints of a tunnel
 // while all of them are usable.
 func (m *member) endpointsAt(svc *corev1.Service) (all map[records.TunnelID][]string, missing string) {
-	nodes, fixed := m.peer.discovery.Nodes, m.settings.Fixed
+	nodes := m.peer.discovery.Nodes
 	all = make(map[records.TunnelID][]string)
 	for i := range m.peer.gatewayCount() {
 		for j := range m.gatewayCount() {
 			t := records.TunnelID{Server: i + 1, Client: j + 1}
-			endpoints, lacks := serviceEndpoints(svc, t, nodes, fixed)
+			endpoints, lacks := serviceEndpoints(svc, t, nodes, m.settings)
 			missing = cmp.Or(missing, lacks)
 			if m.have != nil {
-				if have, _ := m.have.Tunnel(t.Client, t.Server); endpointsUsable(have.Endpoints, svc, t, nodes, fixed) {
+				if have, _ := m.have.Tunnel(t.Client, t.Server); endpointsUsable(have.Endpoints, svc, t, nodes, m.settings) {
 					endpoints = have.Endpoints
 				}
 			}

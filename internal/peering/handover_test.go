@@ -79,7 +79,7 @@ func TestOnlyGatewayReplaced(t *testing.T) {
 			a, b := fakecluster.RunPair(t)
 			o := connectOptions(a, b)
 			if c.port != 0 {
-				o.ClientPort = &c.port
+				o.EndpointPort = &c.port
 			}
 			fakecluster.Must(t, Connect, o)
 			if c.broken {

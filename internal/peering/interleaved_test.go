@@ -61,12 +61,12 @@ func TestConflict(t *testing.T) {
 		"record": {"configmaps", "peering-b", func(t *testing.T, a *fakecluster.Cluster) {
 			_, err := inventory.Swap(t.Context(), a.Cluster, records.PeeringName("b"), func(live *records.Peering) (records.Peering, error) {
 				p := *live
-				p.GatewayMode = records.ActiveStandby
+				p.Settings.GatewayMode = new(records.ActiveStandby)
 				return p, nil
 			})
 			assert.NoError(t, err)
 		}, func(t *testing.T, a *fakecluster.Cluster) bool {
-			return a.Peering(t).GatewayMode != records.ActiveStandby
+			return a.Peering(t).Settings.GatewayMode == nil
 		}},
 		"record that is removed": {"configmaps", "peering-b", func(t *testing.T, a *fakecluster.Cluster) { removeObject(t, a, "configmaps", "peering-b") },
 			func(t *testing.T, a *fakecluster.Cluster) bool {

@@ -30,7 +30,7 @@ func (c *connector) measure(ctx context.Context) error {
 	c.warnMTU()
 	return c.both(ctx, func(m *member, ctx context.Context) error {
 		mtu := m.fittingMTU(m.written)
-		if m.settings.MTU != 0 || mtu == 0 || mtu == m.written.MTU {
+		if m.settings.MTU != nil || mtu == 0 || mtu == m.written.MTU {
 			return nil
 		}
 		narrower := *m.written
@@ -74,7 +74,7 @@ func (m *member) measureGateway(ctx context.Context, id records.GatewayID) (size
 // warnMTU warns if the user's MTU exceeds that of a hop.
 func (c *connector) warnMTU() {
 	all := hops(c.local, c.remote)
-	least, mtu := narrowest(all), c.local.settings.MTU
+	least, mtu := narrowest(all), *c.local.settings.Complete().MTU
 	if least == 0 || mtu <= least {
 		return
 	}

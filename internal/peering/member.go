@@ -22,11 +22,11 @@ import (
 // member is a site as one of the two clusters of a peering.
 type member struct {
 	site
-	peer     *member          // the other member
-	peering  string           // name of the peering in this cluster: the other cluster's name
-	have     *records.Peering // the record as read; nil: it does not exist
-	role     records.Role     // by choose
-	settings settings         // by choose
+	peer     *member                 // the other member
+	peering  string                  // name of the peering in this cluster: the other cluster's name
+	have     *records.Peering        // the record as read; nil: it does not exist
+	role     records.Role            // by choose
+	settings records.GatewaySettings // by choose
 	// For each gateway that the member will have, in the order of their numbers:
 	keys     []*inventory.Keys // as read or generated; nil: none yet
 	rekeyed  []bool            // it exists, with other keys
@@ -146,7 +146,7 @@ func (m *member) reserve(ctx context.Context) error {
 func (m *member) gatewayObjects() ([]kube.Object, error) {
 	return templates.Gateways(templates.GatewayValues{
 		Namespace: m.cluster.Namespace, Peering: m.peering, Image: m.options.Image, Pods: m.pods(),
-		Role: m.role, Implementation: m.settings.implementation, Gateways: m.gatewayCount(), Tunnels: m.peer.gatewayCount(), Service: m.settings.service,
+		Role: m.role, Settings: m.settings, Gateways: m.gatewayCount(), Tunnels: m.peer.gatewayCount(),
 	})
 }
 
@@ -175,19 +175,15 @@ func (m *member) prepare(ctx context.Context) error {
 // desiredRecord returns the record of the peering. Values that are not known yet are those of the current record:
 // endpoints, the MTU before nodes have reported, a public key that is not generated yet.
 func (m *member) desiredRecord() records.Peering {
-	peer, s := m.peer, m.settings
+	peer := m.peer
 	p := records.Peering{
 		Version: records.SchemaVersion, Name: m.peering, Role: m.role,
 		Peer: records.Peer{
 			ClusterID: peer.id, Name: peer.name,
 			PodCIDRs: m.addresses.Pods, ExternalCIDR: m.addresses.External,
 		},
-		Local:          records.Local{PodCIDRs: peer.addresses.Pods, ExternalCIDR: peer.addresses.External},
-		GatewayMode:    s.mode,
-		Implementation: s.implementation,
-		MTU:            s.MTU,
-		ClampMSS:       s.clampMSS,
-		Fixed:          s.Fixed,
+		Local:    records.Local{PodCIDRs: peer.addresses.Pods, ExternalCIDR: peer.addresses.External},
+		Settings: m.settings, MTU: *m.settings.Complete().MTU,
 	}
 	for i, g := range m.gateways {
 		gateway := records.LocalGateway{OverlayID: g.Overlay, Address: g.Address, Temporary: i >= m.permanentGateways()}

@@ -35,23 +35,11 @@ type InitOptions struct {
 	Timeout time.Duration // total; 0: progress.TimeLimit
 }
 
-// Options are the options of a peering. nil or the zero value keeps the current value; in a new peering it is the
-// default.
+// Options are the options of a peering. nil keeps the current value; in a new peering it is the default.
 type Options struct {
 	// LocalServes selects the WireGuard server: the local cluster, or the remote one, which is the default.
 	LocalServes *bool
-	// Service is the Service of the server's gateways; by default of type LoadBalancer. The load balancer address
-	// 0.0.0.0 removes the current one.
-	Service templates.ServiceValues
-	// GatewayMode selects the gateways to which nodes send; by default all.
-	GatewayMode records.GatewayMode
-	// ClientAddress (an address or a DNS name) and ClientPort (that of the first tunnel) replace the endpoint from the
-	// server's Service. "" and 0, the defaults: they do not.
-	ClientAddress  *string
-	ClientPort     *uint16
-	Implementation records.Implementation // of WireGuard; by default records.Auto
-	MTU            *int                   // of inner packets, bytes; 0, the default: the largest that fits every hop
-	ClampMSS       *bool                  // by default true
+	records.GatewaySettings
 }
 
 // ConnectOptions are the options of Connect.

@@ -188,7 +188,7 @@ func otherPeering(t *testing.T) string {
 		Gateways: []records.LocalGateway{{Address: netip.MustParseAddr("10.80.128.1"), OverlayID: 0x8001, Tunnels: []records.Tunnel{{
 			PublicKey: key.PublicKey().String(), Address: server, PeerAddress: client.Addr(), ListenPort: templates.TunnelPort,
 		}}}},
-		Implementation: records.Auto, MTU: 1420,
+		MTU: 1420,
 	})
 	require.NoError(t, err)
 	return text

@@ -43,7 +43,7 @@ func Render(ctx context.Context, o RenderOptions, r progress.Reporter) (local, r
 		if slices.Contains(m.keys, nil) && !o.WithSecrets {
 			return local, remote, hint.With(fmt.Errorf("cluster %q has no keys for peering %q", m.cluster.Context, m.peering), "make them with --with-secrets")
 		}
-		m.assumedMTU = m.settings.MTU
+		m.assumedMTU = *m.settings.Complete().MTU
 	}
 	if err := d.applyAll(bounded); err != nil {
 		return local, remote, err

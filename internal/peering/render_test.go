@@ -21,7 +21,7 @@ import (
 
 func renderOptions(a, b *fakecluster.Cluster) RenderOptions {
 	o := RenderOptions{ConnectOptions: connectOptions(a, b), WithSecrets: true}
-	o.MTU, o.Overlay, o.Service.NodePort = new(1400), records.VXLAN, 30840
+	o.MTU, o.Overlay, o.NodePort = new(1400), records.VXLAN, new(uint16(30840))
 	return o
 }
 
@@ -83,7 +83,7 @@ func TestRenderListsMissingValues(t *testing.T) {
 			t.Errorf("without keys: %v", err)
 		}
 		o = renderOptions(a, b)
-		o.MTU, o.Overlay, o.Service.NodePort = nil, "", 0
+		o.MTU, o.Overlay, o.NodePort = nil, "", nil
 		_, _, err := Render(t.Context(), o, &fakecluster.Recorder{})
 		if !errors.As(err, new(*progress.InputError)) {
 			t.Fatal(err)

@@ -136,7 +136,7 @@ func TestSeveralGateways(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.RunPair(t)
 		o := gatewayOptions(a, b, 2, 3)
-		o.Update, o.GatewayMode = false, records.ActiveStandby
+		o.Update, o.GatewayMode = false, new(records.ActiveStandby)
 		got := fakecluster.Must(t, Connect, o)
 		if len(got.Local.OtherGateways) != 1 || len(got.Remote.OtherGateways) != 2 || len(got.Remote.OtherGateways[1].Proof.Nodes) != 2 {
 			t.Errorf("result %+v", got)
@@ -148,7 +148,7 @@ func TestSeveralGateways(t *testing.T) {
 		}
 		assert.Equal(t, "objects after a second connect", before, fakecluster.Contents(t, a.Cluster))
 		for _, w := range []*fakecluster.Cluster{a, b} {
-			if mode := w.Peering(t).GatewayMode; mode != records.ActiveStandby {
+			if mode := *w.Peering(t).Settings.Complete().GatewayMode; mode != records.ActiveStandby {
 				t.Errorf("mode %q", mode)
 			}
 			all, err := status.Read(t.Context(), status.Options{Cluster: w.Cluster})
@@ -251,7 +251,7 @@ func TestPortsOfTunnels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.RunPair(t)
 		o := gatewayOptions(a, b, 2, 2)
-		o.ClientPort = new(uint16(65530))
+		o.EndpointPort = new(uint16(65530))
 		_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
 		if _, refused := errors.AsType[*progress.InputError](err); !refused || !strings.Contains(err.Error(), "--gw-client-port: port 65539") {
 			t.Errorf("error %v", err)

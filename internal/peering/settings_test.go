@@ -3,11 +3,13 @@ package peering
 import (
 	"errors"
 	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/kube"
@@ -15,14 +17,15 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // fullOptions returns options with all settings of a peering.
 func fullOptions(a, b *fakecluster.Cluster) ConnectOptions {
 	o := connectOptions(a, b)
-	o.Service.Type, o.Service.Port, o.Service.NodePort = corev1.ServiceTypeLoadBalancer, 50000, 31000
-	o.Service.LoadBalancerIP, o.Service.Annotations = netip.MustParseAddr("203.0.113.7"), map[string]string{"example.org/internal": "true", "example.org/empty": ""}
-	o.ClientAddress, o.ClientPort, o.MTU = new("203.0.113.7"), new(uint16(40000)), new(1200)
+	o.ServiceType, o.ServicePort, o.NodePort = new(records.LoadBalancer), new(uint16(50000)), new(uint16(31000))
+	o.LoadBalancerIP, o.ServiceAnnotations = new(netip.MustParseAddr("203.0.113.7")), map[string]string{"example.org/internal": "true", "example.org/empty": ""}
+	o.EndpointHost, o.EndpointPort, o.MTU = new("203.0.113.7"), new(uint16(40000)), new(1200)
 	return o
 }
 
@@ -33,18 +36,18 @@ func TestSettingsStay(t *testing.T) {
 	for name, set := range map[string]func(*ConnectOptions){
 		"none": func(*ConnectOptions) {},
 		"ports": func(o *ConnectOptions) {
-			o.Service.NodePort, o.Service.Port, o.Service.Annotations = 31000, 50000, map[string]string{"example.org/internal": "true", "example.org/empty": ""}
+			o.NodePort, o.ServicePort, o.ServiceAnnotations = new(uint16(31000)), new(uint16(50000)), map[string]string{"example.org/internal": "true", "example.org/empty": ""}
 		},
 		"load balancer": func(o *ConnectOptions) {
-			o.Service.Type, o.Service.LoadBalancerIP = corev1.ServiceTypeLoadBalancer, netip.MustParseAddr("203.0.113.7")
-			o.ClientAddress = new("203.0.113.7")
+			o.ServiceType, o.LoadBalancerIP = new(records.LoadBalancer), new(netip.MustParseAddr("203.0.113.7"))
+			o.EndpointHost = new("203.0.113.7")
 		},
-		"endpoint":          func(o *ConnectOptions) { o.ClientAddress, o.ClientPort = new("vpn.example.org"), new(uint16(40000)) },
-		"address, not port": func(o *ConnectOptions) { o.ClientAddress = new("198.51.100.7") },
+		"endpoint":          func(o *ConnectOptions) { o.EndpointHost, o.EndpointPort = new("vpn.example.org"), new(uint16(40000)) },
+		"address, not port": func(o *ConnectOptions) { o.EndpointHost = new("198.51.100.7") },
 		"of the tunnel": func(o *ConnectOptions) {
-			o.MTU, o.ClampMSS, o.Implementation = new(1200), new(false), records.Userspace
+			o.MTU, o.ClampMSS, o.Implementation = new(1200), new(false), new(records.Userspace)
 		},
-		"the other way around": func(o *ConnectOptions) { o.LocalServes, o.GatewayMode = new(true), records.ActiveStandby },
+		"the other way around": func(o *ConnectOptions) { o.LocalServes, o.GatewayMode = new(true), new(records.ActiveStandby) },
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
 			a, b := fakecluster.RunPair(t)
@@ -83,7 +86,7 @@ func TestSettingsChange(t *testing.T) {
 		check func(t *testing.T, server *corev1.Service, p records.Peering) bool // p is the client's
 	}{
 		"NodePort": {
-			func(o *Options) { o.Service.Type = corev1.ServiceTypeNodePort },
+			func(o *Options) { o.ServiceType = new(records.NodePort) },
 			func(_ *testing.T, s *corev1.Service, _ records.Peering) bool {
 				return s.Spec.Type == corev1.ServiceTypeNodePort && s.Spec.LoadBalancerIP == "" && s.Spec.Ports[0].Port == 50000 &&
 					s.Spec.Ports[0].NodePort == 31000 && s.Annotations["example.org/internal"] == "true"
@@ -91,12 +94,14 @@ func TestSettingsChange(t *testing.T) {
 		},
 		"defaults": {
 			func(o *Options) {
-				o.MTU, o.ClientPort, o.Service.Annotations = new(0), new(uint16(0)), map[string]string{}
-				o.Service.LoadBalancerIP = netip.IPv4Unspecified()
+				o.MTU, o.EndpointPort, o.ServiceAnnotations = new(0), new(uint16(0)), map[string]string{}
+				o.LoadBalancerIP = new(netip.IPv4Unspecified())
 			},
 			func(_ *testing.T, s *corev1.Service, p records.Peering) bool {
 				return s.Annotations["example.org/internal"] == "" && s.Spec.LoadBalancerIP == "" && p.MTU == 1420 &&
-					tunnelOf(p).Endpoints[0] == "203.0.113.7:50000" && p.Fixed == records.Fixed{EndpointHost: "203.0.113.7"}
+					tunnelOf(p).Endpoints[0] == "203.0.113.7:50000" && reflect.DeepEqual(p.Settings, records.GatewaySettings{
+					ServicePort: new(uint16(50000)), NodePort: new(uint16(31000)), EndpointHost: new("203.0.113.7"),
+				})
 			},
 		},
 	} {
@@ -123,10 +128,10 @@ func TestAnotherServer(t *testing.T) {
 		o := fullOptions(a, b)
 		fakecluster.Must(t, Connect, o)
 		o.Options, o.Update = Options{LocalServes: new(true)}, true
-		o.Service.Type = corev1.ServiceTypeNodePort
+		o.ServiceType = new(records.NodePort)
 		fakecluster.Must(t, Connect, o)
-		want := records.Fixed{MTU: 1200}
-		if p := b.Peering(t); p.Role != records.Client || p.Fixed != want || strings.HasPrefix(tunnelOf(p).Endpoints[0], "203.0.113.7") {
+		want := records.GatewaySettings{MTU: new(1200), ServiceType: new(records.NodePort)}
+		if p := b.Peering(t); p.Role != records.Client || !reflect.DeepEqual(p.Settings, want) || strings.HasPrefix(tunnelOf(p).Endpoints[0], "203.0.113.7") {
 			t.Errorf("record %+v", p)
 		}
 		o.Options = Options{}
@@ -147,10 +152,43 @@ func TestSettingsContradict(t *testing.T) {
 		a, b := connected(t)
 		o := connectOptions(a, b)
 		o.Options = Options{}
-		o.Service.LoadBalancerIP = netip.MustParseAddr("203.0.113.7")
+		o.LoadBalancerIP = new(netip.MustParseAddr("203.0.113.7"))
 		_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
 		if _, input := errors.AsType[*progress.InputError](err); !input {
 			t.Errorf("error %v", err)
 		}
 	})
+}
+
+// TestSettingsOfTheServiceAreRecorded: a Service that is missing, or that another program has changed, becomes what the
+// user has set.
+func TestSettingsOfTheServiceAreRecorded(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, b *fakecluster.Cluster){
+		"removed": func(t *testing.T, b *fakecluster.Cluster) { removeObject(t, b, "services", records.ServiceName("a")) },
+		"changed": func(t *testing.T, b *fakecluster.Cluster) {
+			s, err := kube.Find[*corev1.Service](t.Context(), b.Cluster, records.ServiceName("a"))
+			require.NoError(t, err)
+			s.Spec.Type = corev1.ServiceTypeClusterIP
+			_, err = b.Fake.CoreV1().Services(b.Namespace).Update(t.Context(), s, metav1.UpdateOptions{})
+			require.NoError(t, err)
+		},
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			a, b := connected(t)
+			lose(t, b)
+			o := connectOptions(a, b)
+			o.Options = Options{}
+			if name == "changed" {
+				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), `spec.type: "ClusterIP" -> "NodePort"`) {
+					t.Errorf("error %v", err)
+				}
+				o.Update = true
+			}
+			fakecluster.Must(t, Connect, o)
+			s, err := kube.Find[*corev1.Service](t.Context(), b.Cluster, records.ServiceName("a"))
+			if err != nil || s == nil || s.Spec.Type != corev1.ServiceTypeNodePort {
+				t.Errorf("Service %+v, %v", s, err)
+			}
+		})
+	}
 }

@@ -250,4 +250,4 @@ func (s *site) summary() string {
 }
 
 // pods returns the settings for liqonet's pods: those of this run's options, else those of the installation.
-func (s *site) pods() templates.Pods { return s.options.Pods.Over(s.observed.pods) }
+func (s *site) pods() templates.Pods { return records.Over(s.options.Pods, s.observed.pods) }

@@ -51,11 +51,8 @@ func (m *member) tunnel(own, peer int) records.Tunnel {
 // checkPorts rejects first ports from which the tunnels' ports would exceed the maximum.
 func (c *connector) checkPorts() error {
 	last := records.TunnelID{Server: c.server().gatewayCount(), Client: c.server().peer.gatewayCount()}
-	s := c.server().settings
-	for flag, first := range map[string]uint16{
-		"gw-server-service-port": s.service.Port, "gw-server-service-nodeport": s.service.NodePort, "gw-client-port": s.EndpointPort,
-	} {
-		if _, err := templates.PortOf(first, last); err != nil {
+	for flag, first := range c.server().settings.FirstPorts() {
+		if _, err := last.Port(first); err != nil {
 			return &progress.InputError{Err: fmt.Errorf("--%s: %w", flag, err)}
 		}
 	}

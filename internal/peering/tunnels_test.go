@@ -20,10 +20,10 @@ func TestGatewaysOfNewPeerings(t *testing.T) {
 		"two nodes":                 {want: [2]int{2, 2}},
 		"one node":                  {nodes: []fakecluster.Node{one}, want: [2]int{1, 2}},
 		"one Ready node":            {nodes: []fakecluster.Node{one, lost}, want: [2]int{1, 2}},
-		"NodePort given":            {set: func(o *ConnectOptions) { o.Service.NodePort = 30840 }, want: [2]int{1, 1}},
-		"port of the Service given": {set: func(o *ConnectOptions) { o.Service.Port = 4000 }, want: [2]int{1, 1}},
+		"NodePort given":            {set: func(o *ConnectOptions) { o.NodePort = new(uint16(30840)) }, want: [2]int{1, 1}},
+		"port of the Service given": {set: func(o *ConnectOptions) { o.ServicePort = new(uint16(4000)) }, want: [2]int{1, 1}},
 		"port of the server given": {
-			set:  func(o *ConnectOptions) { o.ClientAddress, o.ClientPort = new("gate.example"), new(uint16(4000)) },
+			set:  func(o *ConnectOptions) { o.EndpointHost, o.EndpointPort = new("gate.example"), new(uint16(4000)) },
 			want: [2]int{1, 1},
 		},
 	} {

@@ -4,7 +4,6 @@ import (
 	"net/netip"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/wireguard"
 )
 
 // Role is a cluster's part in a peering's tunnel.
@@ -14,25 +13,6 @@ type Role string
 const (
 	Server Role = "server"
 	Client Role = "client"
-)
-
-// Implementation is the implementation of WireGuard.
-type Implementation = wireguard.Implementation
-
-// The implementations of WireGuard. Auto is the kernel's if the kernel has one.
-const (
-	Auto      = wireguard.Auto
-	Kernel    = wireguard.Kernel
-	Userspace = wireguard.Userspace
-)
-
-// GatewayMode selects which of several gateways carry packets.
-type GatewayMode string
-
-// The gateway modes.
-const (
-	ActiveActive  GatewayMode = "active-active"  // all healthy ones
-	ActiveStandby GatewayMode = "active-standby" // the first healthy one
 )
 
 // Peering is the configuration of one peering for the helpers of this cluster: ConfigMap "peering-NAME".
@@ -45,25 +25,12 @@ type Peering struct {
 	Local Local `json:"local,omitzero"`
 	// Gateways are the gateways of this cluster, 1 to MaxGateways. The gateway with number n has index n-1.
 	Gateways []LocalGateway `json:"gateways"`
-	// GatewayMode selects the gateways to which nodes send. The zero value is ActiveActive.
-	GatewayMode GatewayMode `json:"gatewayMode,omitempty"`
-	// Implementation applies to all tunnels at this cluster.
-	Implementation Implementation `json:"implementation"`
+	// Settings are the user's, without those that have the default.
+	Settings GatewaySettings `json:"settings,omitzero"`
 	// MTU is the size in bytes of the largest inner IP packet that crosses the whole path unfragmented.
 	MTU int `json:"mtu"`
-	// ClampMSS limits the TCP maximum segment size to what fits the MTU.
-	ClampMSS bool `json:"clampMSS"`
-	// Fixed has the values set by the user. The zero value: none.
-	Fixed Fixed `json:"fixed,omitzero"`
 	// Exposed are hosts outside this cluster that the peer may reach, at most MaxExposed, sorted by host.
 	Exposed []Exposed `json:"exposed,omitempty"`
-}
-
-// Fixed has values that the user set instead of those that liqoctl measures or discovers. Only liqoctl uses them.
-type Fixed struct {
-	MTU          int    `json:"mtu,omitempty"`          // 0: the path MTU
-	EndpointHost string `json:"endpointHost,omitempty"` // where the client reaches the server; "": the Service
-	EndpointPort uint16 `json:"endpointPort,omitempty"` // of the first tunnel; 0: the Service's
 }
 
 // Bounds of a peering.

@@ -6,17 +6,14 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 
 	"liqonet.io/liqonet/internal/cidr"
 )
 
 func (p Peering) validate() error {
 	return errors.Join(
-		ValidateName(p.Name), p.Peer.validate(), p.Local.validate(), p.validateGateways(), validateMTU(p.MTU), validateExposed(p.Exposed),
+		ValidateName(p.Name), p.Peer.validate(), p.Local.validate(), p.validateGateways(), validateMTU(p.MTU), validateExposed(p.Exposed), p.Settings.Validate(),
 		unless(p.Role == Server || p.Role == Client, "role %q: want server or client", p.Role),
-		unless(slices.Contains([]GatewayMode{"", ActiveActive, ActiveStandby}, p.GatewayMode), "gateway mode %q: want active-active or active-standby", p.GatewayMode),
-		p.Implementation.Validate(),
 	)
 }
 

@@ -43,7 +43,7 @@ func peering() records.Peering {
 				ListenPort: 51841, Endpoints: []string{"192.0.2.1:30001"},
 			}}},
 		},
-		Implementation: records.Auto, MTU: 1420, ClampMSS: true,
+		MTU:     1420,
 		Exposed: []records.Exposed{{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1")}},
 	}
 }

@@ -1,6 +1,9 @@
 package records
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // TunnelID identifies the tunnel between two gateways of a peering, by their numbers.
 type TunnelID struct{ Server, Client int }
@@ -25,4 +28,13 @@ func (t TunnelID) PortName() string {
 		return "wireguard"
 	}
 	return fmt.Sprintf("tunnel-%d-%d", t.Server, t.Client)
+}
+
+// Port returns the port of the tunnel, given that of the first one; an error if it would exceed the range of ports.
+func (t TunnelID) Port(first uint16) (uint16, error) {
+	p := int(first) + t.Index()
+	if p > math.MaxUint16 {
+		return 0, fmt.Errorf("port %d of the tunnel of gateways %d and %d: there is none above %d: begin below %d", p, t.Server, t.Client, math.MaxUint16, first)
+	}
+	return uint16(p), nil
 }

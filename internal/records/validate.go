@@ -7,19 +7,20 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+
+	"liqonet.io/liqonet/internal/setting"
 )
 
 // Limits for records. They keep an object well below the API server's 1 MiB.
 const (
-	maxNameLength = 40 // leaves room for prefixes and suffixes within a label's 63 characters
-	maxVNI        = 1<<24 - 1
-	minMTU        = 576 // RFC 791: every IPv4 host accepts such datagrams
-	maxMTU        = 65535
-	maxCIDRs      = 64
-	maxEndpoints  = 64
-	wireGuardKey  = 32 // bytes
-	maxPeerNodes  = 16
-	maxObjectName = 253
+	maxNameLength  = 40 // leaves room for prefixes and suffixes within a label's 63 characters
+	maxVNI         = 1<<24 - 1
+	maxCIDRs       = 64
+	maxEndpoints   = 64
+	maxAnnotations = 64 // of a Service
+	wireGuardKey   = 32 // bytes
+	maxPeerNodes   = 16
+	maxObjectName  = 253
 )
 
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
@@ -161,5 +162,5 @@ func validateKnownMTU(mtu int) error {
 }
 
 func validateMTU(mtu int) error {
-	return unless(mtu >= minMTU && mtu <= maxMTU, "MTU %d: want %d to %d bytes", mtu, minMTU, maxMTU)
+	return unless(mtu >= setting.MinMTU && mtu <= setting.MaxMTU, "MTU %d: want %d to %d bytes", mtu, setting.MinMTU, setting.MaxMTU)
 }

@@ -42,16 +42,16 @@ func PortOrAny(text string) (uint16, error) {
 	return Port(text)
 }
 
-// Limits for the MTU, in bytes: the size that every IPv4 host must accept (RFC 791), and the largest packet.
-const (
-	smallestMTU = 576
-	largestMTU  = 65535
-)
+// MinMTU is the size in bytes that every IPv4 host must accept (RFC 791).
+const MinMTU = 576
+
+// MaxMTU is the size in bytes of the largest IPv4 packet.
+const MaxMTU = 65535
 
 // PacketSize reads an MTU; 0 leaves the choice open.
 func PacketSize(text string) (int, error) {
 	n, err := strconv.ParseUint(text, 0, 32)
-	if err != nil || n != 0 && (n < smallestMTU || n > largestMTU) {
+	if err != nil || n != 0 && (n < MinMTU || n > MaxMTU) {
 		return 0, errSize
 	}
 	return int(n), nil

@@ -3,7 +3,6 @@
 package setting
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -11,7 +10,14 @@ import (
 	"strings"
 )
 
-// Value is a setting as text. It implements pflag.Value.
+// Text is a setting as text, such as a Value. It is a pflag.Value.
+type Text interface {
+	fmt.Stringer
+	Set(text string) error
+	Type() string
+}
+
+// Value is a setting of a type.
 type Value[T any] struct {
 	To   *T
 	Read func(text string) (T, error)
@@ -27,41 +33,31 @@ func (v Value[T]) Set(text string) error {
 	return err
 }
 
-// Texts returns the texts by which Set sets the value, one after the other; none for the zero value.
-func (v Value[T]) Texts() (all []string) {
-	if !v.Given() {
+// String returns the value in the form that Set accepts; "" for the zero value.
+func (v Value[T]) String() string { return strings.Join(Texts(reflect.ValueOf(*v.To)), ",") }
+
+// Texts returns the texts by which Set sets a value, one after the other; none for the zero value.
+func Texts(value reflect.Value) (all []string) {
+	if value.IsZero() {
 		return nil
 	}
-	value := reflect.Indirect(reflect.ValueOf(*v.To))
-	switch value.Kind() {
+	switch value = reflect.Indirect(value); value.Kind() {
 	case reflect.Map:
-		for _, key := range slices.SortedFunc(slices.Values(value.MapKeys()), func(a, b reflect.Value) int { return cmp.Compare(a.String(), b.String()) }) {
-			all = append(all, fmt.Sprintf("%v=%v", key, value.MapIndex(key)))
+		for key, one := range value.Seq2() {
+			all = append(all, fmt.Sprintf("%v=%v", key, one))
 		}
-	case reflect.Slice:
-		for i := range value.Len() {
-			all = append(all, fmt.Sprint(value.Index(i)))
-		}
+		slices.Sort(all)
 	default:
 		all = []string{fmt.Sprint(value)}
+	}
+	if all == nil {
+		all = []string{""} // it deletes what was set
 	}
 	return all
 }
 
-// String returns the texts with commas between them.
-func (v Value[T]) String() string { return strings.Join(v.Texts(), ",") }
-
 // Type returns the kind.
 func (v Value[T]) Type() string { return v.Kind }
-
-// Given reports whether the value is not the zero value, such as a pointer that is nil.
-func (v Value[T]) Given() bool { return v.To != nil && !reflect.ValueOf(*v.To).IsZero() }
-
-// Clear sets the zero value.
-func (v Value[T]) Clear() {
-	var none T
-	*v.To = none
-}
 
 // Optional reads a value that may be left open: it is then nil.
 func Optional[T any](read func(text string) (T, error)) func(text string) (*T, error) {
@@ -84,11 +80,7 @@ func Word[T ~string](allowed ...T) func(text string) (T, error) {
 
 // Words is the kind of a setting that is one of the allowed words, such as all|some.
 func Words[T ~string](allowed ...T) string {
-	texts := make([]string, len(allowed))
-	for i, word := range allowed {
-		texts[i] = string(word)
-	}
-	return strings.Join(texts, "|")
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(allowed), "[]"), " ", "|")
 }
 
 // The kinds of pairs. A value of OnePair may contain commas.
@@ -104,10 +96,8 @@ func Pairs[M ~map[K]V, K ~string, V any](to *M, kind string, read func(key, valu
 		if text == "" {
 			return M{}, nil
 		}
-		all := maps.Clone(*to)
-		if all == nil {
-			all = make(M)
-		}
+		all := M{}
+		maps.Copy(all, *to)
 		pairs := []string{text}
 		if kind != OnePair {
 			pairs = strings.Split(text, ",")

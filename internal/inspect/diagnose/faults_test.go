@@ -221,6 +221,7 @@ var diagnosedFaults = map[string]struct {
 		require.NoError(t, a.Fake.CoreV1().Pods(a.Namespace).Delete(t.Context(), "gateway-0", metav1.DeleteOptions{}))
 	}, "LQ-OBJECTS-INTACT"},
 	"a load balancer stays pending": {func(t *testing.T, _, b *fakecluster.Cluster) {
+		b.ChangePeering(t, "a", func(p *records.Peering) { p.Settings.ServiceType = nil })
 		edit(t, b, "gateway-a", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer })
 	}, "LQ-GATEWAY-SERVICE/b"},
 	"a gateway hangs": {func(t *testing.T, a, _ *fakecluster.Cluster) {

@@ -176,7 +176,7 @@ func (f *facts) kernels() outcome {
 		seen = lacking("VXLAN", func(c records.Capabilities) bool { return c.VXLAN })
 	}
 	for _, name := range f.peeringNames() {
-		if p := f.Peerings[name]; p != nil && p.Implementation == records.Kernel {
+		if p := f.Peerings[name]; p != nil && *p.Settings.Complete().Implementation == records.Kernel {
 			seen = append(seen, lacking("WireGuard", func(c records.Capabilities) bool { return c.WireGuard })...)
 			break
 		}

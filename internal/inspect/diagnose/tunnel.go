@@ -187,7 +187,7 @@ func (s *side) endpointsCurrent() outcome {
 		return skipped("the server has no Service")
 	}
 	failed := s.outdated(Failed, s.peer.services()[i])
-	if failed.state != Passed || s.record.Fixed.EndpointPort != 0 {
+	if failed.state != Passed || *s.record.Settings.Complete().EndpointPort != 0 {
 		return failed // it works with whichever endpoint is chosen
 	}
 	return s.outdated(Warning, s.peer.services()[i])

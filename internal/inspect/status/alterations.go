@@ -60,11 +60,10 @@ func (i existing) alteredBase(namespace string) ([]string, error) {
 	return i.altered(base), nil
 }
 
-// alteredGateways lists the objects of a peering's gateways that differ from the desired ones. The type of their
-// Service is the user's choice and is not recorded, so the existing Service provides it.
+// alteredGateways lists the objects of a peering's gateways that differ from the desired ones.
 func (i existing) alteredGateways(namespace string, p records.Peering) ([]string, error) {
 	v := templates.GatewayValues{
-		Namespace: namespace, Peering: p.Name, Image: i.image, Pods: i.pods, Role: p.Role, Implementation: p.Implementation,
+		Namespace: namespace, Peering: p.Name, Image: i.image, Pods: i.pods, Role: p.Role, Settings: p.Settings,
 		Gateways: len(p.Gateways), Tunnels: len(p.Gateways[0].Tunnels),
 	}
 	named := metav1.ObjectMeta{Name: records.ServiceName(p.Name)} // also the name of the first gateway's Deployment
@@ -76,13 +75,6 @@ func (i existing) alteredGateways(namespace string, p records.Peering) ([]string
 		}
 	}
 	v.Image = cmp.Or(v.Image, inventory.AnyImage)
-	v.Service.Type = corev1.ServiceTypeClusterIP
-	if s, ok := i.Object(&corev1.Service{ObjectMeta: named}).(*corev1.Service); ok {
-		var err error
-		if v.Service, err = inventory.ServiceValues(s); err != nil {
-			return nil, err
-		}
-	}
 	objects, err := templates.Gateways(v)
 	if err != nil {
 		return nil, fmt.Errorf("gateways of peering %q: %w", p.Name, err)

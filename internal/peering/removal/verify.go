@@ -105,7 +105,7 @@ func (v *verifier) prepare(ctx context.Context) error {
 	}
 	v.namespace = base[0]
 	v.set, err = templates.Verify(templates.VerifyValues{
-		Namespace: v.Cluster.Namespace, Image: image, Pods: v.Pods.Over(settings), Remove: v.remove, Run: v.run, Without: v.remains.Silent,
+		Namespace: v.Cluster.Namespace, Image: image, Pods: records.Over(v.Pods, settings), Remove: v.remove, Run: v.run, Without: v.remains.Silent,
 	})
 	return err
 }

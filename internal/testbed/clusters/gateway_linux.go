@@ -85,7 +85,10 @@ func (c *Cluster) Record(peer *Cluster) records.Peering {
 			PodCIDRs:     []records.Mapping{{Real: PodCIDR, Seen: c.Remapped}},
 			ExternalCIDR: records.Mapping{Real: ExternalCIDR, Seen: PeerExternal},
 		},
-		Implementation: c.Kinds.WireGuard, MTU: PathMTU, ClampMSS: true, GatewayMode: c.Mode,
+		Settings: records.GatewaySettings{Implementation: &c.Kinds.WireGuard}, MTU: PathMTU,
+	}
+	if c.Mode != "" {
+		p.Settings.GatewayMode = &c.Mode
 	}
 	if !c.Serves {
 		p.Role = records.Client

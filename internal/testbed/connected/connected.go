@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/peering/expose"
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/templates"
@@ -21,7 +21,7 @@ func Options(a, b *fakecluster.Cluster) peering.ConnectOptions {
 	return peering.ConnectOptions{
 		Local: peering.Side{Cluster: a.Cluster, Gateways: 1}, Remote: peering.Side{Cluster: b.Cluster, Gateways: 1},
 		Installation: peering.Installation{Image: "liqonet:1"},
-		Options:      peering.Options{Service: templates.ServiceValues{Type: corev1.ServiceTypeNodePort}},
+		Options:      peering.Options{GatewaySettings: records.GatewaySettings{ServiceType: new(records.NodePort)}},
 		Timeout:      time.Minute,
 	}
 }

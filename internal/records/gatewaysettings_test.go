@@ -1,0 +1,108 @@
+package records_test
+
+import (
+	"net/netip"
+	"reflect"
+	"testing"
+
+	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/setting"
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/require"
+)
+
+// allSettings has a value other than the default in each field.
+func allSettings() records.GatewaySettings {
+	return records.GatewaySettings{
+		GatewayMode: new(records.ActiveStandby), Implementation: new(records.Userspace), MTU: new(1400), ClampMSS: new(false),
+		ServiceType: new(records.NodePort), ServicePort: new(uint16(5000)), NodePort: new(uint16(30000)),
+		ServiceAnnotations: map[string]string{"example.com/a": "b,c=d", "e": ""},
+		EndpointHost:       new("gw.example.com"), EndpointPort: new(uint16(6000)),
+	}
+}
+
+// TestEachSettingHasARow: each field of the settings has a default and, in the same order, a flag that sets it alone.
+func TestEachSettingHasARow(t *testing.T) {
+	complete := records.GatewaySettings{}.Complete()
+	fields := reflect.TypeFor[records.GatewaySettings]()
+	if table := records.GatewaySettingTable(); len(table) != fields.NumField() {
+		t.Fatalf("%d rows, %d fields", len(table), fields.NumField())
+	}
+	for i, g := range records.GatewaySettingTable() {
+		var read records.GatewaySettings
+		for _, text := range setting.Texts(reflect.ValueOf(complete).Field(i)) {
+			require.NoError(t, g.Value(&read).Set(text))
+		}
+		for j := range fields.NumField() {
+			if one := reflect.ValueOf(read).Field(j); one.IsNil() == (i == j) {
+				t.Errorf("--%s sets %s: %t", g.Flag, fields.Field(j).Name, !one.IsNil())
+			}
+		}
+	}
+}
+
+// TestDecide: given settings count, then recorded ones, then defaults.
+func TestDecide(t *testing.T) {
+	all := allSettings()
+	clusterIP, noPort := all, all
+	clusterIP.ServiceType, clusterIP.NodePort = new(records.ClusterIP), nil
+	noPort.NodePort = nil
+	for name, c := range map[string]struct{ given, recorded, want records.GatewaySettings }{
+		"nothing":              {},
+		"recorded":             {recorded: all, want: all},
+		"given":                {given: all, recorded: records.GatewaySettings{MTU: new(1300)}, want: all},
+		"defaults":             {given: records.GatewaySettings{}.Complete(), recorded: all},
+		"one default":          {given: records.GatewaySettings{NodePort: new(uint16(0))}, recorded: all, want: noPort},
+		"another Service":      {given: records.GatewaySettings{ServiceType: new(records.ClusterIP)}, recorded: all, want: clusterIP},
+		"no longer an address": {given: all, recorded: records.GatewaySettings{LoadBalancerIP: new(netip.MustParseAddr("192.0.2.1"))}, want: all},
+	} {
+		got, err := c.given.Decide(c.recorded, false)
+		require.NoError(t, err)
+		assert.Equal(t, name, c.want, got, comparable)
+		assert.NoError(t, got.Validate())
+	}
+	_, err := records.GatewaySettings{LoadBalancerIP: new(netip.MustParseAddr("192.0.2.1"))}.Decide(all, false)
+	assert.ErrorContains(t, "an address for a NodePort", err, "--gw-server-service-loadbalancerip 192.0.2.1: a Service of type NodePort has no load balancer")
+	assert.Equal(t, "hint", "set --gw-server-service-type", hint.Of(err))
+}
+
+// TestSettingsOfAnotherServer: the settings of the tunnel stay, those of the server's cluster do not.
+func TestSettingsOfAnotherServer(t *testing.T) {
+	want := records.GatewaySettings{GatewayMode: new(records.ActiveStandby), Implementation: new(records.Userspace), MTU: new(1400), ClampMSS: new(false)}
+	got, err := records.GatewaySettings{}.Decide(allSettings(), true)
+	require.NoError(t, err)
+	assert.Equal(t, "settings", want, got, comparable)
+	given := records.GatewaySettings{EndpointHost: new("other.example")}
+	want.EndpointHost = given.EndpointHost
+	got, err = given.Decide(allSettings(), true)
+	require.NoError(t, err)
+	assert.Equal(t, "settings with an endpoint", want, got, comparable)
+}
+
+// TestSettingsAreChecked: a record has only values that flags accept, in the form in which liqoctl writes them.
+func TestSettingsAreChecked(t *testing.T) {
+	for want, s := range map[string]records.GatewaySettings{
+		"--gateway-mode: must be one of active-active, active-standby":       {GatewayMode: new(records.GatewayMode("some"))},
+		"--wireguard: must be one of auto, kernel, userspace":                {Implementation: new(records.Implementation(""))},
+		"--mtu: must be a number of bytes":                                   {MTU: new(-1)},
+		"--gw-client-address: must be an IP address":                         {EndpointHost: new("a b")},
+		"--gw-server-service-port: must be a port":                           {ServicePort: new(uint16(0))},
+		"--gw-server-service-loadbalancerip: must be an IP address":          {LoadBalancerIP: new(netip.Addr{})},
+		"--gw-server-service-nodeport 3: a Service of type ClusterIP has no": {ServiceType: new(records.ClusterIP), NodePort: new(uint16(3))},
+		"not written as liqoctl":                                             {ServiceType: new(records.ServiceType("nodeport"))},
+		"not an annotation's key":                                            {ServiceAnnotations: map[string]string{"a/b/c": ""}},
+	} {
+		p := peering()
+		p.Settings = s
+		_, err := records.Encode(p)
+		assert.ErrorContains(t, want, err, want)
+	}
+	p := peering()
+	p.Settings = allSettings()
+	text, err := records.Encode(p)
+	require.NoError(t, err)
+	got, err := records.Decode[records.Peering](text)
+	require.NoError(t, err)
+	assert.Equal(t, "after encode and decode", p, got, comparable)
+}
