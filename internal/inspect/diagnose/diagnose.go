@@ -181,7 +181,9 @@ func commonSides(local, remote *facts, name string) (sides []*side, err error) {
 
 // evaluate makes every check of the table and marks the failures that follow from others.
 func evaluate(clusters []*facts, sides []*side) (r Result) {
+	failures := make(map[string][]Finding) // by ID
 	for _, c := range Table() {
+		first := len(r.Checks)
 		switch {
 		case c.cluster != nil:
 			for _, f := range clusters {
@@ -192,11 +194,16 @@ func evaluate(clusters []*facts, sides []*side) (r Result) {
 				r.Checks = append(r.Checks, c.finding(s.facts, s, func() outcome { return c.ofSide(s) }))
 			}
 		}
-	}
-	for i := range r.Checks {
-		r.Checks[i].Follows = follows(r.Checks[:i], r.Checks[i])
-		if r.Checks[i].Follows != "" {
-			r.Checks[i].State = Following
+		explanations := append(needs(c.ID), c.ID)
+		for i := first; i < len(r.Checks); i++ {
+			f := &r.Checks[i]
+			if f.State != Failed {
+				continue
+			}
+			if f.Follows = follows(failures, explanations, *f); f.Follows != "" {
+				f.State = Following
+			}
+			failures[f.ID] = append(failures[f.ID], *f)
 		}
 	}
 	r.Passed = r.Count(Failed) == 0
@@ -268,16 +275,13 @@ func (c Check) finding(f *facts, s *side, check func() outcome) Finding {
 	return found
 }
 
-// follows returns the ID of the earlier failure that explains a finding; "" if there is none or if the finding is no
-// failure. A failure that both sides of a peering observe counts once.
-func follows(before []Finding, f Finding) string {
-	if f.State != Failed {
-		return ""
-	}
-	for _, need := range append(needs(f.ID), f.ID) {
-		for _, b := range before {
+// follows returns the ID of the earlier failure that explains another one, among those of checks with these IDs; "" if
+// there is none. A failure that both sides of a peering observe counts once.
+func follows(failures map[string][]Finding, ids []string, f Finding) string {
+	for _, id := range ids {
+		for _, b := range failures[id] {
 			far := b.Cluster != f.Cluster
-			if b.ID != need || far && !f.Layer.spans() || b.Peer != "" && !far && b.Peer != f.Peer {
+			if far && !f.Layer.spans() || b.Peer != "" && !far && b.Peer != f.Peer {
 				continue
 			}
 			switch {
