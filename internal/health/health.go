@@ -180,7 +180,7 @@ func witnessed(o Observation) []Finding {
 	var others, own []Finding // one for each witness, without text if its path works
 	for _, name := range o.Nodes {
 		fault, ok := o.Witnesses[name]
-		if n, _ := Node(o.Status, name); !ok || !echoes(o.Status, n) || !proven(o.Status, n) {
+		if n := Node(o.Status, name); !ok || !echoes(o.Status, n) || !proven(o.Status, n) {
 			continue
 		}
 		var f Finding

@@ -126,7 +126,7 @@ func nodes(s *records.Status, names []string) (findings []Finding) {
 		level = levelDown
 	}
 	for _, name := range names {
-		if n, _ := Node(s, name); n.Refused != "" {
+		if n := Node(s, name); n.Refused != "" {
 			findings = append(findings, ofNode(NodesRefused, levelDegraded, name, "node %s refuses the peering: "+n.Refused))
 		}
 	}
@@ -137,7 +137,7 @@ func nodes(s *records.Status, names []string) (findings []Finding) {
 		findings = append(findings, ofNode(PathVerified, level, name, "no answer from nodes of the peer to node %s"))
 	}
 	for _, name := range names {
-		if n, _ := Node(s, name); n.Path.Asked && n.Path.MTU == 0 {
+		if n := Node(s, name); n.Path.Asked && n.Path.MTU == 0 {
 			findings = append(findings, ofNode(OverlayProbe, Note, name, "the gateway does not answer probes of node %s"))
 		}
 	}
@@ -148,7 +148,7 @@ func nodes(s *records.Status, names []string) (findings []Finding) {
 // answers.
 func Missing(s *records.Status, names []string) (silent, unproven []string) {
 	for _, name := range names {
-		switch n, _ := Node(s, name); {
+		switch n := Node(s, name); {
 		case !echoes(s, n):
 			silent = append(silent, name)
 		case !proven(s, n):
@@ -160,7 +160,7 @@ func Missing(s *records.Status, names []string) (silent, unproven []string) {
 
 // NodeFault returns the reason why the packets of a node do not cross; "" if they do.
 func NodeFault(s *records.Status, name string) string {
-	n, _ := Node(s, name)
+	n := Node(s, name)
 	switch {
 	case n.Refused != "":
 		return "it refuses the peering: " + n.Refused
@@ -208,7 +208,7 @@ func narrow(s *records.Status, names []string, mtu int) (findings []Finding) {
 		})
 	}
 	for _, name := range names {
-		n, _ := Node(s, name)
+		n := Node(s, name)
 		if size := NarrowNode(n, mtu); size > 0 {
 			f := ofNode(OverlayMTU, levelDegraded, name, fmt.Sprintf(
 				"packets of %d bytes do not fit the path between the gateway and node %%s, which carries %d: enough for %d", mtu, size, size-OverlayOverhead))
@@ -219,16 +219,15 @@ func narrow(s *records.Status, names []string, mtu int) (findings []Finding) {
 	return findings
 }
 
-// Node returns the status of a node in a report; the report may be nil.
-func Node(s *records.Status, name string) (records.NodeStatus, bool) {
+// Node returns the status of a node in a report; zero if it has none. The report may be nil.
+func Node(s *records.Status, name string) (n records.NodeStatus) {
 	if s == nil {
-		return records.NodeStatus{}, false
+		return n
 	}
-	i, found := slices.BinarySearchFunc(s.Nodes, name, func(n records.NodeStatus, name string) int { return strings.Compare(n.Name, name) })
-	if !found {
-		return records.NodeStatus{}, false
+	if i, found := slices.BinarySearchFunc(s.Nodes, name, func(n records.NodeStatus, name string) int { return strings.Compare(n.Name, name) }); found {
+		n = s.Nodes[i]
 	}
-	return s.Nodes[i], true
+	return n
 }
 
 // NodeReady reports whether the packets of a node and its pods cross.

@@ -44,7 +44,7 @@ func hopSizesOf(s *records.Status, nodes []string) hopSizes {
 		h.gateways = minKnown(h.gateways, t.Path.MTU)
 	}
 	for _, name := range nodes {
-		n, _ := health.Node(s, name)
+		n := health.Node(s, name)
 		classify("from node "+name+" to the gateway", n.Path)
 		h.overlay = minKnown(h.overlay, n.Path.MTU)
 	}

@@ -163,7 +163,7 @@ const noneSinceChange = "no packets since the change yet"
 
 // missing returns why packets of a node do not cross, by the last report; "" if they do.
 func (w *verification) missing(name string) string {
-	n, _ := health.Node(&w.last, name)
+	n := health.Node(&w.last, name)
 	if fault := health.NodeFault(&w.last, name); fault != "" || !w.renewed || n.LastEcho.After(w.first) && n.LastProof.After(w.first) {
 		return fault
 	}

@@ -1,7 +1,9 @@
 package status
 
 import (
+	"errors"
 	"slices"
+	"sync"
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
@@ -22,28 +24,42 @@ func describe(views []*view) ([]Peering, error) {
 
 // describe returns the health of the peerings.
 func (v *view) describe() ([]Peering, error) {
-	shared, altered, err := v.altered()
+	installed := installationOf(v.Snapshot)
+	base, err := installed.alteredBase(v.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]Peering, 0, len(v.peerings))
-	for _, name := range v.names() {
-		p := v.peerings[name]
-		record := records.Peering{Name: name}
-		if p.record != nil {
-			record = *p.record
-		}
-		status := describeStatus(record, p.gateways, slices.Concat(altered[name], shared))
-		status.Cluster = v.Context
-		if v.Fabric != nil {
-			status.Cluster = v.Fabric.Name
-		}
-		if v.Fabric == nil || !v.Fabric.AllowForward { // otherwise helpers add rules
-			status.Warnings = forwardWarnings(v.Reports)
-		}
-		all = append(all, status)
+	shared := append(v.shared(), base...)
+	names := v.names()
+	all, errs := make([]Peering, len(names)), make([]error, len(names))
+	var group sync.WaitGroup // a peering of many nodes takes milliseconds
+	for i, name := range names {
+		group.Go(func() { all[i], errs[i] = v.describePeering(name, installed, shared) })
 	}
-	return all, nil
+	group.Wait()
+	return all, errors.Join(errs...)
+}
+
+// describePeering returns the health of one peering. shared is what is wrong with the installation.
+func (v *view) describePeering(name string, installed existing, shared []string) (Peering, error) {
+	p := v.peerings[name]
+	altered, err := v.altered(p, installed)
+	if err != nil {
+		return Peering{}, err
+	}
+	record := records.Peering{Name: name}
+	if p.record != nil {
+		record = *p.record
+	}
+	status := describeStatus(record, p.gateways, slices.Concat(altered, shared))
+	status.Cluster = v.Context
+	if v.Fabric != nil {
+		status.Cluster = v.Fabric.Name
+	}
+	if v.Fabric == nil || !v.Fabric.AllowForward { // otherwise helpers add rules
+		status.Warnings = forwardWarnings(v.Reports)
+	}
+	return status, nil
 }
 
 // describeStatus joins the desired peering with the observations of its gateways.

@@ -9,10 +9,14 @@ import (
 
 // describeGateway joins a desired gateway with its observation.
 func describeGateway(number int, g records.LocalGateway, o health.Observation) Gateway {
-	v := Gateway{Number: number, Node: o.GatewayNode, NodesReady: health.NodesReady(o.Status, o.Nodes)}
+	v := Gateway{Number: number, Node: o.GatewayNode}
 	v.State, v.Reason = health.Judge(o)
 	for _, name := range o.Nodes {
-		v.Nodes = append(v.Nodes, nodeState(o.Status, name))
+		n := nodeState(o.Status, name)
+		v.Nodes = append(v.Nodes, n)
+		if n.Ready {
+			v.NodesReady++
+		}
 	}
 	s := o.Status
 	if s == nil {
@@ -40,7 +44,7 @@ func describeGateway(number int, g records.LocalGateway, o health.Observation) G
 }
 
 func nodeState(s *records.Status, name string) NodeState {
-	n, _ := health.Node(s, name)
+	n := health.Node(s, name)
 	return NodeState{
 		Name: name, Ready: health.NodeReady(s, name), RTT: measured(n.RTT), ProofRTT: measured(n.ProofRTT), PathMTU: n.Path.MTU, Drift: n.Drift,
 	}

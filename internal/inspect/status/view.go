@@ -149,31 +149,22 @@ func missed(witnesses map[string]string, o health.Observation) bool {
 		slices.ContainsFunc(slices.Collect(maps.Values(witnesses)), func(fault string) bool { return fault != "" })
 }
 
-// altered lists the objects of the installation, and those of each peering, that differ from the desired ones.
-func (v *view) altered() (shared []string, peerings map[string][]string, err error) {
-	installed := installationOf(v.Snapshot)
-	base, err := installed.alteredBase(v.Namespace)
+// altered lists the records, objects and keys of a peering that are missing, or differ from the desired ones.
+func (v *view) altered(p *peeringView, installed existing) ([]string, error) {
+	if p.record == nil {
+		return p.damaged, nil // the desired objects are unknown
+	}
+	all, err := installed.alteredGateways(v.Namespace, *p.record)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	peerings = make(map[string][]string)
-	for name, p := range v.peerings {
-		peerings[name] = p.damaged
-		if p.record == nil {
-			continue // without it the desired objects are unknown
-		}
-		gateways, err := installed.alteredGateways(v.Namespace, *p.record)
-		if err != nil {
-			return nil, nil, err
-		}
-		peerings[name] = append(peerings[name], gateways...)
-		for _, id := range p.record.GatewayIDs() {
-			if problem := v.alteredKeys(id); problem != "" {
-				peerings[name] = append(peerings[name], problem)
-			}
+	all = slices.Concat(p.damaged, all)
+	for _, id := range p.record.GatewayIDs() {
+		if problem := v.alteredKeys(id); problem != "" {
+			all = append(all, problem)
 		}
 	}
-	return append(v.shared(), base...), peerings, nil
+	return all, nil
 }
 
 // alteredKeys returns the problem of a gateway's keys; "" if there is none, or the user may not read them.

@@ -178,7 +178,7 @@ func (h *Hop) segment(s *side, id records.GatewayID, node string) string {
 	if report == nil {
 		return "the gateway has not reported"
 	}
-	measured, _ := health.Node(report, node)
+	measured := health.Node(report, node)
 	h.PathMTU = measured.Path.MTU
 	if size := health.NarrowNode(measured, s.peering.MTU); measured.Path.MTU > 0 && size > 0 {
 		h.Notes = append(h.Notes, fmt.Sprintf("path MTU %d is too small for packets of %d bytes in the overlay", size, s.peering.MTU))

@@ -98,7 +98,7 @@ func (s *side) unused(id records.GatewayID, node string) string {
 	if g := s.gateway(id.Number); g.State == health.Unknown || g.State == health.Down {
 		return fmt.Sprintf("%s: %s", g.State, g.Reason)
 	}
-	if n, _ := health.Node(report, node); n.Unused {
+	if n := health.Node(report, node); n.Unused {
 		return "the node uses others"
 	}
 	return ""
