@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 )
 
 // scrubber removes secrets from texts. The zero value knows no values. Values are added before the first text.
@@ -78,6 +79,8 @@ func (s *scrubber) addText(text string) {
 				s.addText(password)
 			}
 		}
+	case len(text) >= minWord && !utf8.ValidString(text): // of a key; no pattern can have it, and no name does
+		s.known = append(s.known, text)
 	case len(text) >= minWord:
 		s.words = append(s.words, regexp.MustCompile(`(^|\W)`+regexp.QuoteMeta(text)+`(\W|$)`))
 	}
@@ -114,9 +117,15 @@ func (s *scrubber) withoutKnown(text string) string {
 	for depth := range maxNesting {
 		text = s.withoutEscaped(text, depth+1)
 	}
+	known := make(map[string]bool) // names occur many times in a text
 	for _, run := range []*regexp.Regexp{wrapped, encoded} {
 		text = run.ReplaceAllStringFunc(text, func(run string) string {
-			if s.encodes(run, maxNesting) {
+			secret, seen := known[run]
+			if !seen {
+				secret = s.encodes(run, maxNesting)
+				known[run] = secret
+			}
+			if secret {
 				return removed
 			}
 			return run
