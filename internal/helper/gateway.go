@@ -214,8 +214,13 @@ func (l *gatewayLoop) view() (*gatewayView, error) {
 		errPeering = fmt.Errorf("ConfigMap %s: there is no gateway %d: %w", records.PeeringName(l.ID.Peering), l.ID.Number, errWaiting)
 	}
 	damage := errors.Join(errFabric, errPeering)
+	faults := []fault{{Object: records.FabricName, Err: errFabric}, {Object: records.PeeringName(l.ID.Peering), Err: errPeering}}
+	report := func() {
+		l.reportFaults(faults, func(message string) { l.events.add("ConfigMap", l.ID.StatusName(), false, recordRefused, message) })
+	}
 	last := l.served.Load()
 	if damage != nil && last == nil {
+		report()
 		return nil, damage
 	}
 	if errFabric != nil {
@@ -226,11 +231,10 @@ func (l *gatewayLoop) view() (*gatewayView, error) {
 	}
 	nodes, refused := l.reports.read(l.leases)
 	l.metrics.refused.Set(float64(len(refused)))
-	faults := []fault{{Object: records.FabricName, Err: errFabric}, {Object: records.PeeringName(l.ID.Peering), Err: errPeering}}
 	for _, err := range refused {
 		faults = append(faults, fault{Err: err})
 	}
-	l.reportFaults(faults, func(message string) { l.events.add("ConfigMap", l.ID.StatusName(), false, recordRefused, message) })
+	report()
 	v := &gatewayView{id: l.ID, fabric: f, peering: p, nodes: nodes, claims: l.reports.claims, pod: l.PodIP, apiServers: l.Dialer.Dialed()}
 	v.unused, v.over = l.echoes.unused(v.own(), *p.Settings.Complete().GatewayMode), l.echoes.own.outlived.Load()
 	return v, damage
