@@ -19,6 +19,9 @@ import (
 	"liqonet.io/liqonet/netops/kernel"
 )
 
+// reported is longer than a node's helper takes to write its first report.
+const reported = 3 * time.Second
+
 // TestDamagedRecords damages records while packets cross, restarts helpers and a node, and removes the gateway's pod.
 // Existing paths continue, the node without state drops packets for the peer, and no packet goes to an address of a
 // former gateway.
@@ -35,6 +38,7 @@ func TestDamagedRecords(t *testing.T) {
 		a.NodeHelpers[0].Kill()
 		a.StartNode(0)
 		wait.Until(t, "the helper refuses "+name, joining, func() bool { return a.NodeHelpers[0].Logged("records are refused") > 0 })
+		<-time.After(reported) // a report without the node's paths would end them at the gateway
 		for range someRounds {
 			if _, err := seenBy(a.Pods[0], b.RemappedPod(0)); err != nil {
 				t.Fatalf("%s is damaged, and the helper restarted: %v", name, err)

@@ -137,6 +137,9 @@ func (l *nodeLoop) step(ctx context.Context) error {
 	}
 	view.unused = l.probes.unused(view)
 	err = l.apply(view)
+	if l.found != nil && (errors.Is(err, errBlind) || errors.Is(err, errPartial)) {
+		return err // the report of the earlier process stays: gateways send by it
+	}
 	if err != nil {
 		return errors.Join(err, l.report(view, nil))
 	}

@@ -129,7 +129,7 @@ func wrongFlags() []refusal {
 			args: []string{"--pod-cidr", "10.0.0.0/9", "--remote-pod-cidr", "10.0.0.0/9", "--pool", "172.16.0.0/12"},
 		},
 		{name: "no free range", code: 4, err: "no free addresses", hint: "--pool", args: []string{"--pool", "192.168.0.0/24"}},
-		{name: "a node port without node ports", code: 2, err: "--gw-server-service-*: NodePort 30000", hint: "--help",
+		{name: "a node port without node ports", code: 2, err: "--gw-server-service-nodeport 30000", hint: "--gw-server-service-type",
 			args: []string{"--gw-server-service-type", "ClusterIP", "--gw-server-service-nodeport", "30000"}},
 		{name: "equal names", code: 2, err: "--remote-name", hint: "--help", args: []string{"--name", "x", "--remote-name", "x"}},
 		{name: "lengths that differ", code: 2, err: "differ in length", hint: "--help",
