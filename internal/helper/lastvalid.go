@@ -121,7 +121,7 @@ func (m *lastValid) readTrusted(o nodeObjects, c serving.Cluster) (nodeView, []f
 	faults := append(m.readFabric(o.fabric, c, begun), m.readReservations(o.ipam)...)
 	if m.fabric != nil && o.found != nil {
 		for name := range c.Records {
-			m.recall(o, name)
+			m.recall(o, name, c.Records)
 		}
 	}
 	c.Fabric, c.Before, c.Reserved = m.fabric, m.peerings, m.reserved.ranges

@@ -7,16 +7,17 @@ import (
 	"slices"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/serving"
 	"liqonet.io/liqonet/netops"
 )
 
 // recall stores a peering, and where its gateways are, as an earlier process left them in the kernel: it goes on,
 // whatever this process can read of its records. The kernel has the part of them that node helpers use, except for the
 // gateway mode and the peer's nodes that answer probes.
-func (m *lastValid) recall(o nodeObjects, name string) {
+func (m *lastValid) recall(o nodeObjects, name string, read map[string]serving.Record) {
 	found := netops.PeerFrom(*o.found, m.fabric.InternalCIDR, m.reserved.ranges[name])
 	external := m.reserved.external[name]
-	if !slices.Contains(found.CIDRs, external) {
+	if !slices.Contains(found.CIDRs, external) || ofAnother(found, name, read) {
 		return
 	}
 	p := records.Peering{Name: name, MTU: found.MTU, Peer: records.Peer{ExternalCIDR: records.Mapping{Seen: external}}}
@@ -43,7 +44,7 @@ func (m *lastValid) recall(o nodeObjects, name string) {
 		if i == 0 {
 			id.Number = 1 // also if its pod was replaced
 		}
-		if id.Number == 0 {
+		if id.Number == 0 || all[id.Number-1].OverlayID != 0 { // another gateway's pod has the address now
 			continue
 		}
 		all[id.Number-1] = records.LocalGateway{OverlayID: g.VNI, Address: g.Internal, Tunnels: tunnels}
@@ -52,6 +53,19 @@ func (m *lastValid) recall(o nodeObjects, name string) {
 	if _, known := m.peerings[name]; !known {
 		m.peerings[name] = p
 	}
+}
+
+// ofAnother reports whether a readable record of another peering has a gateway that was found: then the reservations
+// are exchanged, and the path is that of the other peering.
+func ofAnother(found netops.NodePeer, name string, read map[string]serving.Record) bool {
+	for other, r := range read {
+		if other != name && r.Err == nil && slices.ContainsFunc(r.Peering.Gateways, func(own records.LocalGateway) bool {
+			return slices.ContainsFunc(found.Gateways, func(g netops.NodeGateway) bool { return g.VNI == own.OverlayID || g.Internal == own.Address })
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // gatewayAt returns which gateway of a peering has a pod with an address, and where it is; number 0: none.

@@ -13,6 +13,9 @@ import (
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/parsed"
+	"liqonet.io/liqonet/internal/testbed/require"
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/store"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -218,5 +221,49 @@ func TestRestartedKernel(t *testing.T) {
 	}
 	if len(remotes) != len(want.Links) || remotes[netops.NodeLink(7)] != "10.244.1.77" || remotes[netops.NodeLink(21)] != "10.244.2.33" {
 		t.Errorf("links %v", remotes)
+	}
+}
+
+// TestAddressOfAnotherGateway checks that a restarted helper does not send the overlay of one gateway to another one,
+// whose new pod has the address of the first one's last pod.
+func TestAddressOfAnotherGateway(t *testing.T) {
+	internal := netip.MustParseAddr("10.80.0.7")
+	w := severalGateways(t)
+	before := w.view().state(internal)
+	next := testGateway()
+	next.Pod, next.Node, next.PodIP = "gateway-b-y", "n2", netip.MustParseAddr("10.244.2.33") // of gateway 3
+	w.objects.gateways = slices.DeleteFunc(w.objects.gateways, func(p *corev1.Pod) bool { return p.Labels[records.LabelPeering] == "b" })
+	w.objects.gateways = append(w.objects.gateways, gatewayPod("b", next))
+	w.put(gatewayMap(t, "b", next))
+	w.damage(records.PeeringName("b"))
+	w.restart(before)
+	for _, l := range w.view().state(internal).Links {
+		if l.Remote == next.PodIP && l.VNI != 7 {
+			t.Errorf("gateway 1, of overlay 7, is sent overlay %d", l.VNI)
+		}
+	}
+}
+
+// TestExchangedReservations checks that a peering whose record cannot be read does not take over the path of another
+// one, whose record can, if their reservations are exchanged.
+func TestExchangedReservations(t *testing.T) {
+	internal := netip.MustParseAddr("10.80.0.7")
+	w := severalGateways(t)
+	before := w.view().state(internal)
+	registry, err := ipam.New(ipam.DefaultPools()...)
+	require.NoError(t, err)
+	b, c := severalPeering(), secondPeering()
+	for owner, p := range map[string]records.Peer{"b": c.Peer, "c": b.Peer} {
+		require.NoError(t, registry.Reserve(ipam.Reservation{Range: p.ExternalCIDR.Seen, Owner: ipam.Peering(owner), Purpose: ipam.PeerExternal, Real: p.ExternalCIDR.Real}))
+		require.NoError(t, registry.Reserve(ipam.Reservation{Range: p.PodCIDRs[0].Seen, Owner: ipam.Peering(owner), Purpose: ipam.PeerPods, Real: p.PodCIDRs[0].Real}))
+	}
+	cm := w.objects.ipam.DeepCopy()
+	cm.Data[records.DataKey] = store.Encode(registry)
+	w.put(cm)
+	w.damage(records.PeeringName("b"))
+	w.restart(before)
+	v := w.view()
+	if len(v.Peerings) != 1 || v.Peerings[0].Name != "c" || !slices.Equal(v.Peerings[0].Seen(), c.Seen()) {
+		t.Errorf("served are %v, want c by its record", v.names())
 	}
 }
