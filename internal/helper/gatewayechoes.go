@@ -140,7 +140,7 @@ func (g *gatewayEchoes) answer(from netip.AddrPort, m echo.Message) echo.Content
 	c := g.nodes.answer(from, m)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	c.Draining, c.NoWay = g.leaving.Announces(g.several, time.Now())
+	c.Draining, c.NoWay = g.leaving.Announces()
 	c.NoWay = c.NoWay || g.several && !membership.Forwards(g.members())
 	return c
 }
@@ -152,17 +152,10 @@ func (g *gatewayEchoes) toPeer() echo.Content {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c.Nodes = g.nodes.reaches()
-	c.Draining, c.NoWay = g.leaving.Announces(g.several, time.Now())
+	c.Draining, c.NoWay = g.leaving.Announces()
 	c.NoWay = c.NoWay || g.several && !g.nodes.reach()
 	c.Epoch = uint32(g.own.epoch)
 	return c
-}
-
-// known handles an answer of the API server.
-func (g *gatewayEchoes) known() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.leaving.Known(time.Now())
 }
 
 // members returns the tunnels; g.mu is held.

@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/health"
@@ -240,11 +239,7 @@ func (l *gatewayLoop) newReporters() {
 		return l.unchanged(l.location, l.ID.Name(), text, nil)
 	})
 	l.statuses = newReporter(l.Log, sameJudgment, func(ctx context.Context, r gatewayReport) (string, error) {
-		text, err := l.writeRecord(ctx, l.ID.StatusName(), r.Status, r.beside())
-		if err == nil || apierrors.IsNotFound(err) {
-			l.echoes.known()
-		}
-		return text, err
+		return l.writeRecord(ctx, l.ID.StatusName(), r.Status, r.beside())
 	}, func(r gatewayReport, text string) bool {
 		return l.unchanged(l.status, l.ID.StatusName(), text, r.beside())
 	})

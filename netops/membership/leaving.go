@@ -17,10 +17,6 @@ const (
 	ReachedWithin = 800 * time.Millisecond
 )
 
-// StaleAfter is the time without an answer of its API server after which a gateway announces that it drains, if its
-// cluster has others: it does not know the pods that came since. Some reports are missed by then.
-const StaleAfter = time.Minute
-
 // leavingChecks consecutive checks must find no sender, because of packets in flight. Checks count and not time: a
 // process without CPU time has not read the contents of its sockets and queues.
 const leavingChecks = 10
@@ -53,21 +49,13 @@ type Leaving struct {
 	draining bool
 	ending   time.Time // since when it announces that it has no way on; zero: it does not
 	checks   int       // consecutive ones without a sender
-	known    time.Time // when the API server last answered; zero: never
 }
 
 // Drain begins.
 func (l *Leaving) Drain() { l.draining = true }
 
-// Known handles an answer of the API server.
-func (l *Leaving) Known(now time.Time) { l.known = now }
-
-// Announces returns what all messages announce; several is whether the cluster has other gateways. If all of them are
-// cut off from their API server, all announce a drain and all are used.
-func (l *Leaving) Announces(several bool, now time.Time) (draining, noWay bool) {
-	stale := several && !l.known.IsZero() && now.Sub(l.known) >= StaleAfter
-	return l.draining || stale, !l.ending.IsZero()
-}
+// Announces returns what all messages announce.
+func (l *Leaving) Announces() (draining, noWay bool) { return l.draining, !l.ending.IsZero() }
 
 // Check handles the current senders, and reports whether the gateway may end. announce is true if it has a new
 // announcement.
