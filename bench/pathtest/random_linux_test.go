@@ -42,7 +42,7 @@ var randomFaults = []struct {
 	}},
 }
 
-const linksDown = `for l in $(ip -o link | grep -o 'lqn-[^:@ ]*' | sort -u); do ip link set "$l" down; done`
+const linksDown = `all=$(ip -o link | grep -o 'lqn-[^:@ ]*' | sort -u); [ -n "$all" ]; for l in $all; do ip link set "$l" down; done`
 
 // TestRandomFaults is the short form of `make chaos`: two clusters with three gateways each, and each kind of fault
 // once, in a random order and at a random place. After each fault packets of all flows cross again, and a TCP stream

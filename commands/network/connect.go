@@ -77,7 +77,7 @@ func newConnectFlags(cmd *cobra.Command, local *cli.ClusterFlags) *connectFlags 
 	return f
 }
 
-// gateways adds the flags that say what gateways there are, and how they find each other.
+// gateways adds the flags of gateways and of their endpoints.
 func (f *connectFlags) gateways(cmd *cobra.Command) {
 	ui.EnumFlag(cmd, &f.serverSide, "server-side", "cluster whose gateway is the WireGuard server (default: unchanged, remote in a new peering)", remotePlace, localPlace)
 	flags := cmd.Flags()

@@ -56,7 +56,7 @@ func TestPeerMovesOnlyItself(t *testing.T) {
 				}
 			}
 			if changes > 4 {
-				t.Errorf("peer says %+v, with and without a way on, fifty times a second: its nodes hear %d changes in four seconds", says, changes)
+				t.Errorf("peer says %+v, with and without a way on, fifty times a second: its nodes receive %d changes in four seconds", says, changes)
 			}
 		}
 		v.peering.Gateways = v.peering.Gateways[:1]
@@ -71,7 +71,7 @@ func TestPeerMovesOnlyItself(t *testing.T) {
 // use it.
 func TestIdleGateway(t *testing.T) {
 	if membership.LiveFor != health.NodeSilence {
-		t.Errorf("a node is not waited for after %s, and reported after %s", membership.LiveFor, health.NodeSilence)
+		t.Errorf("a silent node is ignored by a drain after %s, and reported after %s", membership.LiveFor, health.NodeSilence)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := testEchoes(testView())

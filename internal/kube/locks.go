@@ -84,7 +84,7 @@ func (r *Locks) Stale(ctx context.Context, err error) bool {
 		return true
 	}
 	if !r.gone && namespaceIsGone(err) {
-		r.gone = true // once: a namespace that nobody deletes may be missing, too
+		r.gone = true // once: without a deletion, a namespace may be missing, too
 		return true
 	}
 	return slices.ContainsFunc(r.all, func(l *lock) bool {

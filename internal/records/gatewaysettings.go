@@ -129,11 +129,15 @@ func annotations(to *map[string]string) setting.Text {
 	return setting.Value[map[string]string]{To: to, Read: setting.Pairs(to, setting.OnePair, annotation), Kind: setting.OnePair}
 }
 
-// annotationKey matches the keys of annotations in Kubernetes.
-var annotationKey = regexp.MustCompile(`^([A-Za-z0-9][-A-Za-z0-9.]{0,252}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
+// annotationKey matches the keys of annotations in Kubernetes, but for the length of the domain before the slash. The
+// API server does not distinguish capital letters there.
+var annotationKey = regexp.MustCompile(`^(([A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?\.)*[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
+
+// maxAnnotationKey is the length of the longest key: a domain, a slash and a name.
+const maxAnnotationKey = 253 + 1 + 63
 
 func annotation(key, value string) (string, error) {
-	return value, unless(annotationKey.MatchString(key), "%q is not an annotation's key: want NAME or PREFIX/NAME", key)
+	return value, unless(len(key) <= maxAnnotationKey && annotationKey.MatchString(key), "%q is not an annotation's key: want NAME or PREFIX/NAME", key)
 }
 
 // needsType returns an error unless the Service has one of some types.

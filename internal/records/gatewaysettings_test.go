@@ -92,6 +92,8 @@ func TestSettingsAreChecked(t *testing.T) {
 		"--gw-server-service-nodeport 3: a Service of type ClusterIP has no": {ServiceType: new(records.ClusterIP), NodePort: new(uint16(3))},
 		"not written as liqoctl":                                             {ServiceType: new(records.ServiceType("nodeport"))},
 		"not an annotation's key":                                            {ServiceAnnotations: map[string]string{"a/b/c": ""}},
+		`"a..b/c" is not an annotation's key`:                                {ServiceAnnotations: map[string]string{"a..b/c": ""}},
+		`"a-/c" is not an annotation's key`:                                  {ServiceAnnotations: map[string]string{"a-/c": ""}},
 	} {
 		p := peering()
 		p.Settings = s

@@ -190,10 +190,11 @@ func (t *taken) conflict(p records.Peering) error {
 		if !t.internal.Contains(g.Address) || cidr.Lower(t.internal).Contains(g.Address) {
 			return fmt.Errorf("gateway address %s is not in the second half of the internal CIDR %s", g.Address, t.internal)
 		}
-		for _, id := range []any{g.Address, g.OverlayID} {
-			if other, is := t.ids[id]; is {
-				return fmt.Errorf("gateway address %s or overlay id %d is that of peering %q", g.Address, g.OverlayID, other)
-			}
+		if other, is := t.ids[g.Address]; is {
+			return fmt.Errorf("gateway address %s is that of peering %q", g.Address, other)
+		}
+		if other, is := t.ids[g.OverlayID]; is {
+			return fmt.Errorf("overlay id %d is that of peering %q", g.OverlayID, other)
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ const (
 	Gone                          // no answer for long or ever, or never able to forward
 	Down                          // it does not answer, or cannot forward
 	Ending                        // it drains, and an echo is lost: it may have ended
-	Recovered                     // it answers and can forward, but less than Answers times or Moment, or is held
+	Recovered                     // it answers and can forward: for less than Answers and Moment, or it is held
 	Draining                      // it would be usable, and is about to end
 	Partial                       // it is usable, and reaches fewer nodes than another one
 	Usable
