@@ -143,7 +143,7 @@ guest-kernel:
 	cd bench && ../bin/lab guest test $(GUESTS) "$${SHORT_GUEST_BENCH:---run=}" . ./load ./path ./report -- $(LONGEST) -short -p 1
 	bin/lab guest test $(GUESTS) "$${SHORT_GUEST_KERNEL:---run=}" ./netops ./netops/... -- $(LONGEST) -short -p 1 $(PARALLEL)
 	bin/lab guest test $(GUESTS) "$${SHORT_GUEST_HELPERS:---run=}" ./internal/helper -- $(LONGEST) -short
-	bin/lab guest test $(GUESTS) --virtual-time --run Timers ./netops/tunnel
+	bin/lab guest test $(GUESTS) --virtual-time --run Timers ./netops/tunnel/wireguard
 
 .PHONY: bench
 bench: deps lab ## Measure the path against a baseline, on this kernel and in a guest: 3 minutes; needs root

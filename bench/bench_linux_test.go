@@ -124,8 +124,8 @@ func TestGuestReport(t *testing.T) {
 
 // TestFloods floods gateways for some seconds: over a link with a delay, with a CPU quota, and with two gateways. Their
 // memory stays below the limit of their containers, and another flow continues. In so short a sample the memory would
-// stay below it without limits of buffers too: TestBuffersAreLimited of netops/tunnel covers these. With -short, as in
-// a slow guest whose kernel has no quotas, there is one flood.
+// stay below it without limits of buffers too: TestBuffersAreLimited of netops/tunnel/wireguard covers these. With
+// -short, as in a slow guest whose kernel has no quotas, there is one flood.
 func TestFloods(t *testing.T) {
 	strains := map[string]strain{"64 TCP streams": {}}
 	if !testing.Short() {

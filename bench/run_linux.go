@@ -20,7 +20,7 @@ import (
 
 // Names of the paths.
 const (
-	tunnelAlone = "tunnel" // between the gateways, without package netops/tunnel
+	tunnelAlone = "tunnel" // between the gateways, without package netops/tunnel/wireguard
 	ownTunnel   = "own tunnel"
 	baseline    = "baseline"     // from pod to pod, without liqonet
 	liqoModel   = "Liqo model"   // from pod to pod, with the elements of Liqo's path

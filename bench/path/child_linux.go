@@ -17,7 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/require"
-	"liqonet.io/liqonet/netops/tunnel"
+	"liqonet.io/liqonet/netops/tunnel/wireguard"
 )
 
 // Job is what a process of a path does: one of the tunnels, or a helper's work.
@@ -59,11 +59,11 @@ func (t tunnelJob) runUpstream(ctx context.Context, opened func() error) error {
 
 // runOwn is what a gateway's helper does for its tunnel.
 func (t tunnelJob) runOwn(ctx context.Context, opened func() error, log *slog.Logger) error {
-	d, err := tunnel.Open(t.config(), log, func() {})
+	d, err := wireguard.Open(t.config(), log, func() {})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = d.Close() }()
+	defer func() { _ = d.Close(false) }()
 	if err := opened(); err != nil {
 		return err
 	}

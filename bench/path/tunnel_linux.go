@@ -17,6 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/netops/tunnel"
+	"liqonet.io/liqonet/netops/tunnel/wireguard"
 )
 
 // tunnelJob describes one end of a tunnel.
@@ -61,14 +62,14 @@ func (t tunnelJob) uapi() string {
 	return b.String()
 }
 
-// config returns the configuration for package netops/tunnel.
-func (t tunnelJob) config() tunnel.Config {
-	c := tunnel.Config{
-		Implementation: tunnel.Userspace, Name: t.Link, PrivateKey: tunnel.NewSecret(t.Key), ListenPort: t.ListenPort,
-		MTU: t.MTU, Peer: tunnel.PeerConfig{PublicKey: t.PeerKey, AllowedIPs: t.AllowedIPs},
+// config returns the configuration for package netops/tunnel/wireguard.
+func (t tunnelJob) config() wireguard.Config {
+	c := wireguard.Config{
+		Config:     tunnel.Config{Implementation: wireguard.Userspace, Name: t.Link, ListenPort: t.ListenPort, MTU: t.MTU, AllowedIPs: t.AllowedIPs},
+		PrivateKey: wireguard.NewSecret(t.Key), PublicKey: t.PeerKey,
 	}
 	if t.Endpoint.IsValid() {
-		c.Peer.Endpoints, c.Peer.KeepAlive = []string{t.Endpoint.String()}, keepAlive
+		c.Endpoints, c.KeepAlive = []string{t.Endpoint.String()}, keepAlive
 	}
 	return c
 }
@@ -92,7 +93,7 @@ func (t tunnelJob) configureKernel() error {
 	}), client.Close())
 }
 
-// openTunnel creates one end, without package netops/tunnel.
+// openTunnel creates one end, without package netops/tunnel/wireguard.
 func (b *Bed) openTunnel(ns netns.Namespace, t tunnelJob) {
 	if b.kinds.WireGuard == records.Kernel {
 		ns.IP(fmt.Sprintf("link add %s mtu %d type wireguard", t.Link, t.MTU))
@@ -108,7 +109,7 @@ func setUp(ns netns.Namespace, t tunnelJob) {
 	ns.IP(fmt.Sprintf("addr add %s dev %s", t.Address, t.Link), fmt.Sprintf("link set %s mtu %d up", t.Link, t.MTU))
 }
 
-// wireGuardLink is the link of a tunnel without package netops/tunnel.
+// wireGuardLink is the link of a tunnel without package netops/tunnel/wireguard.
 const wireGuardLink = "wg0"
 
 // openTunnels creates both ends. The server listens first, as a handshake is not answered before.
@@ -132,7 +133,7 @@ func (b *Bed) Gateways() (g Gateways, err error) {
 	return g, err
 }
 
-// Tunnel returns the tunnel without package netops/tunnel.
+// Tunnel returns the tunnel without package netops/tunnel/wireguard.
 func (g Gateways) Tunnel() (load.Way, error) {
 	return g.bed.way(func() load.Way {
 		g.bed.openTunnels(g.client, g.server)

@@ -31,7 +31,7 @@ type farDevice interface {
 }
 
 // use sets the device of the tunnel.
-func (t *tunnelEchoes) use(d *tunnel.Device) {
+func (t *tunnelEchoes) use(d tunnel.Tunnel) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.far.device = d

@@ -20,6 +20,8 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/kernel"
+	"liqonet.io/liqonet/netops/tunnel"
+	"liqonet.io/liqonet/netops/tunnel/wireguard"
 )
 
 // Gateway is the helper of a gateway, in the network namespace of its pod.
@@ -38,7 +40,8 @@ type gatewayLoop struct {
 	Gateway
 	reconciler
 	health  *liveness
-	keys    keys
+	driver  tunnel.Driver
+	keysAt  time.Time                   // when the keys were made; zero: not known
 	served  atomic.Pointer[gatewayView] // of the last successful pass; nil: none yet
 	passed  *gatewayView                // whose state the kernel has; nil: unknown
 	echoes  *gatewayEchoes
@@ -61,7 +64,7 @@ type gatewayLoop struct {
 // its packets.
 func (g Gateway) Run(ctx context.Context) error {
 	g.Log = g.Log.With("peering", g.ID.Peering, "gateway", g.ID.Number)
-	k, err := readKeys(g.Keys)
+	driver, err := wireguard.New(g.Keys)
 	if err != nil {
 		return err
 	}
@@ -71,7 +74,7 @@ func (g Gateway) Run(ctx context.Context) error {
 	}
 	defer func() { _ = kernel.Close() }()
 	m, metrics := newMirror(g.Client), newMetrics()
-	l := &gatewayLoop{Gateway: g, keys: k, health: newLiveness(), reconciler: newReconciler(kernel, g.Log, metrics), wake: m.changed}
+	l := &gatewayLoop{Gateway: g, driver: driver, keysAt: keysMade(g.Keys), health: newLiveness(), reconciler: newReconciler(kernel, g.Log, metrics), wake: m.changed}
 	l.events = newEvents(g.Env, "liqonet-gateway", g.Node, gatewayBurst, gatewayPause)
 	l.events.names = l.ID.StatusName() // unique per gateway, as a node can run several
 	l.drift.onRestore = func(names []string) {
@@ -97,7 +100,9 @@ func (g Gateway) Run(ctx context.Context) error {
 func (l *gatewayLoop) close() {
 	l.echoes.close()
 	for _, t := range l.tunnels.list() {
-		t.close()
+		if err := t.close(false); err != nil {
+			t.log.Warn("close of the tunnel", "error", err)
+		}
 	}
 }
 

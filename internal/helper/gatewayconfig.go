@@ -3,14 +3,10 @@
 package helper
 
 import (
-	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
-
-	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/datapath"
@@ -63,56 +59,36 @@ func (v gatewayView) state() netops.State { return v.wanted().State() }
 // exposed returns the hosts that the peer may reach.
 func (v gatewayView) exposed() []records.Exposed { return v.wantedOf(nil).Exposed() }
 
-// keys are this side's secrets of the tunnel, and the creation time of the key pair; zero: unknown.
-type keys struct {
-	private, preshared tunnel.Secret
-	created            time.Time
+// keysMade returns the creation time of a gateway's keys, which is optional: no key depends on it.
+func keysMade(folder string) time.Time {
+	text, _ := os.ReadFile(filepath.Join(folder, records.CreatedKey))
+	made, _ := time.Parse(time.RFC3339, string(text))
+	return made
 }
 
-// readKeys reads the mounted Secret.
-func readKeys(dir string) (keys, error) {
-	var k keys
-	for name, into := range map[string]*tunnel.Secret{records.PrivateKeyKey: &k.private, records.PresharedKeyKey: &k.preshared} {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			return k, fmt.Errorf("read tunnel keys: %w", err)
-		}
-		if *into, err = tunnel.ParseSecret(strings.TrimSpace(string(text))); err != nil {
-			return k, fmt.Errorf("read tunnel key %s: %w", name, err)
-		}
-	}
-	text, _ := os.ReadFile(filepath.Join(dir, records.CreatedKey)) // optional: no key depends on it
-	k.created, _ = time.Parse(time.RFC3339, string(text))
-	return k, nil
-}
-
-// tunnel returns the desired state of the WireGuard device to the peer's gateway of a number. Its allowed IPs are the
-// peer's pod and external CIDRs and its tunnel address only.
-func (v gatewayView) tunnel(k keys, number int) (tunnel.Config, error) {
+// tunnel returns the desired state of the tunnel to the peer's gateway of a number. Its allowed IPs are the peer's pod
+// and external CIDRs and its tunnel address only.
+func (v gatewayView) tunnel(d tunnel.Driver, number int) (tunnel.Config, error) {
 	p, t := v.peering, v.own().Tunnels[number-1]
-	public, err := wgtypes.ParseKey(t.PublicKey)
+	peer, err := d.Decode(t.PublicKey)
 	if err != nil {
-		return tunnel.Config{}, fmt.Errorf("peer's public key: %w", err)
+		return tunnel.Config{}, err
 	}
 	c := tunnel.Config{
-		Implementation: *p.Settings.Complete().Implementation,
 		Name:           netops.TunnelLink(number),
-		PrivateKey:     k.private,
-		PresharedKey:   k.preshared,
+		Implementation: string(*p.Settings.Complete().Implementation),
 		ListenPort:     datapath.ListenPort(p.Role, t),
 		MTU:            p.MTU,
+		AllowedIPs:     []netip.Prefix{cidr.Single(t.PeerAddress)},
+		Endpoints:      t.Endpoints,
 		Closed:         v.over,
-		Peer: tunnel.PeerConfig{
-			PublicKey:  public,
-			AllowedIPs: []netip.Prefix{cidr.Single(t.PeerAddress)},
-			Endpoints:  t.Endpoints,
-		},
+		Peer:           peer,
 	}
 	for _, m := range p.Peer.CIDRs() {
-		c.Peer.AllowedIPs = append(c.Peer.AllowedIPs, m.Real)
+		c.AllowedIPs = append(c.AllowedIPs, m.Real)
 	}
 	if p.Role == records.Client {
-		c.Peer.KeepAlive = keepAlive
+		c.KeepAlive = keepAlive
 	}
 	return c, nil
 }

@@ -3,21 +3,15 @@
 package helper
 
 import (
-	"errors"
-	"io/fs"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
-
-	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/tunnel/wireguard"
 )
 
 // TestGatewayState checks that nodes without the gateway, ranges that a node cannot claim and hosts that are not
@@ -68,43 +62,23 @@ func TestGatewayState(t *testing.T) {
 
 func TestTunnelConfig(t *testing.T) {
 	v := gatewayView{id: firstGateway("b"), fabric: testFabric(), peering: testPeering()}
-	client, err := v.tunnel(keys{}, 1)
+	client, err := v.tunnel(wireguard.Driver{}, 1)
 	require.NoError(t, err)
 	ranges := parsed.Prefixes("169.254.18.1/32", "10.244.0.0/16", "10.70.0.0/16")
-	if !slices.Equal(client.Peer.AllowedIPs, ranges) {
-		t.Errorf("allowed %v, want %v: the peer's own addresses", client.Peer.AllowedIPs, ranges)
+	if !slices.Equal(client.AllowedIPs, ranges) {
+		t.Errorf("allowed %v, want %v: the peer's own addresses", client.AllowedIPs, ranges)
 	}
-	if client.ListenPort != 0 || client.Peer.KeepAlive != keepAlive || !slices.Equal(client.Peer.Endpoints, []string{"192.0.2.7:30000"}) {
+	if client.ListenPort != 0 || client.KeepAlive != keepAlive || !slices.Equal(client.Endpoints, []string{"192.0.2.7:30000"}) {
 		t.Errorf("client %+v: want any port, keepalives and the server's endpoint", client)
 	}
 	v.peering.Role, v.own().Tunnels[0].Endpoints = records.Server, nil
-	server, err := v.tunnel(keys{}, 1)
+	server, err := v.tunnel(wireguard.Driver{}, 1)
 	require.NoError(t, err)
-	if server.ListenPort != 51840 || server.Peer.KeepAlive != 0 {
+	if server.ListenPort != 51840 || server.KeepAlive != 0 {
 		t.Errorf("server %+v: want port 51840, no keepalives", server)
 	}
 	v.own().Tunnels[0].PublicKey = "damaged"
-	if _, err := v.tunnel(keys{}, 1); err == nil {
+	if _, err := v.tunnel(wireguard.Driver{}, 1); err == nil {
 		t.Error("a damaged public key is no error")
-	}
-}
-
-func TestReadKeys(t *testing.T) {
-	dir := t.TempDir()
-	if _, err := readKeys(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("empty folder: %v", err)
-	}
-	for _, name := range []string{records.PrivateKeyKey, records.PresharedKeyKey} {
-		key, err := wgtypes.GenerateKey()
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(key.String()+"\n"), 0o600))
-	}
-	k, err := readKeys(dir)
-	if err != nil || k.private.IsZero() || k.preshared.IsZero() {
-		t.Errorf("keys %v, %v", k, err)
-	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, records.PrivateKeyKey), []byte("not a key"), 0o600))
-	if _, err := readKeys(dir); err == nil || strings.Contains(err.Error(), "not a key") {
-		t.Errorf("damaged key: %v: want an error that does not show it", err)
 	}
 }

@@ -5,37 +5,42 @@ package helper
 import (
 	"errors"
 	"log/slog"
+	"reflect"
 	"sync/atomic"
 
 	"liqonet.io/liqonet/netops/tunnel"
 )
 
-// gatewayTunnel is a gateway's tunnel to a gateway of the peer: the device, and its measurements.
+// gatewayTunnel is a gateway's tunnel to a gateway of the peer, and its measurements.
 type gatewayTunnel struct {
 	log    *slog.Logger
 	drift  *drift
 	echoes *tunnelEchoes
-	wake   chan<- struct{}               // triggers a pass
-	device atomic.Pointer[tunnel.Device] // nil: not open yet
+	wake   chan<- struct{} // triggers a pass
+	driver tunnel.Driver
+	open   atomic.Pointer[tunnel.Tunnel] // nil: not open yet
 	wanted *tunnel.Config                // last applied configuration; nil: unknown
 }
 
-// bring opens the device or restores it, and reports whether anything changed.
+// bring opens the tunnel or restores it, and reports whether anything changed.
 func (t *gatewayTunnel) bring(c tunnel.Config) (bool, error) {
 	before := t.wanted
 	t.wanted = nil
 	var err error
-	d, changed := t.device.Load(), true
-	if d != nil {
-		changed, err = d.Apply(c)
-	} else if d, err = tunnel.Open(c, t.log, func() { notify(t.wake) }); err == nil {
-		t.device.Store(d)
-		t.echoes.use(d)
+	open, changed := t.open.Load(), true
+	if open != nil {
+		changed, err = (*open).Apply(c)
+	} else {
+		open = new(tunnel.Tunnel)
+		if *open, err = t.driver.Open(c, t.log, func() { notify(t.wake) }); err == nil {
+			t.open.Store(open)
+			t.echoes.use(*open)
+		}
 	}
 	if errors.Is(err, tunnel.ErrSearching) {
 		return changed, nil // the end of the search triggers a pass
 	}
-	if changed && before != nil && before.Equal(c) {
+	if changed && before != nil && reflect.DeepEqual(*before, c) {
 		t.drift.add(tunnelObject(c.Name))
 	}
 	if err == nil {
@@ -44,32 +49,23 @@ func (t *gatewayTunnel) bring(c tunnel.Config) (bool, error) {
 	return changed, err
 }
 
-// stats returns the device's statistics of the peer's gateway; the zero value if it is not open.
+// stats returns the state of the tunnel; the zero value if it is not open.
 func (t *gatewayTunnel) stats() tunnel.Stats {
-	d := t.device.Load()
-	if d == nil {
+	open := t.open.Load()
+	if open == nil {
 		return tunnel.Stats{}
 	}
-	s, err := d.Stats()
+	s, err := (*open).Stats()
 	if err != nil {
 		t.log.Warn("read the tunnel's state", "error", err)
 	}
 	return s
 }
 
-// remove removes the tunnel.
-func (t *gatewayTunnel) remove() error {
-	if d := t.device.Load(); d != nil {
-		return d.Remove()
+// close ends the parts of the tunnel that depend on this process; with remove, all of it.
+func (t *gatewayTunnel) close(remove bool) error {
+	if open := t.open.Load(); open != nil {
+		return (*open).Close(remove)
 	}
 	return nil
-}
-
-// close ends the parts that depend on this process; a kernel device stays.
-func (t *gatewayTunnel) close() {
-	if d := t.device.Load(); d != nil {
-		if err := d.Close(); err != nil {
-			t.log.Warn("close of the tunnel", "error", err)
-		}
-	}
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-
-	"liqonet.io/liqonet/internal/records"
 )
 
 // tunnels are a gateway's tunnels to the gateways of the peer, by gateway number minus one. The zero value has none.
@@ -29,22 +27,12 @@ func (t *tunnels) set(all []*gatewayTunnel) {
 	t.all = all
 }
 
-// implementation returns the implementation of the first open tunnel.
-func (t *tunnels) implementation() records.Implementation {
-	for _, one := range t.list() {
-		if d := one.device.Load(); d != nil {
-			return d.Implementation()
-		}
-	}
-	return ""
-}
-
 // bringTunnels opens the tunnels of a view or restores them, removes all others, and reports whether anything changed.
 // It is called after a pass: no route leads to a removed tunnel.
 func (l *gatewayLoop) bringTunnels(v gatewayView) (changed bool, err error) {
 	all, count := l.tunnels.list(), len(v.own().Tunnels)
 	for number := len(all) + 1; number <= count; number++ {
-		all = append(all, &gatewayTunnel{log: l.Log.With("peerGateway", number), drift: l.drift, echoes: l.echoes.tunnel(number), wake: l.wake})
+		all = append(all, &gatewayTunnel{log: l.Log.With("peerGateway", number), drift: l.drift, echoes: l.echoes.tunnel(number), wake: l.wake, driver: l.driver})
 	}
 	gone := all[count:]
 	all = all[:count]
@@ -54,11 +42,11 @@ func (l *gatewayLoop) bringTunnels(v gatewayView) (changed bool, err error) {
 	}
 	var errs []error
 	for _, t := range gone {
-		errs = append(errs, t.remove())
+		errs = append(errs, t.close(true))
 		changed = true
 	}
 	for i, t := range all {
-		c, err := v.tunnel(l.keys, i+1)
+		c, err := v.tunnel(l.driver, i+1)
 		if err == nil {
 			var differed bool
 			differed, err = t.bring(c)

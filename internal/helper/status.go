@@ -50,11 +50,10 @@ func (l *gatewayLoop) report() {
 		notify(l.echoes.own.claim)
 		return // the later pod reports
 	}
-	implementation := l.tunnels.implementation()
+	all, heard, implementation := l.readTunnels()
 	if implementation == "" {
 		return // none is open
 	}
-	all, heard := l.readTunnels()
 	location := records.Gateway{
 		Version: records.SchemaVersion, Pod: l.Pod, Node: l.Node, PodIP: l.PodIP, PeerNodes: l.echoes.peers.current(),
 		PeerEndpoints: l.echoes.endpoints.current(), Epoch: uint32(l.echoes.own.epoch),
@@ -64,7 +63,7 @@ func (l *gatewayLoop) report() {
 	}
 	l.locations.set(location)
 	s := records.Status{
-		Version: records.SchemaVersion, Time: now(), Every: records.Duration(health.Every(l.echoes.nodes.watched())), KeyCreated: l.keys.created, Pod: l.Pod,
+		Version: records.SchemaVersion, Time: now(), Every: records.Duration(health.Every(l.echoes.nodes.watched())), KeyCreated: l.keysAt, Pod: l.Pod,
 		Implementation: implementation, Overlay: v.fabric.Overlay.Kind,
 		TunnelStatus: summary(all), Nodes: l.echoes.nodes.statuses(),
 		Drift: l.drift.record(), Exposed: v.exposed(),
@@ -164,10 +163,12 @@ func (l *gatewayLoop) lastEcho() time.Time {
 	return time.Now().Add(-age)
 }
 
-// readTunnels returns the measurements of each tunnel, and the endpoints from which the peer's gateways answered.
-func (l *gatewayLoop) readTunnels() (all []records.TunnelStatus, endpoints []netip.AddrPort) {
+// readTunnels returns the measurements of each tunnel, the endpoints from which the peer's gateways answered, and the
+// implementation of the first open tunnel.
+func (l *gatewayLoop) readTunnels() (all []records.TunnelStatus, endpoints []netip.AddrPort, implementation records.Implementation) {
 	for _, t := range l.tunnels.list() {
 		stats := t.stats()
+		implementation = cmp.Or(implementation, records.Implementation(stats.Implementation))
 		if stats.Changed {
 			notify(l.wake)
 		}
@@ -183,7 +184,7 @@ func (l *gatewayLoop) readTunnels() (all []records.TunnelStatus, endpoints []net
 		t.echoes.describe(&s)
 		all = append(all, s)
 	}
-	return all, endpoints
+	return all, endpoints, implementation
 }
 
 // summary returns the tunnel that was answered last, with the bytes of all. Of the answered ones, it is always the

@@ -13,6 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/wireguard"
 )
 
 // Secret returns a key. Because it is a function, printing a value that contains it does not show the key.
@@ -53,11 +54,11 @@ func ReadKeys(ctx context.Context, c *kube.Cluster, id records.GatewayID) (*Keys
 func DecodeKeys(object *corev1.Secret) (*Keys, error) {
 	var k Keys
 	var err error
-	if k.Private, err = decodeKey(object, records.PrivateKeyKey); err != nil {
+	if k.Private, err = decodeKey(object, wireguard.PrivateKey); err != nil {
 		return nil, err
 	}
 	k.Created, _ = time.Parse(time.RFC3339, string(object.Data[records.CreatedKey])) // informational only
-	k.Preshared, err = decodeKey(object, records.PresharedKeyKey)
+	k.Preshared, err = decodeKey(object, wireguard.PresharedKey)
 	return &k, err
 }
 
@@ -124,8 +125,8 @@ func KeysObject(namespace string, id records.GatewayID, k Keys) *corev1.Secret {
 		Type:       corev1.SecretTypeOpaque,
 		// base64, as printed by wg(8), inside the API's own base64: a mounted file is text.
 		Data: map[string][]byte{
-			records.PrivateKeyKey:   []byte(k.Private().String()),
-			records.PresharedKeyKey: []byte(k.Preshared().String()),
+			wireguard.PrivateKey:   []byte(k.Private().String()),
+			wireguard.PresharedKey: []byte(k.Preshared().String()),
 		},
 	}
 	if !k.Created.IsZero() {

@@ -8,6 +8,7 @@ import (
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/require"
+	"liqonet.io/liqonet/internal/wireguard"
 )
 
 func TestKeysDoNotPrint(t *testing.T) {
@@ -26,8 +27,8 @@ func TestKeysDoNotPrint(t *testing.T) {
 		}
 	}
 	object := KeysObject("ns", records.GatewayID{Peering: "b", Number: 1}, k)
-	object.Data[records.PrivateKeyKey] = []byte("almost a key")
-	if _, err := decodeKey(object, records.PrivateKeyKey); err == nil || strings.Contains(err.Error(), "almost") {
+	object.Data[wireguard.PrivateKey] = []byte("almost a key")
+	if _, err := decodeKey(object, wireguard.PrivateKey); err == nil || strings.Contains(err.Error(), "almost") {
 		t.Errorf("error %v", err)
 	}
 }

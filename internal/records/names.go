@@ -54,13 +54,8 @@ const (
 	NodeName   = "node"    // DaemonSet, ServiceAccount, roles of the node helper
 )
 
-// Keys of a gateway's Secret.
-const (
-	PrivateKeyKey   = "privateKey"
-	PresharedKeyKey = "presharedKey"
-	// CreatedKey holds the creation time of the key pair, in RFC 3339 format.
-	CreatedKey = "created"
-)
+// CreatedKey is the creation time of the keys in a gateway's Secret, in RFC 3339 format.
+const CreatedKey = "created"
 
 // PeeringName is the name of a peering's ConfigMap and of the Secret of its first gateway.
 func PeeringName(peering string) string { return peeringPrefix + "-" + peering }

@@ -1,10 +1,16 @@
-// Package wireguard has the names of WireGuard's implementations, which records, manifests and the tunnel share. It
-// imports no other package of this module.
+// Package wireguard has names that records, manifests, the makers of keys and the driver of tunnels share. It imports
+// no other package of this module.
 package wireguard
 
 import (
 	"fmt"
 	"slices"
+)
+
+// Names of a gateway's keys in its Secret.
+const (
+	PrivateKey   = "privateKey"
+	PresharedKey = "presharedKey"
 )
 
 // Implementation is what encrypts the tunnel's packets.

@@ -223,7 +223,7 @@ func (g *testGateway) expectSession(t *testing.T, f *flood, fromClient bool, wit
 func (g *testGateway) renew() {
 	g.t.Helper()
 	tunnel := g.tunnels[0]
-	g.Inside(func() error { return tunnel.device.RenewAt(netip.MustParseAddrPort(tunnel.config.Peer.Endpoints[0])) })
+	g.Inside(func() error { return tunnel.device.RenewAt(netip.MustParseAddrPort(tunnel.config.Endpoints[0])) })
 }
 
 // flood sends packets as fast as one processor can.

@@ -366,7 +366,7 @@ func testOtherTunnel(t *testing.T, from, to *testGateway) {
 	other := to.config.Tunnels[1]
 	// WireGuard would drop it as well.
 	for g, address := range map[*testGateway]netip.Addr{from: other.Address.Addr(), to: other.Peer} {
-		g.allow(append(slices.Clone(g.tunnels[0].config.Peer.AllowedIPs), cidr.Single(address)))
+		g.allow(append(slices.Clone(g.tunnels[0].config.AllowedIPs), cidr.Single(address)))
 	}
 	to.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
 	before := to.drops("from-tunnel")

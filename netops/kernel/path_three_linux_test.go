@@ -143,7 +143,7 @@ func testNoTransit(t *testing.T, a, b, c side) {
 // addPeerRange adds a range of the peer, on the nodes and in the first gateway.
 func (c *testCluster) addPeerRange(m netops.Mapping) (restore func()) {
 	g := c.gateways[0]
-	config, allowed := g.config, g.tunnels[0].config.Peer.AllowedIPs
+	config, allowed := g.config, g.tunnels[0].config.AllowedIPs
 	apply := func(c netops.GatewayConfig, allowed []netip.Prefix) {
 		g.allow(allowed)
 		g.config = c

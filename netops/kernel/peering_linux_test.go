@@ -18,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/tunnel"
+	"liqonet.io/liqonet/netops/tunnel/wireguard"
 )
 
 // Every cluster has the same internal and external CIDRs, as by default.
@@ -77,14 +78,14 @@ type testGateway struct {
 	namespace
 	kernel  *Kernel
 	config  netops.GatewayConfig
-	key     tunnel.Secret
+	key     wireguard.Secret
 	tunnels []*testTunnel // as in config
 }
 
 // testTunnel is a tunnel to a gateway of the peer.
 type testTunnel struct {
-	config tunnel.Config
-	device *tunnel.Device
+	config wireguard.Config
+	device *wireguard.Device
 }
 
 // join makes a peering of two clusters with a gateway each.
@@ -142,26 +143,27 @@ func (s side) connect(client, server *testGateway, number int) {
 	port := 30000 + 1 + slices.Index(s.gateways, server) + 100*(len(server.tunnels)-1)
 	s.nodes[0].Chain(fmt.Sprintf("nodeport-%d", port), "pre", "nat hook prerouting priority -100",
 		fmt.Sprintf("fib daddr type local udp dport %d dnat to %s:%d", port, server.config.Pod, listen))
-	toServer.Peer.Endpoints = []string{netip.AddrPortFrom(s.node(0), uint16(port)).String()}
-	toServer.Peer.KeepAlive = 15 * time.Second
+	toServer.Endpoints = []string{netip.AddrPortFrom(s.node(0), uint16(port)).String()}
+	toServer.KeepAlive = 15 * time.Second
 	toClient.ListenPort = uint16(listen)
 	server.config.Tunnels[len(server.tunnels)-1].ListenPort = uint16(listen)
 }
 
 // newTunnel adds one end of a tunnel to a gateway.
-func (g *testGateway) newTunnel(to *testGateway, own, far netip.Addr) *tunnel.Config {
+func (g *testGateway) newTunnel(to *testGateway, own, far netip.Addr) *wireguard.Config {
 	link := netops.Tunnel
 	if n := len(g.tunnels); n > 0 {
 		link += fmt.Sprint(n)
 	}
 	g.config.Tunnels = append(g.config.Tunnels, netops.GatewayTunnel{Link: link, Address: netip.PrefixFrom(own, 30), Peer: far, Used: true})
-	t := &testTunnel{config: tunnel.Config{
-		Implementation: tunnel.Implementation(orEnv("LIQONET_TEST_WIREGUARD", "userspace")), Name: link,
-		PrivateKey: g.key, MTU: g.config.MTU,
-		Peer: tunnel.PeerConfig{PublicKey: to.key.PublicKey(), AllowedIPs: []netip.Prefix{cidr.Single(far)}},
+	t := &testTunnel{config: wireguard.Config{
+		Config: tunnel.Config{
+			Implementation: orEnv("LIQONET_TEST_WIREGUARD", "userspace"), Name: link, MTU: g.config.MTU, AllowedIPs: []netip.Prefix{cidr.Single(far)},
+		},
+		PrivateKey: g.key, PublicKey: to.key.PublicKey(),
 	}}
 	for _, m := range g.config.Peer {
-		t.config.Peer.AllowedIPs = append(t.config.Peer.AllowedIPs, m.Real)
+		t.config.AllowedIPs = append(t.config.AllowedIPs, m.Real)
 	}
 	g.tunnels = append(g.tunnels, t)
 	return &t.config
@@ -210,7 +212,7 @@ func (s side) newGateway(overlay netops.OverlayConfig, peer side, mtu int) *test
 	}
 	key, err := wgtypes.GeneratePrivateKey()
 	require.NoError(s.t, err)
-	g.key = tunnel.NewSecret(key)
+	g.key = wireguard.NewSecret(key)
 	return g
 }
 
@@ -221,11 +223,11 @@ func (g *testGateway) open() {
 	reach(g.t, g.kernel, netops.GatewayState(g.config).Reachable(have))
 	for _, t := range g.tunnels {
 		g.Inside(func() (err error) {
-			t.device, err = tunnel.Open(t.config, slog.New(slog.DiscardHandler), func() {})
+			t.device, err = wireguard.Open(t.config, slog.New(slog.DiscardHandler), func() {})
 			return err
 		})
 		g.t.Cleanup(func() {
-			assert.NoError(g.t, t.device.Close())
+			assert.NoError(g.t, t.device.Close(false))
 		})
 	}
 	g.follow()
@@ -249,7 +251,7 @@ func (g *testGateway) awaitTunnels() {
 func (g *testGateway) allow(ranges []netip.Prefix) {
 	g.t.Helper()
 	t := g.tunnels[0]
-	t.config.Peer.AllowedIPs = ranges
+	t.config.AllowedIPs = ranges
 	g.Inside(func() error {
 		_, err := t.device.Apply(t.config)
 		return err

@@ -21,6 +21,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
+	"liqonet.io/liqonet/internal/wireguard"
 )
 
 // Helper is the job of a process that is a helper, a node's or a gateway's.
@@ -61,8 +62,8 @@ func (h Helper) Run(ctx context.Context, wrap func(kubernetes.Interface) kuberne
 func writeKeys(t testing.TB, dir string, private wgtypes.Key) {
 	t.Helper()
 	require.NoError(t, errors.Join(
-		os.WriteFile(filepath.Join(dir, records.PrivateKeyKey), []byte(private.String()), 0o600),
-		os.WriteFile(filepath.Join(dir, records.PresharedKeyKey), []byte(PresharedKey.String()), 0o600)))
+		os.WriteFile(filepath.Join(dir, wireguard.PrivateKey), []byte(private.String()), 0o600),
+		os.WriteFile(filepath.Join(dir, wireguard.PresharedKey), []byte(PresharedKey.String()), 0o600)))
 }
 
 // Connect writes the records as the CLI does, and starts the helpers: those of nodes, then those of gateways.

@@ -37,7 +37,7 @@ If the same tests have passed before, and neither their binaries and testdata no
 run; --again runs them all the same.`,
 		Example: `  lab guest test --run 'TestPath/geneve' -v ./netops
   lab guest test ./netops/...
-  lab guest test --virtual-time --run Timers ./netops/tunnel
+  lab guest test --virtual-time --run Timers ./netops/tunnel/wireguard
   lab guest test ./netops -- -short -json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.test(cmd, args) },

@@ -1,4 +1,4 @@
-package tunnel
+package wireguard
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
 	"liqonet.io/liqonet/internal/testbed/require"
+	"liqonet.io/liqonet/netops/tunnel"
 )
 
 // testKey returns a key with recognisable text; WireGuard's clamping does not change it.
@@ -26,18 +27,18 @@ func testKey(b byte) wgtypes.Key {
 
 func testConfig() Config {
 	return Config{
-		Implementation: Userspace,
-		Name:           "lqn-tunnel",
-		PrivateKey:     NewSecret(testKey(0xa1)),
-		PresharedKey:   NewSecret(testKey(0xb2)),
-		ListenPort:     51840,
-		MTU:            1440,
-		Peer: PeerConfig{
-			PublicKey:  testKey(0xc3),
-			AllowedIPs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("169.254.18.2/32")},
-			Endpoints:  []string{"192.0.2.1:51840"},
-			KeepAlive:  25 * time.Second,
+		Config: tunnel.Config{
+			Implementation: Userspace,
+			Name:           "lqn-tunnel",
+			ListenPort:     51840,
+			MTU:            1440,
+			AllowedIPs:     []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("169.254.18.2/32")},
+			Endpoints:      []string{"192.0.2.1:51840"},
+			KeepAlive:      25 * time.Second,
 		},
+		PrivateKey:   NewSecret(testKey(0xa1)),
+		PresharedKey: NewSecret(testKey(0xb2)),
+		PublicKey:    testKey(0xc3),
 	}
 }
 

@@ -1,4 +1,4 @@
-package tunnel
+package wireguard
 
 import (
 	"net/netip"
@@ -55,11 +55,11 @@ func TestUAPIBringsADeviceIntoState(t *testing.T) {
 		t.Errorf("device has %d peers, or other keys", len(have.Peers))
 	}
 
-	cfg.PresharedKey, cfg.Peer.AllowedIPs = Secret{}, cfg.Peer.AllowedIPs[1:]
+	cfg.PresharedKey, cfg.AllowedIPs = Secret{}, cfg.AllowedIPs[1:]
 	diff, _ = difference(have, cfg, netip.AddrPort{})
 	set(diff)
 	have = read(t, d)
-	assert.Equal(t, "ranges", ipNets(cfg.Peer.AllowedIPs), have.Peers[0].AllowedIPs)
+	assert.Equal(t, "ranges", ipNets(cfg.AllowedIPs), have.Peers[0].AllowedIPs)
 	if have.Peers[0].PresharedKey != (wgtypes.Key{}) {
 		t.Error("the preshared key is still there")
 	}

@@ -1,4 +1,4 @@
-package tunnel
+package wireguard
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
+	"liqonet.io/liqonet/netops/tunnel"
 )
 
 const (
@@ -23,21 +24,17 @@ const (
 )
 
 // implementations are those that this kernel must offer: LIQONET_TEST_WIREGUARD, or userspace alone.
-func implementations() []Implementation {
+func implementations() []string {
 	names := strings.Fields(os.Getenv("LIQONET_TEST_WIREGUARD"))
 	if len(names) == 0 {
-		return []Implementation{Userspace}
+		return []string{Userspace}
 	}
-	var out []Implementation
-	for _, name := range names {
-		out = append(out, Implementation(name))
-	}
-	return out
+	return names
 }
 
 func forEachImplementation(t *testing.T, test func(*testing.T, *pair)) {
 	for _, implementation := range implementations() {
-		t.Run(string(implementation), func(t *testing.T) { test(t, newPair(t, implementation)) })
+		t.Run(implementation, func(t *testing.T) { test(t, newPair(t, implementation)) })
 	}
 }
 
@@ -49,7 +46,7 @@ type pair struct {
 }
 
 // newPair opens the server first: an initiator without an answer waits five seconds.
-func newPair(t *testing.T, implementation Implementation) *pair {
+func newPair(t *testing.T, implementation string) *pair {
 	p := &pair{server: newHost(t), client: newHost(t)}
 	p.server.tunnel, p.client.tunnel = serverTunnel+"/30", clientTunnel+"/30"
 	connect(p.server, p.client, "wire", "192.0.2.1/24", "192.0.2.11/24")
@@ -57,17 +54,15 @@ func newPair(t *testing.T, implementation Implementation) *pair {
 	psk, err := wgtypes.GenerateKey()
 	require.NoError(t, err)
 	p.serverConfig = Config{
-		Implementation: implementation, Name: linkName,
-		PrivateKey: NewSecret(serverKey), PresharedKey: NewSecret(psk), ListenPort: 51840, MTU: 1440,
-		Peer: PeerConfig{PublicKey: clientKey.PublicKey(), AllowedIPs: parsed.Prefixes(clientTunnel + "/32")},
+		Config:     tunnel.Config{Implementation: implementation, Name: linkName, ListenPort: 51840, MTU: 1440, AllowedIPs: parsed.Prefixes(clientTunnel + "/32")},
+		PrivateKey: NewSecret(serverKey), PresharedKey: NewSecret(psk), PublicKey: clientKey.PublicKey(),
 	}
 	p.clientConfig = Config{
-		Implementation: implementation, Name: linkName,
-		PrivateKey: NewSecret(clientKey), PresharedKey: NewSecret(psk), MTU: 1440,
-		Peer: PeerConfig{
-			PublicKey: serverKey.PublicKey(), AllowedIPs: parsed.Prefixes(serverTunnel + "/32"),
+		Config: tunnel.Config{
+			Implementation: implementation, Name: linkName, MTU: 1440, AllowedIPs: parsed.Prefixes(serverTunnel + "/32"),
 			Endpoints: []string{"192.0.2.1:51840"}, KeepAlive: 25 * time.Second,
 		},
+		PrivateKey: NewSecret(clientKey), PresharedKey: NewSecret(psk), PublicKey: serverKey.PublicKey(),
 	}
 	p.serverDevice = open(p.server, p.serverConfig)
 	p.clientDevice = open(p.client, p.clientConfig)
@@ -95,7 +90,7 @@ func open(h *host, cfg Config) (d *Device) {
 		d, err = Open(cfg, testLog(h.t), func() {})
 		return err
 	})
-	h.t.Cleanup(func() { _ = d.Remove() })
+	h.t.Cleanup(func() { _ = d.Close(true) })
 	h.setUp(cfg)
 	return d
 }
@@ -138,9 +133,19 @@ func settle(t *testing.T, d *Device) {
 	})
 }
 
-func stats(t *testing.T, d *Device) Stats {
+// deviceStats has what the tests read of a device.
+type deviceStats struct {
+	tunnel.Stats
+	ListenPort int
+}
+
+func stats(t *testing.T, d *Device) deviceStats {
 	t.Helper()
 	s, err := d.Stats()
 	require.NoError(t, err)
-	return s
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	have, err := d.read()
+	require.NoError(t, err)
+	return deviceStats{s, have.ListenPort}
 }

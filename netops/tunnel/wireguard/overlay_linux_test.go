@@ -1,4 +1,4 @@
-package tunnel
+package wireguard
 
 import (
 	"encoding/binary"
@@ -30,7 +30,7 @@ func TestForwardingIntoAnOverlay(t *testing.T) {
 		vxlan(node, "underlay", "198.51.100.2", "198.51.100.1", nodeOverlay+"/24")
 		gateway.Run("sysctl", "-qw", "net.ipv4.ip_forward=1")
 		client := p.clientConfig
-		client.Peer.AllowedIPs = parsed.Prefixes(serverTunnel+"/32", overlayRange)
+		client.AllowedIPs = parsed.Prefixes(serverTunnel+"/32", overlayRange)
 		p.client.apply(p.clientDevice, client)
 		p.client.IP("route add " + overlayRange + " dev " + linkName)
 		node.IP("route add 169.254.18.0/30 via " + gatewayOverlay)

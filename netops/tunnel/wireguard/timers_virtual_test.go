@@ -1,6 +1,6 @@
 //go:build linux && virtualtime
 
-package tunnel
+package wireguard
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 
 // The tests in this file wait for minutes for WireGuard's own timers. They are for the virtual time of a guest:
 //
-//	lab guest test --virtual-time --run Timers ./netops/tunnel
+//	lab guest test --virtual-time --run Timers ./netops/tunnel/wireguard
 
 // WireGuard's constants (whitepaper, section 6.1), and message sizes.
 const (
@@ -58,7 +58,7 @@ func TestTimersKeepAlive(t *testing.T) {
 		t.Run(interval.String(), func(t *testing.T) {
 			forEachImplementation(t, func(t *testing.T, p *pair) {
 				client := p.clientConfig
-				client.Peer.KeepAlive = interval
+				client.KeepAlive = interval
 				p.client.apply(p.clientDevice, client)
 				p.client.mustAsk(p.server.serveUDP(serverTunnel + ":7000"))
 				// A reply without further packets is acknowledged after 10 s, independent of the configuration.
@@ -83,7 +83,7 @@ func TestTimersKeepAlive(t *testing.T) {
 func TestTimersSilentServer(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		p.client.mustAsk(p.server.serveUDP(serverTunnel + ":7000"))
-		require.NoError(t, p.serverDevice.Remove())
+		require.NoError(t, p.serverDevice.Close(true))
 		each(time.Minute, time.Second, func() {})
 		p.serverDevice = open(p.server, p.serverConfig)
 		// A session is given up 15 s after a datagram without a reply, and a handshake is repeated every 5 s.

@@ -1,4 +1,4 @@
-package tunnel
+package wireguard
 
 import (
 	"context"
@@ -19,7 +19,7 @@ func TestRenewFindsAServerThatMoved(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		target := p.server.serveUDP(serverTunnel + ":7000")
 		client := p.clientConfig
-		client.Peer.Endpoints = []string{"192.0.2.1:51840", "192.0.2.2:51840"}
+		client.Endpoints = []string{"192.0.2.1:51840", "192.0.2.2:51840"}
 		p.client.apply(p.clientDevice, client)
 		p.client.mustAsk(target)
 		settle(t, p.clientDevice)
@@ -50,7 +50,7 @@ func TestRenewFindsAServerThatMoved(t *testing.T) {
 func TestRenewReconnectsToARestartedServer(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		p.begin()
-		require.NoError(t, p.serverDevice.Remove())
+		require.NoError(t, p.serverDevice.Close(true))
 		p.serverDevice = open(p.server, p.serverConfig)
 		target := p.server.serveUDP(serverTunnel + ":7001")
 		p.client.renew(p.clientDevice)
@@ -75,7 +75,7 @@ func TestRenewThatIsNotNeeded(t *testing.T) {
 		p.begin()
 		before := stats(t, p.clientDevice)
 		client := p.clientConfig
-		client.Peer.Endpoints = []string{"server.test:51840"}
+		client.Endpoints = []string{"server.test:51840"}
 		p.clientDevice.cfg = client
 		ctx, end := context.WithCancel(t.Context())
 		p.clientDevice.names = func(context.Context, string, string) ([]netip.Addr, error) {
@@ -157,7 +157,7 @@ func TestRenewLeavesWhereItIs(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		target := p.server.serveUDP(serverTunnel + ":7000")
 		client := p.clientConfig
-		client.Peer.Endpoints = []string{"192.0.2.1:51840", "192.0.2.2:51840"}
+		client.Endpoints = []string{"192.0.2.1:51840", "192.0.2.2:51840"}
 		p.client.apply(p.clientDevice, client)
 		p.client.mustAsk(target)
 		require.NoError(t, p.clientDevice.MoveTo(netip.MustParseAddrPort("192.0.2.2:51840")))

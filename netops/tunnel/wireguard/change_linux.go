@@ -1,4 +1,4 @@
-package tunnel
+package wireguard
 
 import (
 	"errors"
@@ -39,13 +39,13 @@ func (d *Device) change(cfg Config) (bool, error) {
 		return true, err
 	}
 	d.retire(have)
-	peer, _ := findPeer(have, cfg.Peer.PublicKey)
+	peer, _ := findPeer(have, cfg.PublicKey)
 	fresh, _ := difference(wgtypes.Device{}, cfg, endpointOf(peer))
 	return true, doing("configure", d.engine.configure(fresh))
 }
 
 // available returns the reason for which a device of an implementation cannot be created, or nil.
-func (d *Device) available(i Implementation) error {
+func (d *Device) available(i string) error {
 	if i == Userspace {
 		fd, err := openClone()
 		if err != nil {

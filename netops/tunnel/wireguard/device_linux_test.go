@@ -1,4 +1,4 @@
-package tunnel
+package wireguard
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
+	"liqonet.io/liqonet/netops/tunnel"
 )
 
 func TestTunnelCarriesTraffic(t *testing.T) {
@@ -27,7 +28,7 @@ func TestTunnelCarriesTraffic(t *testing.T) {
 		if client.Endpoint.String() != "192.0.2.1:51840" || server.Endpoint.Addr().String() != "192.0.2.11" {
 			t.Errorf("endpoints: of the client %v, of the server %v", client.Endpoint, server.Endpoint)
 		}
-		for name, s := range map[string]Stats{"client": client, "server": server} {
+		for name, s := range map[string]deviceStats{"client": client, "server": server} {
 			if age := time.Since(s.LastHandshake); age < -time.Second || age > 2*patience {
 				t.Errorf("%s: last handshake %v ago", name, age)
 			}
@@ -35,11 +36,11 @@ func TestTunnelCarriesTraffic(t *testing.T) {
 				t.Errorf("%s: %+v after 1 MiB both ways", name, s)
 			}
 		}
-		if server.Endpoint.Port() != client.ListenPort || server.ListenPort != 51840 {
+		if int(server.Endpoint.Port()) != client.ListenPort || server.ListenPort != 51840 {
 			t.Errorf("ports: server %+v, client %+v", server, client)
 		}
-		if d := p.clientDevice; d.Implementation() != p.clientConfig.Implementation {
-			t.Errorf("implementation %s, want %s", d.Implementation(), p.clientConfig.Implementation)
+		if d := p.clientDevice; d.implementation != p.clientConfig.Implementation {
+			t.Errorf("implementation %s, want %s", d.implementation, p.clientConfig.Implementation)
 		}
 	})
 }
@@ -104,9 +105,9 @@ func TestApplyFollowsTheConfiguration(t *testing.T) {
 		server, client := p.serverConfig, p.clientConfig
 		p.server.tunnel, p.client.tunnel = "169.254.18.5/30", "169.254.18.6/30"
 		server.MTU, client.MTU = 1400, 1400
-		server.Peer.AllowedIPs, client.Peer.AllowedIPs = parsed.Prefixes("169.254.18.6/32"), parsed.Prefixes("169.254.18.5/32", "10.9.0.0/16")
+		server.AllowedIPs, client.AllowedIPs = parsed.Prefixes("169.254.18.6/32"), parsed.Prefixes("169.254.18.5/32", "10.9.0.0/16")
 		server.PresharedKey, client.PresharedKey = Secret{}, Secret{}
-		server.ListenPort, client.Peer.Endpoints = 51841, []string{"192.0.2.1:51841"}
+		server.ListenPort, client.Endpoints = 51841, []string{"192.0.2.1:51841"}
 		if !p.server.apply(p.serverDevice, server) || !p.client.apply(p.clientDevice, client) {
 			t.Error("a new configuration changed nothing")
 		}
@@ -144,8 +145,8 @@ func TestOnlyAllowedRangesPass(t *testing.T) {
 func TestEndpointThatDoesNotResolveIsTriedAgain(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		cfg := p.clientConfig
-		cfg.Peer.Endpoints = []string{"no name:51840"} // fails without a resolver
-		require.NoError(t, p.clientDevice.Remove())
+		cfg.Endpoints = []string{"no name:51840"} // fails without a resolver
+		require.NoError(t, p.clientDevice.Close(true))
 		device := open(p.client, cfg) // an unresolvable name does not prevent the creation of the tunnel
 		p.client.Inside(func() error {
 			if _, err := device.Apply(cfg); err == nil {
@@ -164,7 +165,7 @@ func TestCloseAndOpen(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		target := p.begin()
 		before := stats(t, p.clientDevice)
-		require.NoError(t, p.clientDevice.Close())
+		require.NoError(t, p.clientDevice.Close(false))
 		kernel := p.clientConfig.Implementation == Kernel
 		if p.client.hasLink(linkName) != kernel {
 			t.Errorf("after Close the link is there: %v", !kernel)
@@ -180,7 +181,7 @@ func TestCloseAndOpen(t *testing.T) {
 		settle(t, device)
 		p.client.renew(device)
 		p.client.mustAsk(target)
-		require.NoError(t, device.Remove())
+		require.NoError(t, device.Close(true))
 		if p.client.hasLink(linkName) {
 			t.Error("after Remove the link is there")
 		}
@@ -196,14 +197,14 @@ func TestAutoTakesTheKernelWhereItCan(t *testing.T) {
 	if slices.Contains(implementations(), Kernel) {
 		want = Kernel
 	}
-	if got := open(p.client, cfg).Implementation(); got != want {
+	if got := open(p.client, cfg).implementation; got != want {
 		t.Errorf("implementation %s, want %s", got, want)
 	}
 	cfg.Name, cfg.Implementation = "lqn-kernel", Kernel
 	p.client.Inside(func() error {
 		d, err := Open(cfg, testLog(t), func() {})
 		if want == Kernel {
-			return errors.Join(err, d.Remove())
+			return errors.Join(err, d.Close(true))
 		}
 		if !errors.Is(err, unix.EOPNOTSUPP) {
 			t.Errorf("the kernel's WireGuard where there is none: %v", err)
@@ -221,8 +222,8 @@ func TestOpenDeviceTakesAnotherImplementation(t *testing.T) {
 		p.client.mustAsk(p.server.serveUDP(serverTunnel + ":7000"))
 		target := p.client.serveUDP(clientTunnel + ":7000")
 		d, cfg := p.serverDevice, p.serverConfig
-		for i, wish := range []Implementation{Auto, Userspace, Kernel, Auto, Userspace, Auto} {
-			before, want := d.Implementation(), wish
+		for i, wish := range []string{Auto, Userspace, Kernel, Auto, Userspace, Auto} {
+			before, want := d.implementation, wish
 			if !inKernel {
 				want = Userspace
 			} else if wish == Auto {
@@ -231,7 +232,7 @@ func TestOpenDeviceTakesAnotherImplementation(t *testing.T) {
 			settle(t, d)
 			bytes := stats(t, d).RxBytes
 			cfg.Implementation = wish
-			cfg.Peer.AllowedIPs = parsed.Prefixes(clientTunnel+"/32", fmt.Sprintf("10.9.%d.0/24", i))
+			cfg.AllowedIPs = parsed.Prefixes(clientTunnel+"/32", fmt.Sprintf("10.9.%d.0/24", i))
 			var changed bool
 			var err error
 			p.server.Inside(func() error { changed, err = d.Apply(cfg); return nil })
@@ -239,7 +240,7 @@ func TestOpenDeviceTakesAnotherImplementation(t *testing.T) {
 				t.Errorf("%s after %s: changed %t, error %v", wish, before, changed, err)
 			}
 			p.server.setUp(cfg)
-			if got := d.Implementation(); got != want {
+			if got := d.implementation; got != want {
 				t.Errorf("%s after %s: it is %s", wish, before, got)
 			}
 			p.server.mustAsk(target) // the client does not start
@@ -298,7 +299,7 @@ func TestNameServerThatDoesNotAnswer(t *testing.T) {
 			return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
 		}
 		cfg := p.clientConfig
-		cfg.Peer.Endpoints = []string{"gw.example:51841"}
+		cfg.Endpoints = []string{"gw.example:51841"}
 		done := make(chan error, 1)
 		go func() {
 			_, err := p.clientDevice.Apply(cfg)
@@ -306,7 +307,7 @@ func TestNameServerThatDoesNotAnswer(t *testing.T) {
 		}()
 		select {
 		case err := <-done:
-			if !errors.Is(err, ErrSearching) {
+			if !errors.Is(err, tunnel.ErrSearching) {
 				t.Errorf("error %v", err)
 			}
 		case <-time.After(patience):
@@ -345,7 +346,7 @@ func TestNameThatIsMissing(t *testing.T) {
 			return nil, errors.New("no such host")
 		}
 		cfg := p.clientConfig
-		cfg.Peer.Endpoints = []string{"gw.example:51841"}
+		cfg.Endpoints = []string{"gw.example:51841"}
 		for range 5 {
 			wait.Until(t, "a search begins", patience, func() bool {
 				if _, err := p.clientDevice.Apply(cfg); err == nil {

@@ -1,4 +1,4 @@
-package tunnel
+package wireguard
 
 import (
 	"cmp"
@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/wgctrl"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"liqonet.io/liqonet/netops/tunnel"
 )
 
 // Device is an open tunnel. Its methods may be called from any goroutine.
@@ -26,17 +28,15 @@ type Device struct {
 
 	mu             sync.Mutex // guards the following fields
 	cfg            Config
-	implementation Implementation
+	implementation string // Kernel or Userspace
 	engine         engine
 	sought         netip.AddrPort // last endpoint that was set; zero: none
-	past           Stats          // bytes of replaced peers
+	past           tunnel.Stats   // bytes of replaced peers
 	search         *search        // for the endpoints of the configuration; nil: not needed
 	readded        bool           // a renewal added a peer that another program had deleted; reported by the next Apply
 }
 
-// Open brings the tunnel to the state of cfg: it adopts the kernel device of an earlier process and changes only what
-// differs, or creates a device. All objects are created on the calling thread, in its network namespace. Names of
-// endpoints are resolved in the background: when that ends, it calls found, and Apply uses the result or starts again.
+// Open is that of tunnel.Driver: it adopts the kernel device of an earlier process, or creates a device.
 func Open(cfg Config, log *slog.Logger, found func()) (*Device, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("open tunnel %s: %w", cfg.Name, err)
@@ -52,20 +52,13 @@ func Open(cfg Config, log *slog.Logger, found func()) (*Device, error) {
 	}
 	changed, err := d.sync(cfg)
 	if _, unresolved := errors.AsType[*unresolvedError](err); err != nil && !unresolved {
-		return nil, errors.Join(fmt.Errorf("open tunnel %s: %w", cfg.Name, err), d.Close())
+		return nil, errors.Join(fmt.Errorf("open tunnel %s: %w", cfg.Name, err), d.Close(false))
 	}
 	if err != nil {
 		d.log.Warn("tunnel has no endpoint yet", "error", err)
 	}
 	d.log.Info("tunnel open", "implementation", d.implementation, "changed", changed)
 	return d, nil
-}
-
-// Implementation returns the current implementation: Kernel or Userspace.
-func (d *Device) Implementation() Implementation {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.implementation
 }
 
 // Kinds of links.
@@ -136,10 +129,7 @@ func (d *Device) find(name string) (netlink.Link, error) {
 	return link, nil
 }
 
-// Apply brings the device to the state of cfg and reports whether anything changed. It continues after a failed step. A
-// link or peer that another program deleted is restored. With another implementation, the link is replaced. The name of
-// an open device cannot change. Apply does not wait for name servers: during the first resolution the error is
-// ErrSearching.
+// Apply is that of tunnel.Tunnel. With another implementation, the link is replaced.
 func (d *Device) Apply(cfg Config) (changed bool, err error) {
 	if err := cfg.validate(); err != nil {
 		return false, fmt.Errorf("apply tunnel %s: %w", cfg.Name, err)
@@ -221,17 +211,17 @@ func doing(what string, err error) error {
 // learned from the peer's packets, or one that still is among the configured ones. While their names are being
 // resolved, the current one is kept as well.
 func (d *Device) chooseEndpoint(cfg Config, have wgtypes.Device) (netip.AddrPort, error) {
-	peer, known := findPeer(have, cfg.Peer.PublicKey)
-	settled := known && peer.Endpoint != nil && slices.Equal(cfg.Peer.Endpoints, d.cfg.Peer.Endpoints) && d.search == nil
-	if settled || len(cfg.Peer.Endpoints) == 0 || cfg.Closed {
+	peer, known := findPeer(have, cfg.PublicKey)
+	settled := known && peer.Endpoint != nil && slices.Equal(cfg.Endpoints, d.cfg.Endpoints) && d.search == nil
+	if settled || len(cfg.Endpoints) == 0 || cfg.Closed {
 		d.search = nil
 		return netip.AddrPort{}, nil
 	}
 	switch sought := d.search; {
-	case sought == nil || !slices.Equal(sought.endpoints, cfg.Peer.Endpoints):
-		d.search = d.begin(cfg.Peer.Endpoints, nil)
+	case sought == nil || !slices.Equal(sought.endpoints, cfg.Endpoints):
+		d.search = d.begin(cfg.Endpoints, nil)
 	case sought.taken: // it found no address
-		d.search = d.begin(cfg.Peer.Endpoints, sought.err)
+		d.search = d.begin(cfg.Endpoints, sought.err)
 	}
 	candidates, err := d.search.result()
 	if len(candidates) == 0 {
@@ -255,14 +245,11 @@ func (e *unresolvedError) Unwrap() error { return e.cause }
 
 // Renew removes the peer and adds it again, which restarts a tunnel that hangs: the next packet, or the immediate
 // keepalive if there is one, starts a handshake without WireGuard's own delays (15 s and more). Names are resolved
-// again and the next endpoint is tried; with a listen port of zero, from another port. Addresses in others are tried in
-// turn with those of the configuration, at the same port. Addresses in taken belong to other tunnels and come last, so
-// that the tunnels do not all depend on one node. If no name resolves, and without configured endpoints, the last
-// endpoint is kept. Renew waits for name servers, for resolveTimeout at most. If ctx has ended by then, the peer is
-// unchanged.
+// again and the next endpoint is tried; with a listen port of zero, from another port. If no name resolves, and without
+// configured endpoints, the last endpoint is kept. Renew waits for name servers, for resolveTimeout at most.
 func (d *Device) Renew(ctx context.Context, others, taken []netip.Addr) error {
 	d.mu.Lock()
-	endpoints := d.cfg.Peer.Endpoints
+	endpoints := d.cfg.Endpoints
 	d.mu.Unlock()
 	candidates, err := resolve(ctx, d.names, endpoints)
 	if err != nil {
@@ -277,7 +264,7 @@ func (d *Device) Renew(ctx context.Context, others, taken []netip.Addr) error {
 	if err != nil {
 		return fmt.Errorf("renew tunnel %s: %w", d.cfg.Name, err)
 	}
-	peer, _ := findPeer(have, d.cfg.Peer.PublicKey)
+	peer, _ := findPeer(have, d.cfg.PublicKey)
 	heard := endpointOf(peer) // also used without candidates
 	candidates = freeFirst(alternate(candidates, others), taken)
 	from := heard // the next one follows the peer's last endpoint, also if another one was set
@@ -298,15 +285,14 @@ func (d *Device) RenewAt(endpoint netip.AddrPort) error {
 	return d.renew(have, endpoint)
 }
 
-// MoveTo sends packets to the peer at another endpoint, until a packet arrives from a different one. The session is
-// kept, and no packet is lost if the peer is reachable there.
+// MoveTo is that of tunnel.Tunnel: WireGuard sends to the source of the last packet that it accepts.
 func (d *Device) MoveTo(endpoint netip.AddrPort) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.cfg.Closed {
 		return nil
 	}
-	move := wgtypes.PeerConfig{PublicKey: d.cfg.Peer.PublicKey, UpdateOnly: true, Endpoint: net.UDPAddrFromAddrPort(endpoint)}
+	move := wgtypes.PeerConfig{PublicKey: d.cfg.PublicKey, UpdateOnly: true, Endpoint: net.UDPAddrFromAddrPort(endpoint)}
 	if err := doing("configure", d.engine.configure(wgtypes.Config{Peers: []wgtypes.PeerConfig{move}})); err != nil {
 		return fmt.Errorf("move tunnel %s: %w", d.cfg.Name, err)
 	}
@@ -318,7 +304,7 @@ func (d *Device) renew(have wgtypes.Device, next netip.AddrPort) error {
 	if d.cfg.Closed {
 		return nil
 	}
-	_, found := findPeer(have, d.cfg.Peer.PublicKey)
+	_, found := findPeer(have, d.cfg.PublicKey)
 	change := wgtypes.Config{ReplacePeers: true, Peers: []wgtypes.PeerConfig{newPeer(d.cfg, next)}}
 	if d.cfg.ListenPort == 0 {
 		change.ListenPort = new(int)
@@ -335,25 +321,25 @@ func (d *Device) renew(have wgtypes.Device, next netip.AddrPort) error {
 
 // retire keeps the counters of a peer that has been replaced.
 func (d *Device) retire(have wgtypes.Device) {
-	peer, _ := findPeer(have, d.cfg.Peer.PublicKey)
+	peer, _ := findPeer(have, d.cfg.PublicKey)
 	d.past.RxBytes += peer.ReceiveBytes
 	d.past.TxBytes += peer.TransmitBytes
 }
 
 // Stats reads the state of the device and its peer. For a missing peer it returns zero values.
-func (d *Device) Stats() (Stats, error) {
+func (d *Device) Stats() (tunnel.Stats, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	have, err := d.read()
 	if err != nil {
-		return Stats{}, fmt.Errorf("tunnel %s: %w", d.cfg.Name, err)
+		return tunnel.Stats{Implementation: d.implementation}, fmt.Errorf("tunnel %s: %w", d.cfg.Name, err)
 	}
-	peer, _ := findPeer(have, d.cfg.Peer.PublicKey)
-	stats := Stats{
-		RxBytes:    d.past.RxBytes + peer.ReceiveBytes,
-		TxBytes:    d.past.TxBytes + peer.TransmitBytes,
-		Endpoint:   endpointOf(peer),
-		ListenPort: uint16(have.ListenPort),
+	peer, _ := findPeer(have, d.cfg.PublicKey)
+	stats := tunnel.Stats{
+		Implementation: d.implementation,
+		RxBytes:        d.past.RxBytes + peer.ReceiveBytes,
+		TxBytes:        d.past.TxBytes + peer.TransmitBytes,
+		Endpoint:       endpointOf(peer),
 	}
 	_, stats.Changed = difference(have, d.cfg, netip.AddrPort{})
 	if peer.LastHandshakeTime.Unix() > 0 { // the kernel returns 1970 for never
@@ -362,10 +348,14 @@ func (d *Device) Stats() (Stats, error) {
 	return stats, nil
 }
 
-// Close closes the device: a kernel device continues to run, a userspace device ends.
-func (d *Device) Close() error {
+// Close closes the device. Without remove, a kernel device continues to run; a userspace device ends.
+func (d *Device) Close(remove bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer d.links.Close()
-	return d.engine.close()
+	err := d.engine.close()
+	if remove {
+		err = errors.Join(err, d.clear(d.cfg.Name, "none"))
+	}
+	return err
 }

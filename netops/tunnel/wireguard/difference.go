@@ -1,4 +1,4 @@
-package tunnel
+package wireguard
 
 import (
 	"net"
@@ -19,7 +19,7 @@ func difference(have wgtypes.Device, want Config, endpoint netip.AddrPort) (wgty
 	if port := int(want.ListenPort); port != 0 && have.ListenPort != port {
 		diff.ListenPort = &port
 	}
-	if peer, known := findPeer(have, want.Peer.PublicKey); known && endpoint.IsValid() && endpointOf(peer) != endpoint {
+	if peer, known := findPeer(have, want.PublicKey); known && endpoint.IsValid() && endpointOf(peer) != endpoint {
 		// A new peer sends a handshake immediately. The old one would continue with a session that may not exist at the
 		// new endpoint, or wait for the timeout of an unanswered handshake.
 		diff.ReplacePeers, diff.Peers = true, []wgtypes.PeerConfig{newPeer(want, endpoint)}
@@ -27,7 +27,7 @@ func difference(have wgtypes.Device, want Config, endpoint netip.AddrPort) (wgty
 	}
 	known := want.Closed
 	for _, peer := range have.Peers {
-		if want.Closed || peer.PublicKey != want.Peer.PublicKey {
+		if want.Closed || peer.PublicKey != want.PublicKey {
 			diff.Peers = append(diff.Peers, wgtypes.PeerConfig{PublicKey: peer.PublicKey, Remove: true, UpdateOnly: true})
 			continue
 		}
@@ -48,13 +48,13 @@ func peerDifference(have wgtypes.Peer, want Config) (wgtypes.PeerConfig, bool) {
 	if key := want.PresharedKey.reveal(); have.PresharedKey != key {
 		diff.PresharedKey, differs = &key, true
 	}
-	if interval := want.Peer.KeepAlive; have.PersistentKeepaliveInterval != interval {
+	if interval := want.KeepAlive; have.PersistentKeepaliveInterval != interval {
 		diff.PersistentKeepaliveInterval, differs = &interval, true
 	}
-	missing, surplus := rangeDifference(have.AllowedIPs, want.Peer.AllowedIPs)
+	missing, surplus := rangeDifference(have.AllowedIPs, want.AllowedIPs)
 	switch {
 	case surplus:
-		diff.AllowedIPs, diff.ReplaceAllowedIPs, differs = ipNets(want.Peer.AllowedIPs), true, true
+		diff.AllowedIPs, diff.ReplaceAllowedIPs, differs = ipNets(want.AllowedIPs), true, true
 	case len(missing) > 0:
 		// Replacement would leave a moment without any range, addition does not.
 		diff.AllowedIPs, differs = ipNets(missing), true
@@ -64,13 +64,13 @@ func peerDifference(have wgtypes.Peer, want Config) (wgtypes.PeerConfig, bool) {
 
 // newPeer returns the configuration of a peer that the device does not have.
 func newPeer(want Config, endpoint netip.AddrPort) wgtypes.PeerConfig {
-	psk, interval := want.PresharedKey.reveal(), want.Peer.KeepAlive
+	psk, interval := want.PresharedKey.reveal(), want.KeepAlive
 	peer := wgtypes.PeerConfig{
-		PublicKey:                   want.Peer.PublicKey,
+		PublicKey:                   want.PublicKey,
 		PresharedKey:                &psk,
 		PersistentKeepaliveInterval: &interval,
 		ReplaceAllowedIPs:           true,
-		AllowedIPs:                  ipNets(want.Peer.AllowedIPs),
+		AllowedIPs:                  ipNets(want.AllowedIPs),
 	}
 	if endpoint.IsValid() {
 		peer.Endpoint = net.UDPAddrFromAddrPort(endpoint)

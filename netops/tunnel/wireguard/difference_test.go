@@ -1,4 +1,4 @@
-package tunnel
+package wireguard
 
 import (
 	"net"
@@ -20,11 +20,11 @@ func matching() wgtypes.Device {
 		PrivateKey: testKey(0xa1),
 		ListenPort: int(cfg.ListenPort),
 		Peers: []wgtypes.Peer{{
-			PublicKey:                   cfg.Peer.PublicKey,
+			PublicKey:                   cfg.PublicKey,
 			PresharedKey:                testKey(0xb2),
 			Endpoint:                    &net.UDPAddr{IP: net.IPv4(203, 0, 113, 9), Port: 999},
-			PersistentKeepaliveInterval: cfg.Peer.KeepAlive,
-			AllowedIPs:                  ipNets([]netip.Prefix{cfg.Peer.AllowedIPs[1], cfg.Peer.AllowedIPs[0]}),
+			PersistentKeepaliveInterval: cfg.KeepAlive,
+			AllowedIPs:                  ipNets([]netip.Prefix{cfg.AllowedIPs[1], cfg.AllowedIPs[0]}),
 		}},
 	}
 }
@@ -39,11 +39,11 @@ type deviation struct {
 
 // deviations returns those of the device, and then those of its peer.
 func deviations(cfg Config) []deviation {
-	private, psk, port, ranges := testKey(0xa1), testKey(0xb2), int(cfg.ListenPort), cfg.Peer.AllowedIPs
+	private, psk, port, ranges := testKey(0xa1), testKey(0xb2), int(cfg.ListenPort), cfg.AllowedIPs
 	anywhere, endpoint := netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.1:51840")
 	peers := func(p ...wgtypes.PeerConfig) wgtypes.Config { return wgtypes.Config{Peers: p} }
 	update := func(change func(*wgtypes.PeerConfig)) wgtypes.Config {
-		p := wgtypes.PeerConfig{PublicKey: cfg.Peer.PublicKey, UpdateOnly: true}
+		p := wgtypes.PeerConfig{PublicKey: cfg.PublicKey, UpdateOnly: true}
 		change(&p)
 		return peers(p)
 	}
@@ -59,7 +59,7 @@ func deviations(cfg Config) []deviation {
 		{"preshared key", func(d *wgtypes.Device) { d.Peers[0].PresharedKey = wgtypes.Key{} },
 			anywhere, update(func(p *wgtypes.PeerConfig) { p.PresharedKey = &psk })},
 		{"keepalive", func(d *wgtypes.Device) { d.Peers[0].PersistentKeepaliveInterval = 0 },
-			anywhere, update(func(p *wgtypes.PeerConfig) { p.PersistentKeepaliveInterval = &cfg.Peer.KeepAlive })},
+			anywhere, update(func(p *wgtypes.PeerConfig) { p.PersistentKeepaliveInterval = &cfg.KeepAlive })},
 		{"endpoint", func(*wgtypes.Device) {},
 			endpoint, wgtypes.Config{ReplacePeers: true, Peers: []wgtypes.PeerConfig{newPeer(cfg, endpoint)}}},
 		{"endpoint in IPv6 form", func(d *wgtypes.Device) {

@@ -1,12 +1,13 @@
-package tunnel
+package wireguard
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net"
 	"net/netip"
 	"slices"
+
+	"liqonet.io/liqonet/netops/tunnel"
 )
 
 // search resolves the addresses of endpoints in the background, so that a name server that does not answer affects only
@@ -51,10 +52,6 @@ func isName(endpoint string) bool {
 	return err != nil
 }
 
-// ErrSearching means that the names of the peer's endpoints are being resolved. Meanwhile the peer has no endpoint, or
-// its previous one.
-var ErrSearching = errors.New("the names of the endpoints are being looked up")
-
 // result returns the addresses. Before the end, the error is that of the previous search.
 func (s *search) result() ([]netip.AddrPort, error) {
 	select {
@@ -62,6 +59,6 @@ func (s *search) result() ([]netip.AddrPort, error) {
 		s.taken = true
 		return s.found, s.err
 	default:
-		return nil, cmp.Or(s.before, ErrSearching)
+		return nil, cmp.Or(s.before, tunnel.ErrSearching)
 	}
 }

@@ -1,0 +1,65 @@
+package wireguard
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"liqonet.io/liqonet/internal/wireguard"
+	"liqonet.io/liqonet/netops/tunnel"
+)
+
+// Driver opens devices that have the keys of one gateway.
+type Driver struct{ private, preshared Secret }
+
+// New reads the keys of a gateway from the folder of its mounted Secret.
+func New(folder string) (Driver, error) {
+	var d Driver
+	for name, into := range map[string]*Secret{wireguard.PrivateKey: &d.private, wireguard.PresharedKey: &d.preshared} {
+		text, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			return d, fmt.Errorf("read tunnel keys: %w", err)
+		}
+		if *into, err = ParseSecret(strings.TrimSpace(string(text))); err != nil {
+			return d, fmt.Errorf("read tunnel key %s: %w", name, err)
+		}
+	}
+	return d, nil
+}
+
+// Decode implements tunnel.Driver.
+func (d Driver) Decode(publicKey string) (any, error) {
+	key, err := wgtypes.ParseKey(publicKey)
+	if err != nil {
+		return nil, fmt.Errorf("peer's public key: %w", err)
+	}
+	return key, nil
+}
+
+// Open implements tunnel.Driver.
+func (d Driver) Open(c tunnel.Config, log *slog.Logger, found func()) (tunnel.Tunnel, error) {
+	device, err := Open(d.config(c), log, found)
+	if err != nil {
+		return nil, err
+	}
+	return opened{device, d}, nil
+}
+
+// config adds the keys.
+func (d Driver) config(c tunnel.Config) Config {
+	public, _ := c.Peer.(wgtypes.Key) // without it, the configuration is invalid
+	return Config{Config: c, PrivateKey: d.private, PresharedKey: d.preshared, PublicKey: public}
+}
+
+// opened is a device with the driver that opened it.
+type opened struct {
+	*Device
+	driver Driver
+}
+
+// Apply implements tunnel.Tunnel.
+func (o opened) Apply(c tunnel.Config) (bool, error) { return o.Device.Apply(o.driver.config(c)) }
