@@ -10,6 +10,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
+	names "liqonet.io/liqonet/internal/wireguard"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/tunnel/wireguard"
 )
@@ -77,7 +78,7 @@ func TestTunnelConfig(t *testing.T) {
 	if server.ListenPort != 51840 || server.KeepAlive != 0 {
 		t.Errorf("server %+v: want port 51840, no keepalives", server)
 	}
-	v.own().Tunnels[0].PublicKey = "damaged"
+	v.own().Tunnels[0].Driver = records.Driver{WireGuard: names.Peer{PublicKey: "damaged"}}
 	if _, err := v.tunnel(wireguard.Driver{}, 1); err == nil {
 		t.Error("a damaged public key is no error")
 	}

@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
+	"liqonet.io/liqonet/internal/wireguard"
 )
 
 // Records of a cluster "a" that is the client of a peer "b" with the same pod CIDR.
@@ -44,7 +45,7 @@ func testPeering() records.Peering {
 			ExternalCIDR: mapping("10.70.0.0/16", "10.71.0.0/16"),
 		},
 		Gateways: []records.LocalGateway{{OverlayID: 7, Address: netip.MustParseAddr("10.80.128.1"), Tunnels: []records.Tunnel{{
-			PublicKey:   "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+			Driver:      records.Driver{WireGuard: wireguard.Peer{PublicKey: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}},
 			Address:     netip.MustParsePrefix("169.254.18.2/30"),
 			PeerAddress: netip.MustParseAddr("169.254.18.1"),
 			ListenPort:  51840,

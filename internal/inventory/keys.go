@@ -30,8 +30,16 @@ type Keys struct {
 	Created time.Time
 }
 
-// Public returns the public key, which the peer needs.
-func (k Keys) Public() string { return k.Private().PublicKey().String() }
+// Public returns the public key.
+func (k *Keys) Public() string { return k.Private().PublicKey().String() }
+
+// Driver returns what the peer's record has of the gateway; its key is not known without keys.
+func (k *Keys) Driver() records.Driver {
+	if k == nil {
+		return records.Driver{}
+	}
+	return records.Driver{WireGuard: wireguard.Peer{PublicKey: k.Public()}}
+}
 
 // Equal reports whether the keys are the same; nil means no keys.
 func (k *Keys) Equal(o *Keys) bool {

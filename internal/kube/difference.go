@@ -19,7 +19,7 @@ const maxValue = 80
 
 // FieldChange is a field that differs between two states of an object. Its JSON is its text.
 type FieldChange struct {
-	// Path is a field such as "spec.replicas" or "gateways[0].tunnels[1].publicKey". Fields of a record have the prefix
+	// Path is a field such as "spec.replicas" or "gateways[0].address". Fields of a record have the prefix
 	// "data.record.".
 	Path string
 	// Old and New are as decoded from JSON, or print themselves; nil: there is no such field.

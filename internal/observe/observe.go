@@ -97,10 +97,10 @@ type Sighting struct {
 
 // Key describes the keys of a gateway.
 type Key struct {
-	Peering   string // by its label; "": none
-	Public    string
-	Preshared string // a hash of the preshared key
-	Err       error  // not nil: the Secret does not decode
+	Peering   string         // by its label; "": none
+	Driver    records.Driver // of the tunnels to this gateway
+	Preshared string         // a hash of the preshared key
+	Err       error          // not nil: the Secret does not decode
 }
 
 // Lacks returns the first error of some parts, with the part's name; nil if all were read.

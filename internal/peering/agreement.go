@@ -43,7 +43,7 @@ func (m *member) peerHasKey(i int) bool {
 		return true
 	}
 	return !slices.ContainsFunc(m.peer.have.Gateways, func(g records.LocalGateway) bool {
-		return i < len(g.Tunnels) && g.Tunnels[i].PublicKey != m.keys[i].Public()
+		return i < len(g.Tunnels) && g.Tunnels[i].Driver != m.keys[i].Driver()
 	})
 }
 

@@ -48,7 +48,7 @@ func TestConnectWritesBothSides(t *testing.T) {
 				ExternalCIDR: records.Mapping{Real: prefix("10.70.0.0/16"), Seen: prefix("10.81.0.0/16")},
 			},
 			Gateways: []records.LocalGateway{{Address: netip.MustParseAddr("10.80.128.1"), OverlayID: 0x8001, Tunnels: []records.Tunnel{{
-				PublicKey: tunnelOf(client).PublicKey, Address: prefix("169.254.18.2/30"),
+				Driver: tunnelOf(client).Driver, Address: prefix("169.254.18.2/30"),
 				PeerAddress: netip.MustParseAddr("169.254.18.1"), ListenPort: 51840,
 				Endpoints: []string{"172.31.2.11:30840", "172.31.2.12:30840"},
 			}}}},
@@ -81,7 +81,7 @@ func checkKeys(t *testing.T, a, b *fakecluster.Cluster) {
 	if err != nil || kb == nil {
 		t.Fatal(kb, err)
 	}
-	if tunnelOf(a.Peering(t)).PublicKey != kb.Public() || tunnelOf(b.Peering(t)).PublicKey != ka.Public() {
+	if acceptedKey(t, tunnelOf(a.Peering(t))) != kb.Public() || acceptedKey(t, tunnelOf(b.Peering(t))) != ka.Public() {
 		t.Error("public keys are not the other side's")
 	}
 	if ka.Preshared() != kb.Preshared() || ka.Preshared() == (wgtypes.Key{}) {

@@ -104,7 +104,7 @@ func (a pair) connectedKeys(t *testing.T) {
 		if err != nil || len(all) != 1 {
 			t.Fatalf("peerings of %s: %v, %v", s.Name, all, err)
 		}
-		recorded[i] = tunnelOf(all[0]).PublicKey
+		recorded[i] = acceptedKey(t, tunnelOf(all[0]))
 		held[i] = keysOf(t, c, all[0].Name)
 	}
 	if recorded[0] != held[1].Public() || recorded[1] != held[0].Public() || held[0].Preshared() != held[1].Preshared() {

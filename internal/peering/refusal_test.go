@@ -95,11 +95,11 @@ func otherID() runtime.Object {
 func TestLostKeysAreReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		before := tunnelOf(b.Peering(t)).PublicKey
+		before := acceptedKey(t, tunnelOf(b.Peering(t)))
 		require.NoError(t, a.Fake.CoreV1().Secrets(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}))
 		got := fakecluster.Must(t, Connect, connectOptions(a, b))
 		checkKeys(t, a, b)
-		if tunnelOf(b.Peering(t)).PublicKey == before {
+		if acceptedKey(t, tunnelOf(b.Peering(t))) == before {
 			t.Error("the record of the peer does not contain the new key")
 		}
 		restarted := func(c kube.Change) bool { return c.Kind == "Deployment" && c.Action == kube.Deleted }

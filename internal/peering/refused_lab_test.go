@@ -22,6 +22,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
+	"liqonet.io/liqonet/internal/wireguard"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -186,7 +187,7 @@ func otherPeering(t *testing.T) string {
 		Version: records.SchemaVersion, Name: "b", Role: records.Server, Peer: seen,
 		Local: records.Local{PodCIDRs: seen.PodCIDRs, ExternalCIDR: seen.ExternalCIDR},
 		Gateways: []records.LocalGateway{{Address: netip.MustParseAddr("10.80.128.1"), OverlayID: 0x8001, Tunnels: []records.Tunnel{{
-			PublicKey: key.PublicKey().String(), Address: server, PeerAddress: client.Addr(), ListenPort: templates.TunnelPort,
+			Driver: records.Driver{WireGuard: wireguard.Peer{PublicKey: key.PublicKey().String()}}, Address: server, PeerAddress: client.Addr(), ListenPort: templates.TunnelPort,
 		}}}},
 		MTU: 1420,
 	})

@@ -117,7 +117,7 @@ func TestRotateKeys(t *testing.T) {
 				was, is := records[i], w.Peering(t)
 				for g := range was.Gateways {
 					for k := range was.Gateways[g].Tunnels {
-						was.Gateways[g].Tunnels[k].PublicKey = is.Gateways[g].Tunnels[k].PublicKey
+						was.Gateways[g].Tunnels[k].Driver = is.Gateways[g].Tunnels[k].Driver
 					}
 				}
 				if !inventory.Same(was, is) {
@@ -216,7 +216,7 @@ func TestRotationPlan(t *testing.T) {
 		got := plan.Clusters[0].String() + plan.Clusters[1].String()
 		for _, want := range []string{
 			"change Secret peering-b", "change Secret peering-a", "change Secret peering2-a",
-			"gateways[0].tunnels[1].publicKey: \"" + publicKey(t, b, "a", 2) + "\" -> known after apply",
+			"gateways[0].tunnels[1].tunnel.wireguard.publicKey: \"" + publicKey(t, b, "a", 2) + "\" -> known after apply",
 		} {
 			if !strings.Contains(got, want) {
 				t.Errorf("plan without %q:\n%s", want, got)
@@ -263,7 +263,7 @@ func TestRotationOnLostNode(t *testing.T) {
 			}
 			// A pod that does not terminate may be under foreign control: the peer accepts only the key in the
 			// Secret.
-			if accepted := b.Peering(t).Gateways[0].Tunnels[0].PublicKey; accepted != publicKey(t, a, "b", 1) {
+			if accepted := acceptedKey(t, tunnelOf(b.Peering(t))); accepted != publicKey(t, a, "b", 1) {
 				t.Error("the peer accepts another key than the new one")
 			}
 			if second := (records.GatewayID{Peering: "b", Number: 2}); !a.HasTunnel(second) {
@@ -322,7 +322,7 @@ func TestRotationWithoutDeletion(t *testing.T) {
 		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{}); err == nil {
 			t.Fatal("a gateway that was not deleted has a new key")
 		}
-		if accepted := b.Peering(t).Gateways[0].Tunnels[0].PublicKey; accepted != before[0] {
+		if accepted := acceptedKey(t, tunnelOf(b.Peering(t))); accepted != before[0] {
 			t.Error("the peer does not accept the key of the gateway that runs")
 		}
 		fakecluster.Must(t, RotateKeys, rotateOptions(a, b))

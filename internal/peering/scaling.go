@@ -169,7 +169,7 @@ func (m *member) writePeerKeys(ctx context.Context) error {
 		tunnels := slices.Clone(p.Gateways[g].Tunnels)
 		for i := range min(len(tunnels), len(m.peer.rekeyed)) {
 			if m.peer.rekeyed[i] {
-				tunnels[i].PublicKey = m.peer.keys[i].Public()
+				tunnels[i].Driver = m.peer.keys[i].Driver()
 			}
 		}
 		p.Gateways[g].Tunnels = tunnels

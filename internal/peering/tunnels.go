@@ -36,11 +36,9 @@ func (m *member) tunnel(own, peer int) records.Tunnel {
 	if m.written != nil {
 		before, _ = m.written.Tunnel(own, peer)
 	}
-	switch key := m.peer.keys[peer-1]; {
-	case key != nil:
-		t.PublicKey = key.Public()
-	case !m.peer.rekeyed[peer-1]:
-		t.PublicKey = before.PublicKey
+	t.Driver = m.peer.keys[peer-1].Driver()
+	if m.peer.keys[peer-1] == nil && !m.peer.rekeyed[peer-1] {
+		t.Driver = before.Driver
 	}
 	if m.role == records.Client && len(t.Endpoints) == 0 {
 		t.Endpoints = before.Endpoints

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/wireguard"
 )
 
 // Role is a cluster's part in a peering's tunnel.
@@ -128,9 +129,15 @@ type LocalGateway struct {
 	Temporary bool `json:"temporary,omitempty"`
 }
 
-// Tunnel is a local gateway's end of the WireGuard tunnel to a gateway of the peer.
+// Driver is what the driver of a tunnel must know of the peer's gateway: one member, by the name of the driver. Only
+// the driver and who makes keys read it. The zero value: not known yet.
+type Driver struct {
+	WireGuard wireguard.Peer `json:"wireguard"`
+}
+
+// Tunnel is a local gateway's end of the tunnel to a gateway of the peer.
 type Tunnel struct {
-	PublicKey   string       `json:"publicKey"`   // of the peer's gateway, base64
+	Driver      Driver       `json:"tunnel"`
 	Address     netip.Prefix `json:"address"`     // of this end, with the prefix length of the link's range
 	PeerAddress netip.Addr   `json:"peerAddress"` // of the other end
 	ListenPort  uint16       `json:"listenPort"`  // UDP, at the server

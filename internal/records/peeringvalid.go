@@ -1,7 +1,6 @@
 package records
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -62,10 +61,9 @@ func (g LocalGateway) validate(role Role) error {
 var linkLocal = netip.MustParsePrefix("169.254.0.0/16")
 
 func (t Tunnel) validate() error {
-	key, err := base64.StdEncoding.DecodeString(t.PublicKey)
 	pair := cidr.Covers(linkLocal, t.Address) && t.Address.Contains(t.PeerAddress)
 	return errors.Join(
-		unless(err == nil && len(key) == wireGuardKey, "tunnel: public key of the peer's gateway is no WireGuard key"),
+		t.Driver.WireGuard.Validate(),
 		unless(pair, "tunnel addresses %s and %s: want two of one link-local IPv4 range", t.Address, t.PeerAddress),
 		unless(t.ListenPort != 0, "tunnel: listen port missing"),
 		unless(len(t.Endpoints) <= maxEndpoints, "tunnel: %d endpoints: want at most %d", len(t.Endpoints), maxEndpoints),

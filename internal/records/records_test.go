@@ -12,12 +12,13 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
+	"liqonet.io/liqonet/internal/wireguard"
 )
 
 var comparable = cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{}, netip.AddrPort{})
 
-// key is a public key of WireGuard.
-const key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+// driver is what WireGuard needs to know.
+var driver = records.Driver{WireGuard: wireguard.Peer{PublicKey: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}
 
 func peering() records.Peering {
 	pfx := netip.MustParsePrefix
@@ -35,11 +36,11 @@ func peering() records.Peering {
 		},
 		Gateways: []records.LocalGateway{
 			{OverlayID: 7, Address: netip.MustParseAddr("10.80.128.1"), Tunnels: []records.Tunnel{{
-				PublicKey: key, Address: pfx("169.254.18.2/30"), PeerAddress: netip.MustParseAddr("169.254.18.1"),
+				Driver: driver, Address: pfx("169.254.18.2/30"), PeerAddress: netip.MustParseAddr("169.254.18.1"),
 				ListenPort: 51840, Endpoints: []string{"192.0.2.1:30000"},
 			}}},
 			{OverlayID: 8, Address: netip.MustParseAddr("10.80.128.2"), Tunnels: []records.Tunnel{{
-				PublicKey: key, Address: pfx("169.254.18.6/30"), PeerAddress: netip.MustParseAddr("169.254.18.5"),
+				Driver: driver, Address: pfx("169.254.18.6/30"), PeerAddress: netip.MustParseAddr("169.254.18.5"),
 				ListenPort: 51841, Endpoints: []string{"192.0.2.1:30001"},
 			}}},
 		},
@@ -100,6 +101,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"incomplete local":  {"  podCIDRs:\n  - real: 10.244.0.0/16\n    seen: 10.12.0.0/16", "  podCIDRs: []", "no pod CIDRs"},
 		"hostile name":      {"\nname: b", "\nname: \"../b\"", "../b"},
 		"short key":         {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "AAAA", "public key"},
+		"no driver":         {"tunnel:\n      wireguard:\n        publicKey: AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "tunnel: {}", "public key"},
 		"client, no server": {"endpoints:\n    - 192.0.2.1:30000", "endpoints: []", "endpoint"},
 		"huge overlay id":   {"overlayID: 7", "overlayID: 16777216", "overlay id"},
 		"overlay id twice":  {"overlayID: 8", "overlayID: 7", "gateway 2: overlay id 7"},

@@ -18,7 +18,6 @@ const (
 	maxCIDRs       = 64
 	maxEndpoints   = 64
 	maxAnnotations = 64 // of a Service
-	wireGuardKey   = 32 // bytes
 	maxPeerNodes   = 16
 	maxObjectName  = 253
 )

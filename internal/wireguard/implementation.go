@@ -3,6 +3,8 @@
 package wireguard
 
 import (
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -12,6 +14,21 @@ const (
 	PrivateKey   = "privateKey"
 	PresharedKey = "presharedKey"
 )
+
+const keyLength = 32 // bytes
+
+// Peer is what a record has of the remote end of a tunnel.
+type Peer struct {
+	PublicKey string `json:"publicKey"` // base64; "": not known yet
+}
+
+// Validate returns an error if the key is not one of WireGuard.
+func (p Peer) Validate() error {
+	if key, err := base64.StdEncoding.DecodeString(p.PublicKey); err != nil || len(key) != keyLength {
+		return errors.New("tunnel: public key of the peer's gateway is no WireGuard key")
+	}
+	return nil
+}
 
 // Implementation is what encrypts the tunnel's packets.
 type Implementation string

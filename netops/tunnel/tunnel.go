@@ -15,8 +15,8 @@ import (
 
 // Driver opens the tunnels of one gateway, whose secrets it has.
 type Driver interface {
-	// Decode returns what Config.Peer needs from the public key of the remote end in a record.
-	Decode(publicKey string) (peer any, err error)
+	// Decode decodes the driver's member of a record, which describes the remote end, for Config.Peer.
+	Decode(member any) (peer any, err error)
 	// Open brings a tunnel to the state of c: it adopts what an earlier process left in the kernel, and changes only
 	// what differs. All objects are created on the calling thread, in its network namespace. Names of endpoints are
 	// resolved in the background: when that ends, it calls found, and Apply uses the result or starts again.

@@ -21,6 +21,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/internal/testbed/require"
+	"liqonet.io/liqonet/internal/wireguard"
 )
 
 // TestTable checks that IDs are unique and contain their layer, that layers are in order, and that each check comes
@@ -179,7 +180,8 @@ func TestStatusIsNeverContradicted(t *testing.T) {
 
 // TestDamagedKeys checks that keys which do not decode are not called other keys: LQ-OBJECTS-INTACT names the Secret.
 func TestDamagedKeys(t *testing.T) {
-	ids, tunnels := records.GatewayIDs("b", 1), []records.LocalGateway{{Tunnels: []records.Tunnel{{PublicKey: "of the other"}}}}
+	other := records.Driver{WireGuard: wireguard.Peer{PublicKey: "of the other"}}
+	ids, tunnels := records.GatewayIDs("b", 1), []records.LocalGateway{{Tunnels: []records.Tunnel{{Driver: other}}}}
 	for name, damaged := range map[string]func(own, peer *side){
 		"here": func(own, _ *side) { own.Keys[ids[0].KeysName()] = observe.Key{Err: errNotAllowed} },
 		"there": func(_, peer *side) {
@@ -189,8 +191,8 @@ func TestDamagedKeys(t *testing.T) {
 		own, peer := sideOf("a"), sideOf("b")
 		own.peer, peer.status.Peer = peer, "a"
 		own.record, peer.record = &records.Peering{Name: "b", Gateways: tunnels}, &records.Peering{Name: "a", Gateways: tunnels}
-		own.Keys = map[string]observe.Key{ids[0].KeysName(): {Public: "of the other", Preshared: "x"}}
-		peer.Keys = map[string]observe.Key{records.GatewayID{Peering: "a", Number: 1}.KeysName(): {Public: "of the other", Preshared: "x"}}
+		own.Keys = map[string]observe.Key{ids[0].KeysName(): {Driver: other, Preshared: "x"}}
+		peer.Keys = map[string]observe.Key{records.GatewayID{Peering: "a", Number: 1}.KeysName(): {Driver: other, Preshared: "x"}}
 		damaged(own, peer)
 		if got := runCheck(t, "LQ-TUNNEL-KEYS", own); got.State != Passed {
 			t.Errorf("%s: %+v", name, got)

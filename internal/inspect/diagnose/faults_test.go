@@ -29,6 +29,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
+	"liqonet.io/liqonet/internal/wireguard"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -248,7 +249,9 @@ var diagnosedFaults = map[string]struct {
 		a.ChangeStatus(t, "b", func(s *records.Status) { s.Nodes[0].Path.MTU = 1400 })
 	}, "LQ-OVERLAY-MTU"},
 	"a Secret from a backup": {func(t *testing.T, a, b *fakecluster.Cluster) {
-		b.ChangePeering(t, "a", func(p *records.Peering) { p.Gateways[0].Tunnels[0].PublicKey = strings.Repeat("A", 43) + "=" })
+		b.ChangePeering(t, "a", func(p *records.Peering) {
+			p.Gateways[0].Tunnels[0].Driver = records.Driver{WireGuard: wireguard.Peer{PublicKey: strings.Repeat("A", 43) + "="}}
+		})
 		a.ChangeStatus(t, "b", func(s *records.Status) { s.LastHandshake, s.LastEcho = time.Time{}, time.Time{} })
 	}, "LQ-TUNNEL-KEYS"},
 	"another NodePort": {func(t *testing.T, a, b *fakecluster.Cluster) {

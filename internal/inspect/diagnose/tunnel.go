@@ -141,7 +141,7 @@ func (s *side) keysMatch() outcome {
 		}
 		for i := range s.record.Gateways[id.Number-1].Tunnels {
 			far := records.GatewayID{Peering: s.peer.status.Peer, Number: i + 1}
-			if t, ok := s.peer.record.Tunnel(far.Number, id.Number); ok && t.PublicKey != own.Public {
+			if t, ok := s.peer.record.Tunnel(far.Number, id.Number); ok && t.Driver != own.Driver {
 				seen = append(seen, fmt.Sprintf("%s has another public key of gateway %d", s.peer.name, id.Number))
 			}
 			if theirs, ok := s.peer.Keys[far.KeysName()]; ok && theirs.Err == nil && theirs.Preshared != own.Preshared {

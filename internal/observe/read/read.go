@@ -287,7 +287,7 @@ func (r reader) keys(ctx context.Context) error {
 		default:
 			preshared := keys.Preshared()
 			sum := sha256.Sum256(preshared[:])
-			key.Public, key.Preshared = keys.Public(), hex.EncodeToString(sum[:])
+			key.Driver, key.Preshared = keys.Driver(), hex.EncodeToString(sum[:])
 		}
 		r.Keys[secret.Name] = key
 	}

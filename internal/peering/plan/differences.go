@@ -59,9 +59,9 @@ func (p ClusterPlan) line(c kube.Change, field kube.FieldChange) string {
 	return fmt.Sprintf("cluster %q: %s %s: %s", p.Context, c.Kind, c.Name, field)
 }
 
-// ofKey reports whether a field of a record is a public key. It follows from the keys of the peer's gateway.
+// ofKey reports whether a field of a record follows from the keys of the peer's gateway.
 func ofKey(name string, field kube.FieldChange) bool {
-	return strings.HasSuffix(field.Path, publicKeyOf("")) && decidedLater(name, field.Path)
+	return ofDriver(field.Path) && decidedLater(name, field.Path)
 }
 
 // leftOpen reports whether a field of a record was left open by the run that created it, or is left open by a dry run,
@@ -80,14 +80,18 @@ var index = regexp.MustCompile(`\[\d+\]`)
 // the peer has answered.
 func decidedLater(name, path string) bool {
 	id, _ := records.IdentityOf(name)
-	return slices.Contains(map[string][]string{
+	return id.Component == records.ComponentPeering && ofDriver(path) || slices.Contains(map[string][]string{
 		records.ComponentFabric:  {"overlay.kind", "mtu"},
-		records.ComponentPeering: {"mtu", publicKeyOf("gateways.tunnels"), endpointsOf("gateways.tunnels")},
+		records.ComponentPeering: {"mtu", endpointsOf("gateways.tunnels")},
 	}[id.Component], index.ReplaceAllString(path, ""))
 }
 
-// publicKeyOf and endpointsOf return the paths of a tunnel's fields.
-func publicKeyOf(tunnel string) string { return tunnel + ".publicKey" }
+// ofDriver reports whether a field belongs to the driver of a tunnel.
+func ofDriver(path string) bool {
+	return strings.HasPrefix(index.ReplaceAllString(path, ""), "gateways.tunnels.tunnel.")
+}
+
+// endpointsOf returns the path of a tunnel's endpoints.
 func endpointsOf(tunnel string) string { return tunnel + ".endpoints" }
 
 // configured returns the fields of a change without those that follow from others.
@@ -96,7 +100,7 @@ func configured(fields []kube.FieldChange) []kube.FieldChange {
 	for _, field := range fields {
 		if !strings.HasPrefix(field.Path, "metadata.annotations."+templates.AnnotationDigest) {
 			field.Path = strings.TrimPrefix(field.Path, "data."+records.DataKey+".")
-			field.Later = field.New == "" && strings.HasSuffix(field.Path, publicKeyOf(""))
+			field.Later = field.New == "" && ofDriver(field.Path)
 			some = append(some, field)
 		}
 	}

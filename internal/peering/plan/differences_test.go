@@ -11,7 +11,7 @@ import (
 // TestDifferencesNeedConsent: what an earlier run left open, and keys, are completed without consent; a value is never
 // mistaken for what its text looks like.
 func TestDifferencesNeedConsent(t *testing.T) {
-	const key = "gateways[0].tunnels[1].publicKey"
+	const key = "gateways[0].tunnels[1].tunnel.wireguard.publicKey"
 	for _, c := range []struct {
 		object string
 		field  kube.FieldChange

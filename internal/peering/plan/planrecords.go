@@ -58,7 +58,7 @@ func recordFields(object kube.Object) ([]kube.FieldChange, error) {
 	flatten(flat, "", fields)
 	for _, path := range slices.Collect(maps.Keys(flat)) {
 		// The client's record has no endpoints until the server has some.
-		if tunnel, ok := strings.CutSuffix(path, publicKeyOf("")); ok && flat["role"] == string(records.Client) {
+		if tunnel, ok := strings.CutSuffix(path, ".peerAddress"); ok && flat["role"] == string(records.Client) {
 			flat[endpointsOf(tunnel)] = cmp.Or(flat[endpointsOf(tunnel)], "")
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/require"
+	"liqonet.io/liqonet/internal/wireguard"
 )
 
 // Gateway is the pod of a gateway.
@@ -112,7 +113,7 @@ func (c *Cluster) Tunnel(g *Gateway, peer *Cluster, far *Gateway) records.Tunnel
 	number := records.MaxGateways*(ofServer.Number-1) + ofClient.Number - 1
 	end := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{169, 254, 18, byte(4*number + i)}) }
 	t := records.Tunnel{
-		PublicKey: far.Key.PublicKey().String(), ListenPort: uint16(ListenPort + ofClient.Number - 1),
+		Driver: records.Driver{WireGuard: wireguard.Peer{PublicKey: far.Key.PublicKey().String()}}, ListenPort: uint16(ListenPort + ofClient.Number - 1),
 		Address: netip.PrefixFrom(end(1), 30), PeerAddress: end(2),
 	}
 	if c.Serves {

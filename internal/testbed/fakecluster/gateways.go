@@ -51,7 +51,7 @@ func (p *Gateways) start(ctx context.Context, c *kube.Cluster, id records.Gatewa
 	defer p.mu.Unlock()
 	key := podKey(c.Context, id.Peering, id.Number)
 	if p.running[key].deployment != d.UID {
-		p.running[key] = runningPod{d.UID, keys.Public()}
+		p.running[key] = runningPod{d.UID, fmt.Sprint(keys.Driver())}
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (p *Gateways) connected(ctx context.Context, c *kube.Cluster, id records.Ga
 	defer p.mu.Unlock()
 	for i, t := range record.Gateways[id.Number-1].Tunnels {
 		back, _ := far.Tunnel(i+1, id.Number)
-		if p.running[podKey(id.Peering, c.Context, i+1)].public != t.PublicKey || p.running[podKey(c.Context, id.Peering, id.Number)].public != back.PublicKey {
+		if p.running[podKey(id.Peering, c.Context, i+1)].public != fmt.Sprint(t.Driver) || p.running[podKey(c.Context, id.Peering, id.Number)].public != fmt.Sprint(back.Driver) {
 			return false, nil
 		}
 	}
@@ -95,7 +95,7 @@ func (c *Cluster) HasTunnel(id records.GatewayID) bool {
 	}
 	for i, t := range own.Gateways[id.Number-1].Tunnels {
 		there, _ := back.Tunnel(i+1, id.Number)
-		if t.PublicKey == p.stored(far, records.GatewayID{Peering: c.Context, Number: i + 1}) && there.PublicKey == public {
+		if fmt.Sprint(t.Driver) == p.stored(far, records.GatewayID{Peering: c.Context, Number: i + 1}) && fmt.Sprint(there.Driver) == public {
 			return true
 		}
 	}

@@ -32,8 +32,9 @@ func New(folder string) (Driver, error) {
 }
 
 // Decode implements tunnel.Driver.
-func (d Driver) Decode(publicKey string) (any, error) {
-	key, err := wgtypes.ParseKey(publicKey)
+func (d Driver) Decode(member any) (any, error) {
+	peer, _ := member.(wireguard.Peer) // any other has no key
+	key, err := wgtypes.ParseKey(peer.PublicKey)
 	if err != nil {
 		return nil, fmt.Errorf("peer's public key: %w", err)
 	}
