@@ -37,8 +37,6 @@ const (
 	// GatewaySilence applies to a gateway, to which its nodes send those echoes.
 	GatewaySilence = 2500 * time.Millisecond
 	ProofSilence   = 4 * time.Second // of the peer's nodes; a node probes one of them every two seconds
-	// handshakeLife is WireGuard's REJECT_AFTER_TIME: older keys carry no packets.
-	handshakeLife = 180 * time.Second
 )
 
 // Loss is measured over LossSpan. It is reported from MuchLoss on, which users notice, and if at least LossLeast echoes

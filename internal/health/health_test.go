@@ -17,6 +17,11 @@ var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) time.Time { return noon.Add(-d) }
 
+// session returns a usable session of an age.
+func session(age time.Duration) records.Session {
+	return records.Session{Since: ago(age), Usable: true}
+}
+
 // healthyStatus returns a report of 12:00 with two nodes.
 func healthyStatus() *records.Status {
 	node := func(name string) records.NodeStatus {
@@ -24,7 +29,7 @@ func healthyStatus() *records.Status {
 	}
 	return &records.Status{
 		Version: records.SchemaVersion, Time: noon, Pod: "gateway-b-x", TunnelStatus: records.TunnelStatus{
-			LastHandshake: ago(time.Minute), LastEcho: ago(time.Second), Endpoint: netip.MustParseAddrPort("192.0.2.1:51840"),
+			Session: session(time.Minute), LastEcho: ago(time.Second), Endpoint: netip.MustParseAddrPort("192.0.2.1:51840"),
 		},
 		Nodes: []records.NodeStatus{node("n1"), node("n2")},
 	}
@@ -49,15 +54,17 @@ func TestJudge(t *testing.T) {
 		{"a report that claims to be followed before it was made", func(o *Observation) { o.Every = -time.Hour }, Healthy, ""},
 		{"old report", func(o *Observation) { o.Age = 2 * time.Minute }, Unknown, "2m0s old"},
 		{"old report of a pod that is gone", func(o *Observation) { o.Age, o.Problem = time.Minute, "evicted" }, Down, "evicted; the gateway's last report"},
-		{"no handshake", func(o *Observation) { o.Status.LastHandshake, o.Status.LastEcho = time.Time{}, time.Time{} }, Connecting, "no handshake yet with 192.0.2.1:51840"},
+		{"no handshake", func(o *Observation) { o.Status.Session, o.Status.LastEcho = records.Session{}, time.Time{} }, Connecting, "no handshake yet with 192.0.2.1:51840"},
 		{"no handshake for a cause", func(o *Observation) {
-			o.Status.LastHandshake, o.Status.LastEcho, o.Status.Failed = time.Time{}, time.Time{}, []string{"no route"}
+			o.Status.Session, o.Status.LastEcho, o.Status.Failed = records.Session{}, time.Time{}, []string{"no route"}
 		}, Connecting, "no route"},
 		{"a renewed tunnel without a handshake since", func(o *Observation) {
-			o.Status.LastHandshake, o.Status.LastEcho = time.Time{}, ago(8*time.Second)
+			o.Status.Session, o.Status.LastEcho = records.Session{}, ago(8*time.Second)
 		}, Down, "answered last 8s ago"},
-		{"a renewed tunnel whose last echo is fresh", func(o *Observation) { o.Status.LastHandshake = time.Time{} }, Healthy, ""},
-		{"old handshake", func(o *Observation) { o.Status.LastHandshake, o.Status.LastEcho = ago(handshakeLife), time.Time{} }, Down, "last handshake with 192.0.2.1:51840 was 3m0s ago"},
+		{"a renewed tunnel whose last echo is fresh", func(o *Observation) { o.Status.Session = records.Session{} }, Healthy, ""},
+		{"old handshake", func(o *Observation) {
+			o.Status.Session, o.Status.LastEcho = records.Session{Since: ago(3 * time.Minute)}, time.Time{}
+		}, Down, "last handshake with 192.0.2.1:51840 was 3m0s ago"},
 		{"no echo ever", func(o *Observation) { o.Status.LastEcho = time.Time{} }, Connecting, "no echo"},
 		{"echo at the limit", func(o *Observation) { o.Status.LastEcho = ago(EchoSilence - 1) }, Healthy, ""},
 		{"old echo", func(o *Observation) { o.Status.LastEcho = ago(EchoSilence) }, Down, "answered last 3s ago"},
@@ -140,12 +147,12 @@ func TestStateFollowsFromFindings(t *testing.T) {
 		if r.IntN(4) == 0 {
 			return time.Time{}
 		}
-		return ago(some(0, time.Second, EchoSilence, NodeSilence, handshakeLife))
+		return ago(some(0, time.Second, EchoSilence, NodeSilence, 3*time.Minute))
 	}
 	states := map[State]int{}
 	for range 20_000 {
 		tunnel := func() records.TunnelStatus {
-			return records.TunnelStatus{LastEcho: when(), LastHandshake: when(), Loss: float64(r.IntN(3)) / 100, Path: records.PathSize{MTU: r.IntN(3) * 740}}
+			return records.TunnelStatus{LastEcho: when(), Session: records.Session{Since: when(), Usable: r.IntN(2) == 0}, Loss: float64(r.IntN(3)) / 100, Path: records.PathSize{MTU: r.IntN(3) * 740}}
 		}
 		s := &records.Status{Time: noon, TunnelStatus: tunnel()}
 		for range r.IntN(3) {
@@ -185,13 +192,13 @@ func TestSame(t *testing.T) {
 	}{
 		"counters": {func(s *records.Status) {
 			s.RxBytes, s.TxBytes, s.RTT, s.Loss = 1000, 2000, records.Duration(time.Second), 0.01
-			s.LastHandshake = ago(time.Second)
+			s.Session = session(time.Second)
 			s.Nodes[0].RTT = records.Duration(time.Second)
 		}, true},
 		"time":             {func(s *records.Status) { s.Time, s.LastEcho = s.Time.Add(time.Second), s.LastEcho.Add(time.Second) }, true},
 		"echoes end":       {func(s *records.Status) { s.LastEcho = ago(EchoSilence) }, false},
 		"much loss":        {func(s *records.Status) { s.Loss = MuchLoss }, false},
-		"no handshake":     {func(s *records.Status) { s.LastHandshake = time.Time{} }, false},
+		"no handshake":     {func(s *records.Status) { s.Session = records.Session{} }, false},
 		"another pod":      {func(s *records.Status) { s.Pod = "gateway-b-y" }, false},
 		"another endpoint": {func(s *records.Status) { s.Endpoint = netip.MustParseAddrPort("192.0.2.8:30000") }, false},
 		"failure":          {func(s *records.Status) { s.Failed = []string{"route: no"} }, false},
@@ -232,7 +239,7 @@ func TestGateways(t *testing.T) {
 	lossy := func(o *Observation) { o.Status.Loss = 0.5 }
 	well := func(*Observation) {}
 	other := func(o *Observation) {
-		o.Status.Tunnels = []records.TunnelStatus{o.Status.TunnelStatus, {LastHandshake: ago(time.Minute), LastEcho: ago(time.Minute)}}
+		o.Status.Tunnels = []records.TunnelStatus{o.Status.TunnelStatus, {Session: session(time.Minute), LastEcho: ago(time.Minute)}}
 	}
 	const secret = "Secret x is missing"
 	tests := []struct {

@@ -34,11 +34,6 @@ func Tunnel(s *records.Status, t records.TunnelStatus) (State, string) {
 	return states[f.Level], f.Text
 }
 
-// HasKeys reports whether a tunnel has session keys of WireGuard that have not expired.
-func HasKeys(s *records.Status, t records.TunnelStatus) bool {
-	return !t.LastHandshake.IsZero() && s.Time.Sub(t.LastHandshake) < handshakeLife
-}
-
 // tunnel evaluates the path between two gateways; zero if it works. Answers take precedence over handshakes, because a
 // renewal of the tunnel resets the latter.
 func tunnel(s *records.Status, t records.TunnelStatus) Finding {
@@ -47,15 +42,15 @@ func tunnel(s *records.Status, t records.TunnelStatus) Finding {
 		with = " with " + t.Endpoint.String()
 	}
 	f := Finding{Code: TunnelEcho, Level: levelConnecting}
-	if !HasKeys(s, t) {
+	if !t.Session.Usable {
 		f.Code = TunnelHandshake
 	}
-	switch echo, handshake := s.Time.Sub(t.LastEcho), s.Time.Sub(t.LastHandshake); {
+	switch echo, handshake := s.Time.Sub(t.LastEcho), s.Time.Sub(t.Session.Since); {
 	case !t.LastEcho.IsZero() && echo < EchoSilence:
 		return Finding{}
 	case !t.LastEcho.IsZero():
 		f.Level, f.Figures.Age, f.Text = levelDown, Seconds(echo), fmt.Sprintf("the peer's gateway answered last %s ago", round(echo))
-	case t.LastHandshake.IsZero():
+	case t.Session.Since.IsZero():
 		f.Text = "no handshake yet" + with
 	case f.Code == TunnelHandshake:
 		f.Level, f.Figures.Age, f.Text = levelDown, Seconds(handshake), fmt.Sprintf("the last handshake%s was %s ago", with, round(handshake))
@@ -282,7 +277,7 @@ func contents(s *records.Status) []string {
 		c = append(c, fmt.Sprint(n.Name, n.Path, n.Unused))
 	}
 	for _, t := range slices.Concat(s.Tunnels, []records.TunnelStatus{s.TunnelStatus}) {
-		c = append(c, fmt.Sprint(t.Endpoint, t.LastHandshake.IsZero(), t.Path, t.Unused))
+		c = append(c, fmt.Sprint(t.Endpoint, t.Session.Since.IsZero(), t.Path, t.Unused))
 	}
 	return c
 }

@@ -96,8 +96,8 @@ func (m *measurements) Collect(out chan<- prometheus.Metric) {
 		if !t.LastEcho.IsZero() {
 			gauge(m.trip, time.Duration(t.RTT).Seconds(), peer)
 		}
-		if !t.LastHandshake.IsZero() {
-			gauge(m.handshake, float64(t.LastHandshake.UnixMilli())/1000, peer)
+		if !t.Session.Since.IsZero() {
+			gauge(m.handshake, float64(t.Session.Since.UnixMilli())/1000, peer)
 		}
 		if t.Path.MTU > 0 {
 			gauge(m.pathMTU, float64(t.Path.MTU), peer)

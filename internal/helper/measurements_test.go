@@ -25,7 +25,7 @@ func measuredGateway(t *testing.T, change func(*records.Status)) (*metrics, map[
 	t.Helper()
 	now := time.Now()
 	up := records.TunnelStatus{
-		LastHandshake: now.Add(-time.Minute), LastEcho: now, RTT: records.Duration(1500 * time.Microsecond), Loss: 0.25,
+		Session: records.Session{Since: now.Add(-time.Minute), Usable: true}, LastEcho: now, RTT: records.Duration(1500 * time.Microsecond), Loss: 0.25,
 		Path: records.PathSize{Asked: true, MTU: 1500}, RxBytes: 1000, TxBytes: 2000,
 	}
 	s := records.Status{

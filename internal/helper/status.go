@@ -179,7 +179,7 @@ func (l *gatewayLoop) readTunnels() (all []records.TunnelStatus, endpoints []net
 			endpoints = append(endpoints, from)
 		}
 		s := records.TunnelStatus{
-			Endpoint: stats.Endpoint, LastHandshake: stamp(stats.LastHandshake), RxBytes: stats.RxBytes, TxBytes: stats.TxBytes,
+			Endpoint: stats.Endpoint, Session: records.Session{Since: stamp(stats.Session.Since), Usable: stats.Session.Usable}, RxBytes: stats.RxBytes, TxBytes: stats.TxBytes,
 		}
 		t.echoes.describe(&s)
 		all = append(all, s)
@@ -203,7 +203,7 @@ func summary(all []records.TunnelStatus) records.TunnelStatus {
 
 // answeredAt returns the endpoint of a peer that has answered; before that the endpoint is not confirmed.
 func answeredAt(s tunnel.Stats) netip.AddrPort {
-	if s.LastHandshake.IsZero() {
+	if s.Session.Since.IsZero() {
 		return netip.AddrPort{}
 	}
 	return s.Endpoint

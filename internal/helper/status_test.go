@@ -26,7 +26,7 @@ func testStatus() records.Status {
 	return records.Status{
 		Version: records.SchemaVersion, Time: noon, Pod: "gateway-b-x", Implementation: records.Kernel, Overlay: records.Geneve,
 		TunnelStatus: records.TunnelStatus{
-			Endpoint: netip.MustParseAddrPort("192.0.2.7:30000"), LastHandshake: noon.Add(-time.Minute), LastEcho: noon.Add(-100 * time.Millisecond),
+			Endpoint: netip.MustParseAddrPort("192.0.2.7:30000"), Session: records.Session{Since: noon.Add(-time.Minute), Usable: true}, LastEcho: noon.Add(-100 * time.Millisecond),
 			RTT: records.Duration(time.Millisecond), RxBytes: 1, TxBytes: 2,
 		},
 		Nodes: []records.NodeStatus{{Name: "n1", LastEcho: noon.Add(-time.Second), LastProof: noon.Add(-time.Second)}},
@@ -39,7 +39,7 @@ func TestAnsweredAt(t *testing.T) {
 	if got := answeredAt(s); got.IsValid() {
 		t.Errorf("never heard: %s", got)
 	}
-	s.LastHandshake = noon
+	s.Session.Since = noon
 	if got := answeredAt(s); got != s.Endpoint {
 		t.Errorf("heard: %s", got)
 	}

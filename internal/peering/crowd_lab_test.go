@@ -149,7 +149,7 @@ func createCopy(t *testing.T, client dynamic.ResourceInterface, o unstructured.U
 			return err
 		}
 		later := time.Since(s.Time) + health.ReportEvery
-		s.Time, s.LastEcho, s.LastHandshake = s.Time.Add(later), s.LastEcho.Add(later), s.LastHandshake.Add(later)
+		s.Time, s.LastEcho, s.Session.Since = s.Time.Add(later), s.LastEcho.Add(later), s.Session.Since.Add(later)
 		for i := range s.Nodes {
 			s.Nodes[i].LastEcho, s.Nodes[i].LastProof = s.Nodes[i].LastEcho.Add(later), s.Nodes[i].LastProof.Add(later)
 		}

@@ -120,7 +120,7 @@ func (m *member) result() SideResult {
 func proofOf(w verification) Proof {
 	s := w.last
 	p := Proof{
-		Time: s.Time, Endpoint: s.Endpoint, LastHandshake: s.LastHandshake, RTT: time.Duration(s.RTT), Loss: s.Loss,
+		Time: s.Time, Endpoint: s.Endpoint, LastHandshake: s.Session.Since, RTT: time.Duration(s.RTT), Loss: s.Loss,
 		Implementation: s.Implementation, Overlay: s.Overlay,
 	}
 	for _, n := range s.Nodes {

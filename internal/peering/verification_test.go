@@ -18,7 +18,7 @@ func healthyStatus() *records.Status {
 	}
 	return &records.Status{
 		Version: 1, Time: noon, TunnelStatus: records.TunnelStatus{
-			LastHandshake: noon.Add(-time.Minute), LastEcho: noon.Add(-time.Second), Endpoint: netip.MustParseAddrPort("192.0.2.1:51840"),
+			Session: records.Session{Since: noon.Add(-time.Minute), Usable: true}, LastEcho: noon.Add(-time.Second), Endpoint: netip.MustParseAddrPort("192.0.2.1:51840"),
 		},
 		Nodes: []records.NodeStatus{node("n1"), node("n2")},
 	}
@@ -27,7 +27,7 @@ func healthyStatus() *records.Status {
 func TestVerification(t *testing.T) {
 	later := func(d time.Duration) *records.Status {
 		s := healthyStatus()
-		s.Time, s.LastHandshake, s.LastEcho = s.Time.Add(d), s.LastHandshake.Add(d), s.LastEcho.Add(d)
+		s.Time, s.Session.Since, s.LastEcho = s.Time.Add(d), s.Session.Since.Add(d), s.LastEcho.Add(d)
 		for i := range s.Nodes {
 			s.Nodes[i].LastEcho, s.Nodes[i].LastProof = s.Nodes[i].LastEcho.Add(d), s.Nodes[i].LastProof.Add(d)
 		}

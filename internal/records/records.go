@@ -130,16 +130,22 @@ func (s Status) AllTunnels() []TunnelStatus {
 	return s.Tunnels
 }
 
+// Session is the session of a tunnel, as its driver describes it.
+type Session struct {
+	Since  time.Time `json:"since,omitzero"`   // end of its last handshake; zero: none yet
+	Usable bool      `json:"usable,omitempty"` // it has not expired
+}
+
 // TunnelStatus has a gateway's measurements of its tunnel to a gateway of the peer.
 type TunnelStatus struct {
-	Endpoint      netip.AddrPort `json:"endpoint,omitzero"`
-	LastHandshake time.Time      `json:"lastHandshake,omitzero"`
-	LastEcho      time.Time      `json:"lastEcho,omitzero"` // last answer of the peer's gateway
-	RTT           Duration       `json:"rtt"`               // median of the last answers between gateways
-	Loss          float64        `json:"loss"`              // share of unanswered echoes between gateways, 0 to 1
-	Path          PathSize       `json:"path,omitzero"`     // between the gateways, outside the tunnel
-	RxBytes       int64          `json:"rxBytes"`
-	TxBytes       int64          `json:"txBytes"`
+	Endpoint netip.AddrPort `json:"endpoint,omitzero"`
+	Session  Session        `json:"session,omitzero"`
+	LastEcho time.Time      `json:"lastEcho,omitzero"` // last answer of the peer's gateway
+	RTT      Duration       `json:"rtt"`               // median of the last answers between gateways
+	Loss     float64        `json:"loss"`              // share of unanswered echoes between gateways, 0 to 1
+	Path     PathSize       `json:"path,omitzero"`     // between the gateways, outside the tunnel
+	RxBytes  int64          `json:"rxBytes"`
+	TxBytes  int64          `json:"txBytes"`
 	// Unused is the reason why the gateway sends no pod traffic through this tunnel; "": it does.
 	Unused string `json:"unused,omitempty"`
 }

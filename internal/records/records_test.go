@@ -76,7 +76,7 @@ func TestStatusRoundTrip(t *testing.T) {
 	want := records.Status{Version: records.SchemaVersion, Time: time.Unix(1700000000, 0).UTC(), TunnelStatus: records.TunnelStatus{RTT: records.Duration(1500 * time.Microsecond)}}
 	text, err := records.Encode(want)
 	require.NoError(t, err)
-	if strings.Contains(text, "endpoint") || strings.Contains(text, "lastHandshake") {
+	if strings.Contains(text, "endpoint") || strings.Contains(text, "session") {
 		t.Errorf("what was never seen is written down:\n%s", text)
 	}
 	got, err := records.Decode[records.Status](text)

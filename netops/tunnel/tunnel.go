@@ -68,13 +68,19 @@ type Config struct {
 // Stats is the state of a tunnel.
 type Stats struct {
 	Implementation string
-	LastHandshake  time.Time      // zero: none since Open, the last Renew or the last change of endpoint
+	Session        Session
 	RxBytes        int64          // since Open, or since the kernel's device was created
 	TxBytes        int64          // likewise
 	Endpoint       netip.AddrPort // last source of the peer's packets, or configured; zero: unknown
 	// Changed means that another program changed the tunnel; Apply restores it. The kernel does not announce such
 	// changes, but reading the tunnel, as Stats does anyway, has a constant cost.
 	Changed bool
+}
+
+// Session is what makes a tunnel able to carry packets. Nobody but its driver knows how long one lasts.
+type Session struct {
+	Since  time.Time // end of its last handshake; zero: none since Open, the last Renew or the last change of endpoint
+	Usable bool      // the other end accepts packets of this session
 }
 
 // ErrSearching means that the names of the peer's endpoints are being resolved. Meanwhile the peer has no endpoint, or

@@ -252,17 +252,17 @@ var diagnosedFaults = map[string]struct {
 		b.ChangePeering(t, "a", func(p *records.Peering) {
 			p.Gateways[0].Tunnels[0].Driver = records.Driver{WireGuard: wireguard.Peer{PublicKey: strings.Repeat("A", 43) + "="}}
 		})
-		a.ChangeStatus(t, "b", func(s *records.Status) { s.LastHandshake, s.LastEcho = time.Time{}, time.Time{} })
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.Session, s.LastEcho = records.Session{}, time.Time{} })
 	}, "LQ-TUNNEL-KEYS"},
 	"another NodePort": {func(t *testing.T, a, b *fakecluster.Cluster) {
 		edit(t, b, "gateway-a", func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 31999 })
-		a.ChangeStatus(t, "b", func(s *records.Status) { s.LastHandshake, s.LastEcho = time.Time{}, s.Time.Add(minuteAgo) })
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.Session, s.LastEcho = records.Session{}, s.Time.Add(minuteAgo) })
 	}, "LQ-TUNNEL-ENDPOINT"},
 	"another NodePort, and nodes that track the connection": {func(t *testing.T, _, b *fakecluster.Cluster) {
 		edit(t, b, "gateway-a", func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 31999 })
 	}, "LQ-TUNNEL-ENDPOINT?"},
 	"a firewall between the clusters": {func(t *testing.T, a, _ *fakecluster.Cluster) {
-		a.ChangeStatus(t, "b", func(s *records.Status) { s.LastHandshake, s.LastEcho = time.Time{}, s.Time.Add(minuteAgo) })
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.Session, s.LastEcho = records.Session{}, s.Time.Add(minuteAgo) })
 	}, "LQ-TUNNEL-HANDSHAKE"},
 	"only handshakes pass": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		a.ChangeStatus(t, "b", func(s *records.Status) { s.LastEcho = s.Time.Add(minuteAgo) })

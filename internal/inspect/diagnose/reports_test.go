@@ -28,7 +28,7 @@ func TestLateReport(t *testing.T) {
 		report := func(ago time.Duration) {
 			a.ChangeStatus(t, "b", func(s *records.Status) { // as the gateway sees it, all is fresh
 				s.Time = time.Now().Add(-ago)
-				s.LastEcho, s.LastHandshake = s.Time, s.Time
+				s.LastEcho, s.Session = s.Time, records.Session{Since: s.Time, Usable: true}
 				for i := range s.Nodes {
 					s.Nodes[i].LastEcho, s.Nodes[i].LastProof = s.Time, s.Time
 				}
@@ -58,7 +58,7 @@ func TestFutureReport(t *testing.T) {
 		a, _ := stopped(t)
 		a.ChangeStatus(t, "b", func(s *records.Status) {
 			s.Time = time.Now().Add(time.Hour)
-			s.LastEcho, s.LastHandshake = s.Time.Add(-time.Hour), time.Time{}
+			s.LastEcho, s.Session = s.Time.Add(-time.Hour), records.Session{}
 		})
 		r, err := diagnose.Run(t.Context(), diagnose.Options{Cluster: a.Cluster}, progress.Quiet{})
 		require.NoError(t, err)

@@ -32,8 +32,8 @@ func describeGateway(number int, g records.LocalGateway, o health.Observation) G
 		if t.Endpoint.IsValid() {
 			one.Endpoint = t.Endpoint.String()
 		}
-		if !t.LastHandshake.IsZero() {
-			one.HandshakeAge = known(s.Time.Sub(t.LastHandshake))
+		if !t.Session.Since.IsZero() {
+			one.HandshakeAge = known(s.Time.Sub(t.Session.Since))
 		}
 		if !t.LastEcho.IsZero() {
 			one.RTT = known(time.Duration(t.RTT))

@@ -196,7 +196,7 @@ func (h *Helpers) gateway(ctx context.Context, id records.GatewayID) error {
 	s := records.Status{
 		Version: records.SchemaVersion, Time: now, Pod: "gateway-0", Implementation: records.Kernel, Overlay: records.Geneve,
 		TunnelStatus: records.TunnelStatus{
-			LastHandshake: now, LastEcho: now, RTT: records.Duration(time.Millisecond), Path: records.PathSize{Asked: true, MTU: h.GatewayMTU},
+			Session: records.Session{Since: now, Usable: true}, LastEcho: now, RTT: records.Duration(time.Millisecond), Path: records.PathSize{Asked: true, MTU: h.GatewayMTU},
 		},
 	}
 	s.Exposed = record.Exposed

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -326,6 +327,9 @@ func (d *Device) retire(have wgtypes.Device) {
 	d.past.TxBytes += peer.TransmitBytes
 }
 
+// rejectAfterTime is WireGuard's: packets with older keys are dropped.
+const rejectAfterTime = 180 * time.Second
+
 // Stats reads the state of the device and its peer. For a missing peer it returns zero values.
 func (d *Device) Stats() (tunnel.Stats, error) {
 	d.mu.Lock()
@@ -343,7 +347,7 @@ func (d *Device) Stats() (tunnel.Stats, error) {
 	}
 	_, stats.Changed = difference(have, d.cfg, netip.AddrPort{})
 	if peer.LastHandshakeTime.Unix() > 0 { // the kernel returns 1970 for never
-		stats.LastHandshake = peer.LastHandshakeTime
+		stats.Session = tunnel.Session{Since: peer.LastHandshakeTime, Usable: time.Since(peer.LastHandshakeTime) < rejectAfterTime}
 	}
 	return stats, nil
 }

@@ -29,7 +29,7 @@ func TestTunnelCarriesTraffic(t *testing.T) {
 			t.Errorf("endpoints: of the client %v, of the server %v", client.Endpoint, server.Endpoint)
 		}
 		for name, s := range map[string]deviceStats{"client": client, "server": server} {
-			if age := time.Since(s.LastHandshake); age < -time.Second || age > 2*patience {
+			if age := time.Since(s.Session.Since); age < -time.Second || age > 2*patience {
 				t.Errorf("%s: last handshake %v ago", name, age)
 			}
 			if s.RxBytes < 1<<20 || s.TxBytes < 1<<20 {
@@ -52,7 +52,7 @@ func TestApplyAgainChangesNothing(t *testing.T) {
 		if p.client.apply(p.clientDevice, p.clientConfig) || p.server.apply(p.serverDevice, p.serverConfig) {
 			t.Error("the same configuration changed something")
 		}
-		if after := stats(t, p.clientDevice); after.LastHandshake != before.LastHandshake || after.ListenPort != before.ListenPort {
+		if after := stats(t, p.clientDevice); after.Session.Since != before.Session.Since || after.ListenPort != before.ListenPort {
 			t.Errorf("before %+v, after %+v", before, after)
 		}
 	})
@@ -171,7 +171,7 @@ func TestCloseAndOpen(t *testing.T) {
 			t.Errorf("after Close the link is there: %v", !kernel)
 		}
 		device := open(p.client, p.clientConfig)
-		if after := stats(t, device); kernel && after.LastHandshake != before.LastHandshake {
+		if after := stats(t, device); kernel && after.Session.Since != before.Session.Since {
 			t.Errorf("the kernel's device lost its session: before %+v, after %+v", before, after)
 		}
 		if kernel && p.client.apply(device, p.clientConfig) {

@@ -128,7 +128,7 @@ func (h *host) renew(d *Device) {
 func settle(t *testing.T, d *Device) {
 	t.Helper()
 	wait.Until(t, "a handshake that is 50 ms old", patience, func() bool {
-		last := stats(t, d).LastHandshake
+		last := stats(t, d).Session.Since
 		return !last.IsZero() && time.Since(last) > 50*time.Millisecond
 	})
 }

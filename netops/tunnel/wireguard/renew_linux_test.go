@@ -32,7 +32,7 @@ func TestRenewFindsAServerThatMoved(t *testing.T) {
 		require.NoError(t, err)
 		t.Logf("answer %v after the renewal", took)
 		now := stats(t, p.clientDevice)
-		if now.Endpoint.String() != "192.0.2.2:51840" || !now.LastHandshake.After(before.LastHandshake) {
+		if now.Endpoint.String() != "192.0.2.2:51840" || !now.Session.Since.After(before.Session.Since) {
 			t.Errorf("before %+v, now %+v", before, now)
 		}
 		if now.RxBytes <= before.RxBytes || now.TxBytes <= before.TxBytes {
@@ -85,7 +85,7 @@ func TestRenewThatIsNotNeeded(t *testing.T) {
 		if err := p.clientDevice.Renew(ctx, nil, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("renewed, error %v", err)
 		}
-		if now := stats(t, p.clientDevice); now.LastHandshake != before.LastHandshake || now.ListenPort != before.ListenPort {
+		if now := stats(t, p.clientDevice); now.Session.Since != before.Session.Since || now.ListenPort != before.ListenPort {
 			t.Errorf("before %+v, now %+v", before, now)
 		}
 	})
@@ -142,7 +142,7 @@ func TestMoveKeepsTheSession(t *testing.T) {
 		to := netip.MustParseAddrPort("192.0.2.2:51840")
 		require.NoError(t, p.clientDevice.MoveTo(to))
 		p.client.mustAsk(target)
-		if now := stats(t, p.clientDevice); now.Endpoint != to || !now.LastHandshake.Equal(before.LastHandshake) {
+		if now := stats(t, p.clientDevice); now.Endpoint != to || !now.Session.Since.Equal(before.Session.Since) {
 			t.Errorf("before %+v, now %+v", before, now)
 		}
 		if p.client.apply(p.clientDevice, p.clientConfig) {

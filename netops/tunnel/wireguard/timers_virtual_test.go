@@ -25,13 +25,13 @@ func TestTimersRekey(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		target := p.server.serveUDP(serverTunnel + ":7000")
 		p.client.mustAsk(target)
-		last := stats(t, p.clientDevice).LastHandshake
+		last := stats(t, p.clientDevice).Session.Since
 		sessions := 0
 		each(6*time.Minute, time.Second, func() {
 			if _, err := p.client.ask(target, 50*time.Millisecond); err != nil {
 				t.Fatalf("%v after the handshake: %v", time.Since(last), err)
 			}
-			now := stats(t, p.clientDevice).LastHandshake
+			now := stats(t, p.clientDevice).Session.Since
 			if now.Equal(last) {
 				return
 			}
@@ -52,7 +52,7 @@ func TestTimersRekey(t *testing.T) {
 }
 
 // TestTimersKeepAlive leaves a tunnel idle: the client sends every 25 seconds, so that NAT entries on the path are
-// kept, or not at all if keepalives are disabled.
+// kept, or not at all if keepalives are disabled: its session then expires.
 func TestTimersKeepAlive(t *testing.T) {
 	for _, interval := range []time.Duration{25 * time.Second, 0} {
 		t.Run(interval.String(), func(t *testing.T) {
@@ -73,6 +73,10 @@ func TestTimersKeepAlive(t *testing.T) {
 				}
 				if received != want {
 					t.Errorf("the server received %d bytes, want %d", received, want)
+				}
+				each(70*time.Second, time.Second, func() {}) // more than 180 s after the handshake
+				if now := stats(t, p.clientDevice).Session; now.Usable != (interval > 0) {
+					t.Errorf("session of %v ago: usable: %v", time.Since(now.Since), now.Usable)
 				}
 			})
 		})
