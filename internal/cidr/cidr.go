@@ -116,3 +116,12 @@ func Address(n uint32) netip.Addr {
 
 // Offset returns the distance of an IPv4 address from the first address of its range.
 func Offset(p netip.Prefix, a netip.Addr) uint32 { return Number(a) - Number(p.Masked().Addr()) }
+
+// Nth returns the address at a distance from the first one of an IPv4 range, and false if the range has no such
+// address.
+func Nth(p netip.Prefix, n uint32) (netip.Addr, bool) {
+	if !p.Addr().Is4() || uint64(n) >= 1<<(32-p.Bits()) {
+		return netip.Addr{}, false
+	}
+	return Address(Number(p.Masked().Addr()) + n), true
+}

@@ -63,6 +63,17 @@ func TestNumber(t *testing.T) {
 	if got := cidr.Offset(netip.MustParsePrefix("10.80.0.9/16"), netip.MustParseAddr("10.80.128.1")); got != 0x8001 {
 		t.Errorf("offset %#x", got)
 	}
+	for text, want := range map[string]map[uint32]string{
+		"10.80.0.9/30": {0: "10.80.0.8", 3: "10.80.0.11", 4: "", 1<<32 - 1: ""},
+		"0.0.0.0/0":    {1<<32 - 1: "255.255.255.255"},
+		"fd00::/64":    {1: ""},
+	} {
+		for n, want := range want {
+			if got, ok := cidr.Nth(netip.MustParsePrefix(text), n); ok != (want != "") || ok && got.String() != want {
+				t.Errorf("number %d of %s: %v, %v, want %q", n, text, got, ok, want)
+			}
+		}
+	}
 }
 
 func prefixes(words string) []netip.Prefix {

@@ -61,7 +61,7 @@ func choosingNode(mode records.GatewayMode, noPod bool) chooser {
 	var probes [2]*gatewayProbes
 	for i := range ids {
 		ids[i] = records.GatewayID{Peering: p.Name, Number: i + 1}
-		probes[i] = newGatewayProbes(netip.MustParseAddr("10.80.0.7"), 1000, n.news)
+		probes[i] = newGatewayProbes(7, 1000, n.news)
 		probes[i].setUse(false, make(chan struct{}, 1))
 		n.paths[gatewayKey{ids[i], p.Gateways[i].Address}] = probes[i]
 		if i > 0 || !noPod {
@@ -304,8 +304,8 @@ func TestWhatGatewaysAnnounce(t *testing.T) {
 			test.tunnels(g)
 			slices.SortFunc(test.nodes, func(a, b heard) int { return int(b.ago - a.ago) }) // oldest first
 			for i, n := range test.nodes {
-				from, m := echoOf([]string{"10.80.0.7", "10.80.0.8"}[i], echo.Report{})
-				m.Content.Report.Internal, m.Content.NoWay = from.Addr(), n.deaf
+				from, m := echoOf([]string{"10.80.0.7", "10.80.0.8"}[i], echo.Report{Node: uint32(7 + i)})
+				m.Content.NoWay = n.deaf
 				g.answer(from, m)
 				if next := i + 1; next < len(test.nodes) {
 					elapse(n.ago - test.nodes[next].ago)

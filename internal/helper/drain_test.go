@@ -64,7 +64,7 @@ func TestDrain(t *testing.T) {
 				begin := time.Now()
 				go func() { l.drain(t.Context()); ended <- time.Since(begin) }()
 				for {
-					g.answer(echoOf("10.80.0.7", echo.Report{Internal: v.nodes[0].Internal}))
+					g.answer(echoOf("10.80.0.7", echo.Report{Node: 7}))
 					select {
 					case <-sending.C:
 						continue

@@ -106,7 +106,7 @@ func (g *gatewayEchoes) apply(v gatewayView) error {
 // update applies a new view.
 func (g *gatewayEchoes) update(v gatewayView) {
 	g.nodes.update(v)
-	g.peers.update(v.peering.Peer.ExternalCIDR)
+	g.peers.update(v.peering.Peer.ExternalCIDR.Seen)
 	g.endpoints.update(v)
 	g.mu.Lock()
 	g.several = len(v.peering.Gateways) > 1

@@ -5,12 +5,14 @@ package helper
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"net/netip"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/parsed"
@@ -38,22 +40,26 @@ func echoOf(from string, r echo.Report) (netip.AddrPort, echo.Message) {
 	return netip.AddrPortFrom(netip.MustParseAddr(from), 6092), echo.Message{Content: echo.Content{Report: r}}
 }
 
-// TestLearn checks that a peer can name real addresses of nodes in the first half of its external CIDR only, and that
-// they are remapped.
+// nodeNumber returns the number of a node with an internal address of testFabric.
+func nodeNumber(internal string) uint32 {
+	return cidr.Offset(testFabric().InternalCIDR, netip.MustParseAddr(internal))
+}
+
+// TestLearn checks that a peer's node has an address in the first half of the peer's external CIDR as it is here, and
+// that a number without one is ignored.
 func TestLearn(t *testing.T) {
 	g, m := testEchoes(testView())
-	g.peers.learn(netip.Addr{})
-	for _, refused := range []string{"10.70.128.1", "10.71.0.7", "10.244.1.5", "127.0.0.1"} {
-		g.peers.learn(netip.MustParseAddr(refused))
+	for _, refused := range []uint32{0, 1 << 15, 1 << 16, math.MaxUint32} {
+		g.peers.learn(refused)
 	}
 	if len(g.peers.current()) != 0 {
 		t.Errorf("learned %v", g.peers.current())
 	}
-	if n := m.total(t, "liqonet_peer_values_ignored_total"); n != 4 {
-		t.Errorf("%v values counted as refused, want 4", n)
+	if n := m.total(t, "liqonet_peer_values_ignored_total"); n != 3 {
+		t.Errorf("%v values counted as refused, want 3", n)
 	}
-	g.peers.learn(netip.MustParseAddr("10.70.0.9"))
-	g.peers.learn(netip.MustParseAddr("10.70.0.3"))
+	g.peers.learn(9)
+	g.peers.learn(3)
 	if got := g.peers.current(); !slices.Equal(got, parsed.Addresses("10.71.0.3", "10.71.0.9")) {
 		t.Errorf("learned %v", got)
 	}
@@ -62,20 +68,20 @@ func TestLearn(t *testing.T) {
 func TestPeerNodesAgeAndStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := testEchoes(testView())
-		first := netip.MustParseAddr("10.70.0.200")
+		const first = 200
 		g.peers.learn(first)
-		told := g.peers.current()
-		for i := range 20 {
-			g.peers.learn(netip.AddrFrom4([4]byte{10, 70, 1, byte(i)}))
+		sent := g.peers.current()
+		for i := range uint32(20) {
+			g.peers.learn(256 + i)
 		}
-		if got := g.peers.current(); len(got) != peerNodesMost || !slices.Contains(got, told[0]) {
-			t.Errorf("told %v: want %d, with %v still among them", got, peerNodesMost, told)
+		if got := g.peers.current(); len(got) != peerNodesMost || !slices.Contains(got, sent[0]) {
+			t.Errorf("sent %v: want %d, with %v still among them", got, peerNodesMost, sent)
 		}
 		time.Sleep(peerNodeLife / 2) //nolint:forbidigo // synctest's clock
 		g.peers.learn(first)
 		time.Sleep(peerNodeLife / 2) //nolint:forbidigo // as above
-		if got := g.peers.current(); !slices.Equal(got, told) {
-			t.Errorf("told %v: want %v, the only one that was named lately", got, told)
+		if got := g.peers.current(); !slices.Equal(got, sent) {
+			t.Errorf("sent %v: want %v, the only one that was named lately", got, sent)
 		}
 	})
 }
@@ -84,10 +90,10 @@ func TestPeerNodesAgeAndStay(t *testing.T) {
 func TestFromNode(t *testing.T) {
 	g, _ := testEchoes(testView())
 	internal := netip.MustParseAddr("10.80.0.7")
-	report := echo.Report{Internal: internal, OverlayRTT: time.Millisecond, Verified: true, VerifiedAge: time.Second, VerifiedRTT: 2 * time.Millisecond}
+	report := echo.Report{Node: 7, OverlayRTT: time.Millisecond, Verified: true, VerifiedAge: time.Second, VerifiedRTT: 2 * time.Millisecond}
 	g.nodes.answer(echoOf("10.80.0.8", report)) // reports for another node
 	stranger := report
-	stranger.Internal = netip.MustParseAddr("10.80.0.99")
+	stranger.Node = 99
 	g.nodes.answer(echoOf("10.80.0.99", stranger))
 	if len(g.nodes.paths) != 0 {
 		t.Errorf("noted %v", g.nodes.paths)
@@ -102,27 +108,27 @@ func TestFromNode(t *testing.T) {
 	}
 }
 
-// TestNameNode checks that the gateway sends its live nodes to the peer in turn, by their external addresses.
+// TestNameNode checks that the gateway sends its live nodes to the peer in turn, by their numbers.
 func TestNameNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := testEchoes(testView())
-		if got := g.nodes.name(); got.Node.IsValid() {
-			t.Errorf("named %s although no node has been heard", got.Node)
+		next := func() uint32 { return g.nodes.name().Node }
+		if got := next(); got != 0 {
+			t.Errorf("named %d although no node has sent an echo", got)
 		}
-		hear := func(internal string) {
-			g.nodes.answer(echoOf(internal, echo.Report{Internal: netip.MustParseAddr(internal)}))
+		receive := func(number uint32) {
+			g.nodes.answer(echoOf(fmt.Sprintf("10.80.0.%d", number), echo.Report{Node: number}))
 		}
-		hear("10.80.0.7")
-		hear("10.80.0.8")
-		got := parsed.Addresses(g.nodes.name().Node.String(), g.nodes.name().Node.String(), g.nodes.name().Node.String())
-		if got[0] == got[1] || got[0] != got[2] || !slices.Contains(got, netip.MustParseAddr("10.70.0.7")) || !slices.Contains(got, netip.MustParseAddr("10.70.0.8")) {
-			t.Errorf("named %v: want both in turn", got)
+		receive(7)
+		receive(8)
+		if a, b, c := next(), next(), next(); a == b || a != c || a+b != 7+8 {
+			t.Errorf("named %d, %d, %d: want both in turn", a, b, c)
 		}
 		time.Sleep(health.NodeSilence) //nolint:forbidigo // synctest's clock
-		hear("10.80.0.8")
+		receive(8)
 		for range 3 {
-			if got := g.nodes.name().Node; got != netip.MustParseAddr("10.70.0.8") {
-				t.Errorf("named %s although only 10.70.0.8 is alive", got)
+			if got := next(); got != 8 {
+				t.Errorf("named %d although only 8 is alive", got)
 			}
 		}
 	})
@@ -138,7 +144,7 @@ func TestWitnesses(t *testing.T) {
 		}
 		hear := func(acknowledge bool, numbers ...int) (asked []int) {
 			for _, i := range numbers {
-				from, m := echoOf(all[i].Internal.String(), echo.Report{Internal: all[i].Internal})
+				from, m := echoOf(all[i].Internal.String(), echo.Report{Node: nodeNumber(all[i].Internal.String())})
 				m.Content.Witness = acknowledge
 				if n.answer(from, m).Witness {
 					asked = append(asked, i)
@@ -146,7 +152,7 @@ func TestWitnesses(t *testing.T) {
 			}
 			return asked
 		}
-		n.update(gatewayView{nodes: all})
+		n.update(gatewayView{fabric: testFabric(), nodes: all})
 		if n.watched() || len(n.witnesses) != 0 {
 			t.Error("witnesses before any node was heard")
 		}

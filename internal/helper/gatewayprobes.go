@@ -31,10 +31,10 @@ const echoHeaders = 28
 
 // gatewayProbes are a node's probes of one gateway, and of the peer behind it.
 type gatewayProbes struct {
-	internal netip.Addr // of the node
-	size     int        // of the messages that verify the path, bytes
-	overlay  *echo.Prober
-	outside  pathmtu.SocketMeter // for the path MTU to the gateway's pod
+	node    uint32 // number of this node
+	size    int    // of the messages that verify the path, bytes
+	overlay *echo.Prober
+	outside pathmtu.SocketMeter // for the path MTU to the gateway's pod
 
 	mu      sync.Mutex
 	proof   *echo.Prober // nil: no node of the peer is known
@@ -48,8 +48,8 @@ type gatewayProbes struct {
 	membership.Member
 }
 
-func newGatewayProbes(internal netip.Addr, size int, news chan<- struct{}) *gatewayProbes {
-	p := &gatewayProbes{internal: internal, size: size, witness: witness{news: news}}
+func newGatewayProbes(node uint32, size int, news chan<- struct{}) *gatewayProbes {
+	p := &gatewayProbes{node: node, size: size, witness: witness{news: news}}
 	p.outside.Changed = p.sendNow
 	return p
 }
@@ -115,7 +115,7 @@ func (p *gatewayProbes) update(socket *echo.Socket, gateway netip.Addr, targets 
 	}
 	if !slices.Equal(p.targets, targets) {
 		p.targets = targets
-		p.target = int(p.internal.As4()[3]) % len(targets) // nodes spread over the peer's nodes
+		p.target = int(p.node) % len(targets) // nodes spread over the peer's nodes
 	}
 	return aimProber(&p.proof, socket, echo.ProbeConfig{
 		Target: p.aim(), Route: way, Interval: proofEvery, Size: p.size, OnReply: p.answered, OnLost: p.lost,
@@ -179,7 +179,7 @@ func (p *gatewayProbes) lost(int) {
 func (p *gatewayProbes) content() echo.Content {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := echo.Report{Internal: p.internal}
+	r := echo.Report{Node: p.node}
 	if p.overlay != nil {
 		r.OverlayRTT = p.overlay.Stats().RTT
 	}

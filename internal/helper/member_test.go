@@ -82,7 +82,7 @@ func TestIdleGateway(t *testing.T) {
 			}
 		}
 		node := func(internal string, unused bool) {
-			from, m := echoOf(internal, echo.Report{Internal: netip.MustParseAddr(internal)})
+			from, m := echoOf(internal, echo.Report{Node: nodeNumber(internal)})
 			m.Content.Unused = unused
 			if c := g.answer(from, m); !c.Draining {
 				t.Error("a node is not told that the gateway drains")
@@ -136,7 +136,7 @@ func TestStalledBesideTheEnded(t *testing.T) {
 		g, _ := testEchoes(testView())
 		var ended, stalled membership.Member
 		ask := func() echo.Content {
-			return g.answer(echoOf("10.80.0.7", echo.Report{Internal: netip.MustParseAddr("10.80.0.7")}))
+			return g.answer(echoOf("10.80.0.7", echo.Report{Node: 7}))
 		}
 		for range membership.Answers {
 			ended.Answered(ask(), time.Now())

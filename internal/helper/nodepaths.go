@@ -27,7 +27,7 @@ type nodePaths struct {
 
 	mu        sync.Mutex          // guards what follows
 	gateway   records.GatewayID   // this gateway
-	external  netip.Prefix        // of this cluster
+	internal  netip.Prefix        // of this cluster
 	nodes     []reportedNode      // of the view
 	internals map[netip.Addr]bool // their internal addresses
 	sources   map[netip.Addr]bool // their source addresses for this gateway, outside the overlay
@@ -55,7 +55,7 @@ func newNodePaths(m *metrics, own string) *nodePaths {
 func (n *nodePaths) update(v gatewayView) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.gateway, n.external, n.nodes = v.id, v.fabric.ExternalCIDR, v.nodes
+	n.gateway, n.internal, n.nodes = v.id, v.fabric.InternalCIDR, v.nodes
 	n.internals, n.sources = make(map[netip.Addr]bool, len(v.nodes)), make(map[netip.Addr]bool, len(v.nodes))
 	for _, node := range v.nodes {
 		n.internals[node.Internal], n.sources[node.OverlaySources[v.id]] = true, true
@@ -72,13 +72,10 @@ func (n *nodePaths) send(from netip.Addr) bool {
 
 // answer stores a node's report of its own path, and returns whether it is to be a witness.
 func (n *nodePaths) answer(from netip.AddrPort, m echo.Message) echo.Content {
-	r := m.Content.Report
-	if r.Internal != from.Addr() {
-		return echo.Content{}
-	}
+	r, internal := m.Content.Report, from.Addr()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.internals[r.Internal] {
+	if !n.internals[internal] || r.Node != cidr.Offset(n.internal, internal) {
 		return echo.Content{}
 	}
 	now := time.Now()
@@ -87,11 +84,11 @@ func (n *nodePaths) answer(from netip.AddrPort, m echo.Message) echo.Content {
 	if r.Verified {
 		path.proof, path.proofRTT = now.Add(-r.VerifiedAge), r.VerifiedRTT
 	}
-	n.paths[r.Internal] = path
+	n.paths[internal] = path
 	if len(n.witnesses) < membership.MaxWitnesses {
 		n.choose() // it may be a witness from its first echo on
 	}
-	return echo.Content{Witness: slices.Contains(n.witnesses, r.Internal)}
+	return echo.Content{Witness: slices.Contains(n.witnesses, internal)}
 }
 
 // watched chooses the witnesses, and reports whether one on another node than the gateway's confirms that it is one.
@@ -160,7 +157,7 @@ func (n *nodePaths) name() echo.Content {
 		return echo.Content{}
 	}
 	n.turn = (n.turn + 1) % len(live)
-	return echo.Content{Node: cidr.Swap(live[n.turn], cidr.Lower(n.external))}
+	return echo.Content{Node: cidr.Offset(n.internal, live[n.turn])}
 }
 
 // endpoint returns the address of one live node for a client, another one each turn, and reports whether it is that of

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"sync"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/echo"
 	"liqonet.io/liqonet/netops/kernel"
@@ -84,7 +85,7 @@ func (n *nodeProbes) update(v nodeView, internal netip.Addr) error {
 			}
 			key := gatewayKey{id, own.Address}
 			wanted[key] = true
-			if err := n.probe(socket, key, p, v.unused[id], gateway); err != nil {
+			if err := n.probe(socket, key, p, v, gateway); err != nil {
 				errs = append(errs, fmt.Errorf("probe gateway %s: %w", id, err))
 			}
 		}
@@ -121,19 +122,19 @@ func (n *nodeProbes) unused(v nodeView) map[records.GatewayID]bool {
 }
 
 // probe probes a gateway, and through it nodes of the peer with messages of full size; n.mu is held.
-func (n *nodeProbes) probe(socket *echo.Socket, key gatewayKey, p records.Peering, unused bool, gateway records.Gateway) error {
+func (n *nodeProbes) probe(socket *echo.Socket, key gatewayKey, p records.Peering, v nodeView, gateway records.Gateway) error {
 	size := p.MTU - echoHeaders
 	if old := n.paths[key]; old != nil && old.size != size {
 		n.drop(key)
 	}
 	if n.paths[key] == nil {
-		n.paths[key] = newGatewayProbes(n.internal, size, n.news)
+		n.paths[key] = newGatewayProbes(cidr.Offset(v.fabric.InternalCIDR, n.internal), size, n.news)
 	}
 	probes := n.paths[key]
 	var way echo.Route
 	var err error
 	if len(p.Gateways) > 1 {
-		probes.setUse(unused, n.wake)
+		probes.setUse(v.unused[key.id], n.wake)
 		way, err = kernel.RouteBy(p.Gateways[key.id.Number-1].OverlayID)
 	} else {
 		probes.setUse(false, nil)

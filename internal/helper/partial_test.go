@@ -117,7 +117,7 @@ func TestReachedNodes(t *testing.T) {
 		hear := func(deaf bool, internal ...string) func() {
 			return func() {
 				for _, a := range internal {
-					from, m := echoOf(a, echo.Report{Internal: netip.MustParseAddr(a)})
+					from, m := echoOf(a, echo.Report{Node: nodeNumber(a)})
 					m.Content.NoWay = deaf
 					g.answer(from, m)
 				}
@@ -145,7 +145,7 @@ func TestReachedNodes(t *testing.T) {
 // TestDeafNode checks the report of a node that no answers of one of several gateways arrive.
 func TestDeafNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newGatewayProbes(netip.MustParseAddr("10.80.0.7"), 1000, make(chan struct{}, 1))
+		p := newGatewayProbes(7, 1000, make(chan struct{}, 1))
 		expect := func(what string, want bool) {
 			t.Helper()
 			if p.content().NoWay != want {

@@ -109,7 +109,7 @@ func TestPeerEndpointsUnasked(t *testing.T) {
 	for name, v := range map[string]gatewayView{"server": serverView(), "fixed": fixed} {
 		v.nodes[0].Address = netip.MustParseAddr("192.0.2.99")
 		g, _ := testEchoes(v)
-		g.nodes.answer(echoOf("10.80.0.7", echo.Report{Internal: v.nodes[0].Internal}))
+		g.nodes.answer(echoOf("10.80.0.7", echo.Report{Node: 7}))
 		tunnel := g.tunnel(1)
 		tunnel.measure(nil, netip.MustParseAddrPort("192.0.2.7:30000"))
 		claimed := "192.0.2.1"
@@ -138,8 +138,8 @@ func TestNameEndpoints(t *testing.T) {
 		if got := of("192.0.2.1"); got.IsValid() {
 			t.Errorf("named %v although no node has been heard", got)
 		}
-		g.nodes.answer(echoOf("10.80.0.7", echo.Report{Internal: v.nodes[0].Internal}))
-		g.nodes.answer(echoOf("10.80.0.8", echo.Report{Internal: v.nodes[1].Internal}))
+		g.nodes.answer(echoOf("10.80.0.7", echo.Report{Node: 7}))
+		g.nodes.answer(echoOf("10.80.0.8", echo.Report{Node: 8}))
 		if got := of("203.0.113.1"); got.IsValid() {
 			t.Errorf("named %v to a client that uses a load balancer", got)
 		}
@@ -151,7 +151,7 @@ func TestNameEndpoints(t *testing.T) {
 			internal := netip.AddrFrom4([4]byte{10, 80, 1, byte(i)})
 			v.nodes = slices.Insert(v.nodes, 0, reportedNode{Node: &records.Node{Name: fmt.Sprintf("x%d", i), Internal: internal, Address: netip.AddrFrom4([4]byte{192, 0, 2, 100 + byte(i)})}})
 			g.nodes.update(v)
-			g.nodes.answer(echoOf(internal.String(), echo.Report{Internal: internal}))
+			g.nodes.answer(echoOf(internal.String(), echo.Report{Node: nodeNumber(internal.String())}))
 		}
 		named := map[netip.Addr]bool{}
 		for range endpointsMost {

@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/records"
 )
 
 const (
@@ -28,7 +27,7 @@ type peerNodes struct {
 	ignored *prometheus.CounterVec
 
 	mu       sync.Mutex               // guards what follows
-	external records.Mapping          // of the peer
+	external netip.Prefix             // of the peer, as this cluster reaches it
 	named    map[netip.Addr]time.Time // time of the last echo with a node, by remapped address
 	sent     []netip.Addr             // those that this cluster's nodes get
 }
@@ -37,24 +36,24 @@ func newPeerNodes(m *metrics) *peerNodes {
 	return &peerNodes{ignored: m.ignored, named: map[netip.Addr]time.Time{}}
 }
 
-func (p *peerNodes) update(external records.Mapping) {
+func (p *peerNodes) update(external netip.Prefix) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.external = external
 }
 
-// learn stores a node, if its address is valid: in the nodes' half of the peer's external CIDR.
-func (p *peerNodes) learn(real netip.Addr) {
-	if !real.IsValid() {
+// learn stores a node by its number, if the nodes' half of the peer's external CIDR has an address for it.
+func (p *peerNodes) learn(number uint32) {
+	if number == 0 {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !cidr.Lower(p.external.Real).Contains(real) {
-		p.ignored.WithLabelValues("address of no node").Inc()
+	seen, ok := cidr.Nth(cidr.Lower(p.external), number)
+	if !ok {
+		p.ignored.WithLabelValues("number of no node").Inc()
 		return
 	}
-	seen := cidr.Swap(real, cidr.Lower(p.external.Seen))
 	if _, known := p.named[seen]; !known && len(p.named) >= peerNodesKept {
 		maps.DeleteFunc(p.named, func(_ netip.Addr, at time.Time) bool { return time.Since(at) > peerNodeLife })
 		if len(p.named) >= peerNodesKept {

@@ -14,8 +14,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
-
-	"liqonet.io/liqonet/internal/cidr"
 )
 
 // TestPeerDoesNotSetWriteRate checks that a gateway writes at a fixed rate if the peer sends new nodes continuously,
@@ -30,16 +28,16 @@ func TestPeerDoesNotSetWriteRate(t *testing.T) {
 		l.location, l.status = cache.NewStore(cache.MetaNamespaceKeyFunc), cache.NewStore(cache.MetaNamespaceKeyFunc)
 		l.newReporters()
 		peers := newPeerNodes(newMetrics())
-		peers.update(testPeering().Peer.ExternalCIDR)
+		peers.update(testPeering().Peer.ExternalCIDR.Seen)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{}, 2)
 		go func() { l.locations.run(ctx); done <- struct{}{} }()
 		go func() { l.statuses.run(ctx); done <- struct{}{} }()
-		nodes := cidr.Lower(testPeering().Peer.ExternalCIDR.Real).Addr().Next()
+		node := uint32(0)
 		for i := range int(minutes * time.Minute / tunnelEvery) {
 			for range 5 { // the maximum for its echoes
-				peers.learn(nodes)
-				nodes = nodes.Next()
+				node++
+				peers.learn(node)
 			}
 			g, s := testGateway(), testStatus()
 			g.Endpoint, g.PeerNodes = netip.MustParseAddrPort(fmt.Sprintf("192.0.2.7:%d", 1000+i)), peers.current()

@@ -73,7 +73,7 @@ func TestReceivedPathSizes(t *testing.T) {
 	g, m := testEchoes(v)
 	tell := func(p echo.Path) {
 		g.tunnel(1).answer(netip.AddrPort{}, echo.Message{Content: echo.Content{Path: p}})
-		from, message := echoOf("10.80.0.7", echo.Report{Internal: netip.MustParseAddr("10.80.0.7")})
+		from, message := echoOf("10.80.0.7", echo.Report{Node: 7})
 		message.Content.Path = p
 		g.nodes.answer(from, message)
 	}

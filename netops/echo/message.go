@@ -4,7 +4,7 @@
 // values between the ends.
 //
 // Messages are not authenticated: every host that can send packets on the path can forge them. WireGuard and the
-// filters of package netops prevent that. IPv4 only.
+// filters of package netops prevent that.
 package echo
 
 import (
@@ -20,18 +20,20 @@ const Port = 6092
 
 // Sizes of a message in bytes, without IP and UDP headers (28 bytes).
 const (
-	MinSize = 68
+	MinSize = 80
 	MaxSize = 65507
 )
 
 // version is the version of the layout below. Additions use a new flag and the first bytes of the padding, which older
-// ends ignore. Only incompatible changes need a new version.
+// ends ignore. Only incompatible changes need a new version. Nodes are numbers, from which a receiver derives addresses
+// of either family.
 //
-//	 0 magic "LQNE"    4 version     5 kind       6 flags
-//	 8 session        16 sent       24 sequence  28 size       30 path, bytes
-//	32 node           36 internal   40 overlay RTT, µs
-//	44 proof age, ms  48 proof RTT, µs            52 epoch, s      56 newest, s
-//	60 endpoint       64 nodes                    68 padding up to size
+//	 0 magic "LQNE"   4 version      5 kind       6 flags
+//	 8 session       16 sent        24 sequence  28 size       30 path, bytes
+//	32 node          36 own node    40 overlay RTT, µs
+//	44 proof age, ms 48 proof RTT, µs            52 epoch, s   56 newest, s
+//	60 nodes         64 endpoint, IPv6 or IPv4 within ::ffff:0:0/96 (RFC 4291, 2.5.5.2)
+//	80 padding up to size
 const version = 1
 
 // Magic is the beginning of every message. It differs from messages of WireGuard, VXLAN and Geneve.
@@ -46,20 +48,15 @@ const (
 	Reply   Kind = 2
 )
 
-// Flags of the values that the content has.
+// Flags of the content. Other values have none: zero means that they are absent.
 const (
-	flagNode     = 1 << 0
-	flagReport   = 1 << 1
-	flagProof    = 1 << 2
-	flagPath     = 1 << 3
-	flagWitness  = 1 << 4
-	flagNoWay    = 1 << 5
-	flagDraining = 1 << 6
-	flagUnused   = 1 << 7
-	flagEpochs   = 1 << 8
-	flagEndpoint = 1 << 9
-	flagNodes    = 1 << 10
-	flagOwnNode  = 1 << 11
+	flagProof    = 1 << 0
+	flagPath     = 1 << 1
+	flagWitness  = 1 << 2
+	flagNoWay    = 1 << 3
+	flagDraining = 1 << 4
+	flagUnused   = 1 << 5
+	flagOwnNode  = 1 << 6
 )
 
 // Message is one request or reply.
@@ -74,9 +71,8 @@ type Message struct {
 
 // Content has the values that the ends exchange. The zero value is empty.
 type Content struct {
-	// Node is the address of a node of the sender's cluster that answers echoes, as the receiver's cluster reaches it;
-	// the zero value: none.
-	Node netip.Addr
+	// Node is the number of a node of the sender's cluster that answers echoes; zero: none.
+	Node uint32
 	// Report is the report of a node to its gateway; the zero value: none.
 	Report Report
 	// Path is the measured path from the sender to the receiver, outside overlay and tunnel.
@@ -112,7 +108,7 @@ type Path struct {
 
 // Report is a node's view of its own path.
 type Report struct {
-	Internal    netip.Addr    // the node's internal address; the zero value: no report
+	Node        uint32        // the node's number; zero: no report
 	OverlayRTT  time.Duration // node to gateway and back; in microseconds on the wire, 71 minutes at most
 	Verified    bool          // whether a node of the peer has ever answered; otherwise the rest is zero
 	VerifiedAge time.Duration // time since that answer; in milliseconds on the wire, 49 days at most
@@ -145,40 +141,30 @@ var zeros [256]byte
 
 // put writes the content and returns its flags.
 func (c Content) put(fixed []byte) (flags uint16) {
-	if c.Node.Is4() {
-		flags |= flagNode
-		putAddr(fixed[32:], c.Node)
-	}
+	r := c.Report
+	binary.BigEndian.PutUint32(fixed[32:], c.Node)
+	binary.BigEndian.PutUint32(fixed[36:], r.Node)
+	binary.BigEndian.PutUint32(fixed[52:], c.Epoch)
+	binary.BigEndian.PutUint32(fixed[56:], c.Newest)
+	binary.BigEndian.PutUint32(fixed[60:], c.Nodes)
 	if c.Path.Asked {
 		flags |= flagPath
 		binary.BigEndian.PutUint16(fixed[30:], uint16(min(max(c.Path.Size, 0), math.MaxUint16)))
 	}
-	flags |= flagIf(c.Witness, flagWitness) | flagIf(c.NoWay, flagNoWay) | flagIf(c.Draining, flagDraining) | flagIf(c.Unused, flagUnused)
-	if c.Epoch != 0 || c.Newest != 0 {
-		flags |= flagEpochs
-		binary.BigEndian.PutUint32(fixed[52:], c.Epoch)
-		binary.BigEndian.PutUint32(fixed[56:], c.Newest)
+	if c.Endpoint.IsValid() {
+		endpoint := c.Endpoint.As16()
+		copy(fixed[64:], endpoint[:])
 	}
-	if c.Endpoint.Is4() {
-		flags |= flagEndpoint | flagIf(c.OwnNode, flagOwnNode)
-		putAddr(fixed[60:], c.Endpoint)
+	if r.Node != 0 {
+		putUnits(fixed[40:], r.OverlayRTT, time.Microsecond)
 	}
-	if c.Nodes != 0 {
-		flags |= flagNodes
-		binary.BigEndian.PutUint32(fixed[64:], c.Nodes)
-	}
-	if !c.Report.Internal.Is4() {
-		return flags
-	}
-	flags |= flagReport
-	putAddr(fixed[36:], c.Report.Internal)
-	putUnits(fixed[40:], c.Report.OverlayRTT, time.Microsecond)
-	if c.Report.Verified {
+	if r.Node != 0 && r.Verified {
 		flags |= flagProof
-		putUnits(fixed[44:], c.Report.VerifiedAge, time.Millisecond)
-		putUnits(fixed[48:], c.Report.VerifiedRTT, time.Microsecond)
+		putUnits(fixed[44:], r.VerifiedAge, time.Millisecond)
+		putUnits(fixed[48:], r.VerifiedRTT, time.Microsecond)
 	}
-	return flags
+	return flags | flagIf(c.Witness, flagWitness) | flagIf(c.NoWay, flagNoWay) | flagIf(c.Draining, flagDraining) |
+		flagIf(c.Unused, flagUnused) | flagIf(c.OwnNode, flagOwnNode)
 }
 
 func flagIf(set bool, flag uint16) uint16 {
@@ -186,11 +172,6 @@ func flagIf(set bool, flag uint16) uint16 {
 		return flag
 	}
 	return 0
-}
-
-func putAddr(b []byte, addr netip.Addr) {
-	four := addr.As4()
-	copy(b, four[:])
 }
 
 // putUnits writes a duration as a number of units, limited to the range of the field.
@@ -241,27 +222,22 @@ func Parse(b []byte) (Message, error) {
 	}, nil
 }
 
-func parseContent(b []byte, flags uint16) (c Content) {
-	if flags&flagNode != 0 {
-		c.Node = netip.AddrFrom4([4]byte(b[32:]))
+func parseContent(b []byte, flags uint16) Content {
+	c := Content{
+		Node: binary.BigEndian.Uint32(b[32:]), Epoch: binary.BigEndian.Uint32(b[52:]), Newest: binary.BigEndian.Uint32(b[56:]),
+		Nodes: binary.BigEndian.Uint32(b[60:]), Report: Report{Node: binary.BigEndian.Uint32(b[36:])},
+		Witness: flags&flagWitness != 0, NoWay: flags&flagNoWay != 0, Draining: flags&flagDraining != 0,
+		Unused: flags&flagUnused != 0, OwnNode: flags&flagOwnNode != 0,
+	}
+	if endpoint := [16]byte(b[64:]); endpoint != [16]byte{} {
+		c.Endpoint = netip.AddrFrom16(endpoint).Unmap()
 	}
 	if flags&flagPath != 0 {
 		c.Path = Path{Asked: true, Size: int(binary.BigEndian.Uint16(b[30:]))}
 	}
-	c.Witness, c.NoWay, c.Draining, c.Unused = flags&flagWitness != 0, flags&flagNoWay != 0, flags&flagDraining != 0, flags&flagUnused != 0
-	if flags&flagEpochs != 0 {
-		c.Epoch, c.Newest = binary.BigEndian.Uint32(b[52:]), binary.BigEndian.Uint32(b[56:])
-	}
-	if flags&flagEndpoint != 0 {
-		c.Endpoint, c.OwnNode = netip.AddrFrom4([4]byte(b[60:])), flags&flagOwnNode != 0
-	}
-	if flags&flagNodes != 0 {
-		c.Nodes = binary.BigEndian.Uint32(b[64:])
-	}
-	if flags&flagReport == 0 {
+	if c.Report.Node == 0 {
 		return c
 	}
-	c.Report.Internal = netip.AddrFrom4([4]byte(b[36:]))
 	c.Report.OverlayRTT = units(b[40:], time.Microsecond)
 	if flags&flagProof != 0 {
 		c.Report.Verified = true

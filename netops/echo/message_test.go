@@ -19,11 +19,11 @@ var sameAddr = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
 
 func fullMessage() Message {
 	return Message{
-		Kind: Reply, Session: 0x0102030405060708, Sequence: 0x11121314, Sent: 0x2122232425262728, Size: 76,
+		Kind: Reply, Session: 0x0102030405060708, Sequence: 0x11121314, Sent: 0x2122232425262728, Size: 88,
 		Content: Content{
-			Node: netip.MustParseAddr("10.70.0.9"), Path: Path{Asked: true, Size: 1500}, Witness: true,
+			Node: 9, Path: Path{Asked: true, Size: 1500}, Witness: true, Endpoint: netip.MustParseAddr("192.0.2.9"),
 			Report: Report{
-				Internal: netip.MustParseAddr("10.80.0.7"), OverlayRTT: 300 * time.Microsecond,
+				Node: 7, OverlayRTT: 300 * time.Microsecond,
 				Verified: true, VerifiedAge: 1500 * time.Millisecond, VerifiedRTT: 2 * time.Millisecond,
 			},
 		},
@@ -32,10 +32,11 @@ func fullMessage() Message {
 
 // The wire format must be stable, because the two clusters of a peering are not upgraded together.
 func TestWireFormat(t *testing.T) {
-	const want = "4c514e450102001f" + // magic, version 1, reply, five flags
-		"0102030405060708" + "2122232425262728" + "11121314" + "004c05dc" + // session, sent, sequence, size, path
-		"0a460009" + "0a500007" + "0000012c" + "000005dc" + "000007d0" + // node, internal, µs, ms, µs
-		"0000000000000000" + "00000000" + "00000000" + // no epochs, no endpoint, no number of nodes
+	const want = "4c514e4501020007" + // magic, version 1, reply, three flags
+		"0102030405060708" + "2122232425262728" + "11121314" + "005805dc" + // session, sent, sequence, size, path
+		"00000009" + "00000007" + "0000012c" + "000005dc" + "000007d0" + // node, own node, µs, ms, µs
+		"0000000000000000" + "00000000" + // no epochs, no number of nodes
+		"00000000000000000000ffffc0000209" + // endpoint
 		"0000000000000000"
 	got, err := fullMessage().AppendTo(nil)
 	require.NoError(t, err)
@@ -49,7 +50,7 @@ func TestParseReadsWhatAppendToWrote(t *testing.T) {
 		"smallest":     {Kind: Request, Size: MinSize},
 		"largest":      {Kind: Request, Size: MaxSize, Session: math.MaxUint64, Sequence: math.MaxUint32, Sent: -1},
 		"all content":  fullMessage(),
-		"not yet seen": {Kind: Request, Size: 100, Content: Content{Report: Report{Internal: netip.MustParseAddr("10.80.0.7")}}},
+		"not yet seen": {Kind: Request, Size: 100, Content: Content{Report: Report{Node: 7}}},
 		"silent path":  {Kind: Request, Size: 100, Content: Content{Path: Path{Asked: true}}},
 		"witness":      {Kind: Reply, Size: 100, Content: Content{Witness: true}},
 		"no path on":   {Kind: Reply, Size: 100, Content: Content{NoWay: true}},
@@ -57,9 +58,10 @@ func TestParseReadsWhatAppendToWrote(t *testing.T) {
 		"unused":       {Kind: Request, Size: 100, Content: Content{Unused: true}},
 		"epochs":       {Kind: Reply, Size: MinSize, Content: Content{Epoch: math.MaxUint32, Newest: 1}},
 		"endpoint":     {Kind: Request, Size: MinSize, Content: Content{Epoch: 1, Endpoint: netip.MustParseAddr("192.0.2.9")}},
+		"IPv6":         {Kind: Reply, Size: MinSize, Content: Content{Endpoint: netip.MustParseAddr("2001:db8::9")}},
 		"own node":     {Kind: Reply, Size: MinSize, Content: Content{Endpoint: netip.MustParseAddr("192.0.2.9"), OwnNode: true}},
 		"nodes":        {Kind: Reply, Size: MinSize, Content: Content{Nodes: math.MaxUint32}},
-		"node only":    {Kind: Reply, Size: 100, Content: Content{Node: netip.MustParseAddr("10.70.0.9")}},
+		"node only":    {Kind: Reply, Size: 100, Content: Content{Node: math.MaxUint32}},
 	} {
 		packet, err := m.AppendTo([]byte("before"))
 		if err != nil {
