@@ -115,6 +115,8 @@ var rules = []rule{
 		"all operations use it"},
 	{"internal/inventory", slices.Concat(inCluster, terminal, []string{module + "internal/peering", module + "internal/inspect"}),
 		"it reads what a cluster has, and does not judge it"},
+	{"internal/helper/publish", []string{module + "netops", module + "internal/serving", module + "internal/datapath"},
+		"it writes what the loops have decided"},
 	{"internal/helper", slices.Concat(outside, terminal, []string{module + "commands"}),
 		"helpers follow the records, not the command line"},
 	{"internal/image", []string{"k8s.io", module + "netops", module + "ipam", module + "templates", module + "commands"},

@@ -12,6 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/helper/publish"
+	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/membership"
 )
@@ -35,7 +37,7 @@ type succession struct {
 // received handles the latest epoch that the peer has received.
 func (s *succession) received(e membership.Epoch) {
 	if s.epoch != 0 && e.Known(time.Now()) > s.epoch {
-		notify(s.claim)
+		wakeup.Notify(s.claim)
 	}
 }
 
@@ -81,7 +83,7 @@ func (l *gatewayLoop) watchSuccessor(ctx context.Context) {
 		}
 		if over := !l.confirmed(ctx); s.outlived.Swap(over) != over {
 			l.Log.Warn("the peer has heard a later pod of this gateway", "stepsDown", over)
-			notify(l.wake)
+			wakeup.Notify(l.wake)
 		}
 		select {
 		case <-ctx.Done():
@@ -95,7 +97,8 @@ func (l *gatewayLoop) watchSuccessor(ctx context.Context) {
 func (l *gatewayLoop) confirmed(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, successorTimeout)
 	defer cancel()
-	cm, err := patch(ctx, l.Client.CoreV1().ConfigMaps(l.Namespace), l.ID.Name(), struct{}{}, nil) // changes nothing
+	// changes nothing
+	cm, err := publish.Patch(ctx, l.Client.CoreV1().ConfigMaps(l.Namespace), l.ID.Name(), struct{}{}, nil)
 	pod, _ := l.recorded(cm)
 	return err == nil && pod == l.Pod
 }

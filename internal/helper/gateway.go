@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/kernel"
 	"liqonet.io/liqonet/netops/tunnel"
@@ -48,11 +49,11 @@ type gatewayLoop struct {
 	tunnels tunnels
 	latest  atomic.Pointer[measured] // shown as metrics; nil: nothing yet
 	before  time.Time                // when the peer last answered an earlier process; zero: unknown
-	events  *events
+	events  *publish.Events
 	state   reportedState
 
-	locations *reporter[records.Gateway]
-	statuses  *reporter[gatewayReport]
+	locations *publish.Reporter[records.Gateway]
+	statuses  *publish.Reporter[gatewayReport]
 
 	fabric, peering, leases cache.Store
 	reports                 nodeReports     // decoded
@@ -75,10 +76,10 @@ func (g Gateway) Run(ctx context.Context) error {
 	defer func() { _ = kernel.Close() }()
 	m, metrics := newMirror(g.Client), newMetrics()
 	l := &gatewayLoop{Gateway: g, driver: driver, keysAt: keysMade(g.Keys), health: newLiveness(), reconciler: newReconciler(kernel, g.Log, metrics), wake: m.changed}
-	l.events = newEvents(g.Env, "liqonet-gateway", g.Node, gatewayBurst, gatewayPause)
-	l.events.names = l.ID.StatusName() // unique per gateway, as a node can run several
+	// A node can run several gateways.
+	l.events = g.newEvents("liqonet-gateway", g.Node, l.ID.StatusName(), 10, time.Minute)
 	l.drift.onRestore = func(names []string) {
-		l.events.add("ConfigMap", g.ID.StatusName(), false, driftRestored, "others changed, restored: "+strings.Join(names, ", "))
+		l.events.Add("ConfigMap", g.ID.StatusName(), false, publish.DriftRestored, "others changed, restored: "+strings.Join(names, ", "))
 	}
 	l.health.serving = func() bool { return l.latest.Load() != nil } // from the first report on, which has a tunnel
 	l.newReporters()
@@ -92,7 +93,7 @@ func (g Gateway) Run(ctx context.Context) error {
 	defer l.markUnknown(ctx)
 	return service{
 		Env: g.Env, health: l.health, mirror: m, metrics: metrics, kernel: kernel, step: l.step,
-		tasks: []func(context.Context){l.locations.run, l.statuses.run, l.watchTunnel, l.watchSuccessor, l.events.run},
+		tasks: []func(context.Context){l.locations.Run, l.statuses.Run, l.watchTunnel, l.watchSuccessor, l.events.Run},
 	}.run(run)
 }
 
@@ -183,7 +184,7 @@ func (l *gatewayLoop) reportUse(v gatewayView) {
 		if why != "" {
 			message = fmt.Sprintf("the tunnel to gateway %d of the peer carries no packets: %s", i+1, why)
 		}
-		l.events.add("ConfigMap", l.ID.StatusName(), why == "", failover, message)
+		l.events.Add("ConfigMap", l.ID.StatusName(), why == "", publish.Failover, message)
 	}
 }
 
@@ -221,7 +222,9 @@ func (l *gatewayLoop) view() (*gatewayView, error) {
 	damage := errors.Join(errFabric, errPeering)
 	faults := []fault{{Object: records.FabricName, Err: errFabric}, {Object: records.PeeringName(l.ID.Peering), Err: errPeering}}
 	report := func() {
-		l.reportFaults(faults, func(message string) { l.events.add("ConfigMap", l.ID.StatusName(), false, recordRefused, message) })
+		l.reportFaults(faults, func(message string) {
+			l.events.Add("ConfigMap", l.ID.StatusName(), false, publish.RecordRefused, message)
+		})
 	}
 	last := l.served.Load()
 	if damage != nil && last == nil {

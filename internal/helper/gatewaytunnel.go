@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"sync/atomic"
 
+	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/netops/tunnel"
 )
 
@@ -32,7 +33,7 @@ func (t *gatewayTunnel) bring(c tunnel.Config) (bool, error) {
 		changed, err = (*open).Apply(c)
 	} else {
 		open = new(tunnel.Tunnel)
-		if *open, err = t.driver.Open(c, t.log, func() { notify(t.wake) }); err == nil {
+		if *open, err = t.driver.Open(c, t.log, func() { wakeup.Notify(t.wake) }); err == nil {
 			t.open.Store(open)
 			t.echoes.use(*open)
 		}

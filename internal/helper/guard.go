@@ -104,7 +104,7 @@ func (l *nodeLoop) listTrusted(ctx context.Context) (o nodeObjects, err error) {
 	s := selected{labels: allBut(records.ComponentStatus, records.ComponentGateway)}
 	page := metav1.ListOptions{Limit: trustedPage}
 	for more := true; more; more = page.Continue != "" {
-		pageCtx, cancel := context.WithTimeout(ctx, writeTimeout)
+		pageCtx, cancel := context.WithTimeout(ctx, apiTimeout)
 		list, err := l.Client.CoreV1().ConfigMaps(l.Namespace).List(pageCtx, s.options(page))
 		cancel()
 		if err != nil {

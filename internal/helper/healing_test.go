@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
@@ -34,19 +35,19 @@ func keepLease(t *testing.T, client kubernetes.Interface, namespace, node string
 	env := Env{Client: client, Namespace: namespace, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	m := newMirror(client)
 	l := &nodeLoop{Node: Node{Env: env, Name: node}, lastValid: newLastValid(), wake: m.changed}
-	l.reports = newReporter(env.Log, sameButDrift, l.write, l.leaseHas)
+	l.reports = publish.NewReporter(env.Log, sameButDrift, l.write, l.leaseHas)
 	l.setUpStores(m)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	t.Cleanup(func() { cancel(); all.Wait() })
 	require.NoError(t, m.run(ctx))
 	f := testFabric()
-	all.Go(func() { l.reports.run(ctx) })
+	all.Go(func() { l.reports.Run(ctx) })
 	all.Go(func() {
 		_ = loop(ctx, newLiveness(), env.Log, func(ctx context.Context) error {
 			err := l.claim(ctx, nodeView{fabric: &f})
 			if err == nil {
-				l.reports.set(nodeReport{lease: l.claims.lease, node: records.Node{
+				l.reports.Set(nodeReport{lease: l.claims.lease, node: records.Node{
 					Version: records.SchemaVersion, Name: node, Internal: l.claims.internal, MTU: 1500,
 				}})
 			}
@@ -108,16 +109,16 @@ func gatewayWriters(t *testing.T, client kubernetes.Interface, namespace string)
 	var all sync.WaitGroup
 	t.Cleanup(func() { cancel(); all.Wait() })
 	require.NoError(t, m.run(ctx))
-	all.Go(func() { l.locations.run(ctx) })
-	all.Go(func() { l.statuses.run(ctx) })
+	all.Go(func() { l.locations.Run(ctx) })
+	all.Go(func() { l.statuses.Run(ctx) })
 	all.Go(func() {
 		tick := time.NewTicker(tunnelEvery)
 		defer tick.Stop()
 		for {
-			l.locations.set(testGateway())
+			l.locations.Set(testGateway())
 			s := testStatus()
 			s.Time = now() // as in each report
-			l.statuses.set(gatewayReport{Status: s})
+			l.statuses.Set(gatewayReport{Status: s})
 			select {
 			case <-ctx.Done():
 				return
@@ -174,19 +175,4 @@ func healGateway(t *testing.T, client kubernetes.Interface, namespace string, wi
 			t.Logf("%s after %s: %s", name, patch, took.Round(time.Millisecond))
 		}
 	}
-}
-
-// TestTwoWriters checks that two writers of one object, such as a gateway and a leftover one, each write once in two
-// seconds.
-func TestTwoWriters(t *testing.T) {
-	testReporter(t, func(r *reporter[report], w *writer, after func(time.Duration)) {
-		r.kept = func(report, string) bool { return false } // the other writer always wrote in between
-		for range 60 {
-			r.set(report{"a", 1})
-			after(time.Second)
-		}
-		if n := len(w.values); n < 20 || n > 31 {
-			t.Errorf("%d writes in a minute, want one in two seconds", n)
-		}
-	})
 }

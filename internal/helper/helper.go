@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 
+	"liqonet.io/liqonet/internal/helper/publish"
+	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/kernel"
 	"liqonet.io/liqonet/netops/nft"
@@ -30,6 +32,16 @@ type Env struct {
 	Log       *slog.Logger
 	// HealthAddress is the address of probes and metrics, such as "127.0.0.1:6093".
 	HealthAddress string
+}
+
+// apiTimeout is that of one request to the API server.
+const apiTimeout = 10 * time.Second
+
+// newEvents returns the writer of a helper's events, which begin with names.
+func (e Env) newEvents(component, host, names string, burst int, pause time.Duration) *publish.Events {
+	return publish.NewEvents(publish.Source{
+		Client: e.Client, Namespace: e.Namespace, Component: component, Host: host, Names: names, Log: e.Log,
+	}, burst, pause)
 }
 
 // resync is the interval of full passes without reported changes. It is longer if full passes would take more than
@@ -187,7 +199,7 @@ const (
 // loop calls step at the start, whenever one of the channels delivers, and at every resync, until ctx ends. Errors of a
 // step are logged, shown by the readiness probe of a node and the status of a gateway, and retried soon.
 func loop(ctx context.Context, h *liveness, log *slog.Logger, step func(context.Context) error, events ...<-chan struct{}) error {
-	wake := merge(ctx, events...)
+	signals := wakeup.Merge(ctx, events...)
 	timer, pause := time.NewTimer(0), time.NewTimer(0)
 	defer timer.Stop()
 	defer pause.Stop()
@@ -203,7 +215,7 @@ func loop(ctx context.Context, h *liveness, log *slog.Logger, step func(context.
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-wake:
+		case <-signals:
 		case <-timer.C:
 		}
 		rest = min(2*rest, passPause)
@@ -229,31 +241,5 @@ func loop(ctx context.Context, h *liveness, log *slog.Logger, step func(context.
 		timer.Reset(next)
 		ended = time.Now()
 		pause.Reset(rest)
-	}
-}
-
-// merge collapses events of several channels into one channel of size one.
-func merge(ctx context.Context, events ...<-chan struct{}) <-chan struct{} {
-	out := make(chan struct{}, 1)
-	for _, c := range events {
-		go func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-c:
-					notify(out)
-				}
-			}
-		}()
-	}
-	return out
-}
-
-// notify sends a wake-up to a channel of size one, unless one is pending.
-func notify(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/testbed/assert"
 )
 
@@ -62,7 +63,7 @@ func TestLoopTurnsAtEventsAndNowAndThen(t *testing.T) {
 		p.expect(t, "idle", 0, resync, 2*resync)
 		p.after(time.Second)
 		p.at = nil
-		notify(p.events)
+		wakeup.Notify(p.events)
 		p.after(0)
 		p.expect(t, "an event, at once", 2*resync+time.Second)
 	})
@@ -74,7 +75,7 @@ func TestLoopBoundsItsPasses(t *testing.T) {
 		p.after(time.Second)
 		p.at = nil
 		for range 1000 {
-			notify(p.events)
+			wakeup.Notify(p.events)
 			p.after(time.Millisecond)
 		}
 		p.after(passPause)
@@ -93,9 +94,9 @@ func TestLoopIsPromptAfterRest(t *testing.T) {
 		for range 3 {
 			p.after(time.Second)
 			p.at = nil
-			notify(p.events)
+			wakeup.Notify(p.events)
 			p.after(time.Millisecond)
-			notify(p.events)
+			wakeup.Notify(p.events)
 			p.after(firstPause)
 			if len(p.at) != 2 || p.at[1]-p.at[0] != firstPause {
 				t.Errorf("passes at %v, want the second %s after the first", p.at, firstPause)
@@ -119,7 +120,7 @@ func TestLoopTriesAgain(t *testing.T) {
 		p.expect(t, "not failing any more", 31750*time.Millisecond)
 		assert.NoError(t, p.health.ready())
 		p.at, p.err = nil, fmt.Errorf("ConfigMap fabric: %w", errWaiting)
-		notify(p.events)
+		wakeup.Notify(p.events)
 		p.after(resync - time.Second)
 		p.expect(t, "waiting for a record is no error", 33100*time.Millisecond)
 	})

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/tools/cache"
 
+	"liqonet.io/liqonet/internal/helper/publish"
+	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/kernel"
@@ -38,8 +40,8 @@ type nodeLoop struct {
 	routeSizes cached[int] // bytes; 0: no such route
 	around     surroundings
 	probes     *nodeProbes
-	reports    *reporter[nodeReport]
-	events     *events
+	reports    *publish.Reporter[nodeReport]
+	events     *publish.Events
 	unused     map[records.GatewayID]bool // as of the last pass
 
 	fabric, ipam, configMaps, nodes, pods, gateways, leases, apiServers cache.Store
@@ -72,10 +74,11 @@ func (n Node) Run(ctx context.Context) error {
 		Node: n, kernelHas: kernelHas, wake: m.changed, lastValid: newLastValid(),
 		reconciler: newReconciler(kernel, n.Log, metrics), older: olderFlows{kernel: kernel},
 	}
-	l.reports = newReporter(n.Log, sameButDrift, l.write, l.leaseHas)
-	l.events = newEvents(n.Env, "liqonet-node", n.Name, nodeBurst, nodePause)
+	l.reports = publish.NewReporter(n.Log, sameButDrift, l.write, l.leaseHas)
+	// A node has fewer than a gateway, since there are more nodes.
+	l.events = n.newEvents("liqonet-node", n.Name, n.Name, 3, 5*time.Minute)
 	l.drift.onRestore = func(names []string) {
-		l.addEvent(driftRestored, "others changed, restored: "+strings.Join(names, ", "))
+		l.addEvent(publish.DriftRestored, "others changed, restored: "+strings.Join(names, ", "))
 	}
 	l.probes = newNodeProbes(l.wake)
 	metrics.registry.MustRegister(newRefused(l.probes.sockets.all))
@@ -84,7 +87,7 @@ func (n Node) Run(ctx context.Context) error {
 	return service{
 		Env: n.Env, health: newLiveness(), mirror: m, metrics: metrics, kernel: kernel, step: l.step,
 		first: l.guard,
-		tasks: []func(context.Context){l.reports.run, l.reportWitness, l.events.run},
+		tasks: []func(context.Context){l.reports.Run, l.reportWitness, l.events.Run},
 	}.run(ctx)
 }
 
@@ -232,12 +235,12 @@ func (l *nodeLoop) view() (nodeView, error) {
 		node:      node, pods: listed[*corev1.Pod](l.pods), gateways: listed[*corev1.Pod](l.gateways),
 		apiServers: l.servers(named[*discoveryv1.EndpointSlice](l.apiServers, corev1.NamespaceDefault, apiServerSlice)),
 	}, time.Now())
-	l.reportFaults(faults, func(message string) { l.addEvent(recordRefused, message) })
+	l.reportFaults(faults, func(message string) { l.addEvent(publish.RecordRefused, message) })
 	if l.aging != nil {
 		l.aging.Stop()
 	}
 	if v.aging > 0 {
-		l.aging = time.AfterFunc(v.aging, func() { notify(l.wake) })
+		l.aging = time.AfterFunc(v.aging, func() { wakeup.Notify(l.wake) })
 	}
 	return v, nil
 }
@@ -245,7 +248,7 @@ func (l *nodeLoop) view() (nodeView, error) {
 // addEvent queues an event about the node's Lease, if it has one.
 func (l *nodeLoop) addEvent(reason, message string) {
 	if l.claims.lease != "" {
-		l.events.add("Lease", l.claims.lease, false, reason, message)
+		l.events.Add("Lease", l.claims.lease, false, reason, message)
 	}
 }
 
@@ -255,9 +258,9 @@ func (l *nodeLoop) reportUse(v nodeView) {
 	for id := range l.probes.faults() {
 		switch unused := v.unused[id]; {
 		case unused && !l.unused[id]:
-			l.events.add("ConfigMap", id.StatusName(), false, failover, "node "+l.Name+" sends packets by other gateways")
+			l.events.Add("ConfigMap", id.StatusName(), false, publish.Failover, "node "+l.Name+" sends packets by other gateways")
 		case !unused && l.unused[id]:
-			l.events.add("ConfigMap", id.StatusName(), true, failover, "node "+l.Name+" sends packets by this gateway again")
+			l.events.Add("ConfigMap", id.StatusName(), true, publish.Failover, "node "+l.Name+" sends packets by this gateway again")
 		}
 	}
 	l.unused = v.unused

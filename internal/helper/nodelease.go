@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/helper/publish"
+	"liqonet.io/liqonet/internal/helper/wakeup"
 )
 
 // claims is the state of the Lease that holds a node's internal address. The zero value: it has none.
@@ -45,7 +47,7 @@ func (l *nodeLoop) claim(ctx context.Context, v nodeView) error {
 		return err
 	}
 	c := &l.claims
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	if c.internal.IsValid() && cidr.Lower(v.fabric.InternalCIDR).Contains(c.internal) && l.holds(time.Now()) {
 		return l.restore(ctx, node)
@@ -61,7 +63,7 @@ func (l *nodeLoop) claim(ctx context.Context, v nodeView) error {
 	}
 	*c = claims{internal: a, lease: lease.Name, at: time.Now()}
 	// To check that it exists: it may be deleted before the informer shows it.
-	time.AfterFunc(leaseLag, func() { notify(l.wake) })
+	time.AfterFunc(leaseLag, func() { wakeup.Notify(l.wake) })
 	return nil
 }
 
@@ -83,7 +85,7 @@ func (l *nodeLoop) restore(ctx context.Context, node *corev1.Node) error {
 		return nil
 	}
 	if rest := leaseRest - time.Since(l.claims.restored); rest > 0 {
-		time.AfterFunc(rest, func() { notify(l.wake) })
+		time.AfterFunc(rest, func() { wakeup.Notify(l.wake) })
 		return nil
 	}
 	l.claims.restored = time.Now()
@@ -102,7 +104,7 @@ func asClaimed(lease *coordinationv1.Lease, node *corev1.Node) bool {
 // adopt sets the labels and the owner of a node's Lease.
 func adopt(ctx context.Context, client kubernetes.Interface, lease *coordinationv1.Lease, node *corev1.Node) (*coordinationv1.Lease, error) {
 	metadata := map[string]any{"labels": leaseLabels(node.Name), "ownerReferences": leaseOwners(node)}
-	lease, err := patch(ctx, client.CoordinationV1().Leases(lease.Namespace), lease.Name, metadata, nil)
+	lease, err := publish.Patch(ctx, client.CoordinationV1().Leases(lease.Namespace), lease.Name, metadata, nil)
 	if err != nil {
 		return nil, fmt.Errorf("bring back the Lease of the internal address: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/echo"
 	"liqonet.io/liqonet/netops/kernel"
@@ -56,7 +57,7 @@ func (n *nodeProbes) end() {
 func (n *nodeProbes) drop(key gatewayKey) {
 	n.paths[key].stop()
 	delete(n.paths, key)
-	notify(n.news)
+	wakeup.Notify(n.news)
 }
 
 // update probes the gateways and peers of a view. It is called after a pass: the internal address exists.

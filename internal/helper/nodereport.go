@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/kernel"
 )
@@ -44,7 +45,7 @@ func (l *nodeLoop) report(v nodeView, applied []string) error {
 	err := l.measure(v, &r)
 	var e error
 	r.Surroundings, e = l.around.record(v, l.claims.internal, l.kernel)
-	l.reports.change(func(report *nodeReport) {
+	l.reports.Change(func(report *nodeReport) {
 		r.Witness = report.node.Witness // reportWitness changes it
 		report.lease, report.node = l.claims.lease, r
 	})
@@ -116,7 +117,7 @@ func (l *nodeLoop) write(ctx context.Context, r nodeReport) (string, error) {
 		return "", err
 	}
 	annotations := map[string]string{records.AnnotationNode: text}
-	_, err = patch(ctx, l.Client.CoordinationV1().Leases(l.Namespace), r.lease, map[string]any{"annotations": annotations}, nil)
+	_, err = publish.Patch(ctx, l.Client.CoordinationV1().Leases(l.Namespace), r.lease, map[string]any{"annotations": annotations}, nil)
 	return text, err
 }
 

@@ -31,8 +31,8 @@ func TestPeerDoesNotSetWriteRate(t *testing.T) {
 		peers.update(testPeering().Peer.ExternalCIDR.Seen)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{}, 2)
-		go func() { l.locations.run(ctx); done <- struct{}{} }()
-		go func() { l.statuses.run(ctx); done <- struct{}{} }()
+		go func() { l.locations.Run(ctx); done <- struct{}{} }()
+		go func() { l.statuses.Run(ctx); done <- struct{}{} }()
 		node := uint32(0)
 		for i := range int(minutes * time.Minute / tunnelEvery) {
 			for range 5 { // the maximum for its echoes
@@ -42,8 +42,8 @@ func TestPeerDoesNotSetWriteRate(t *testing.T) {
 			g, s := testGateway(), testStatus()
 			g.Endpoint, g.PeerNodes = netip.MustParseAddrPort(fmt.Sprintf("192.0.2.7:%d", 1000+i)), peers.current()
 			s.Time, s.Endpoint, s.Loss = now(), g.Endpoint, float64(i%2)
-			l.locations.set(g)
-			l.statuses.set(gatewayReport{Status: s})
+			l.locations.Set(g)
+			l.statuses.Set(gatewayReport{Status: s})
 			time.Sleep(tunnelEvery) //nolint:forbidigo // synctest's clock
 		}
 		cancel()

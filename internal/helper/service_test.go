@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
@@ -30,7 +31,7 @@ func TestBrokenWatch(t *testing.T) {
 			s := service{
 				Env:    Env{HealthAddress: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)},
 				health: newLiveness(), mirror: newMirror(nil), metrics: newMetrics(), kernel: kernel,
-				step: func(context.Context) error { notify(turned); return nil },
+				step: func(context.Context) error { wakeup.Notify(turned); return nil },
 			}
 			ended := make(chan error, 1)
 			go func() { ended <- s.run(ctx) }()

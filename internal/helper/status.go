@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/helper/publish"
+	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/tunnel"
 )
@@ -47,7 +49,7 @@ func (l *gatewayLoop) report() {
 		return
 	}
 	if pod, e := l.recorded(l.ownLocation()); pod != l.Pod && e > l.echoes.own.epoch {
-		notify(l.echoes.own.claim)
+		wakeup.Notify(l.echoes.own.claim)
 		return // the later pod reports
 	}
 	all, heard, implementation := l.readTunnels()
@@ -61,7 +63,7 @@ func (l *gatewayLoop) report() {
 	if len(heard) > 0 {
 		location.Endpoint, location.OtherEndpoints = heard[0], heard[1:]
 	}
-	l.locations.set(location)
+	l.locations.Set(location)
 	s := records.Status{
 		Version: records.SchemaVersion, Time: now(), Every: records.Duration(health.Every(l.echoes.nodes.watched())), KeyCreated: l.keysAt, Pod: l.Pod,
 		Implementation: implementation, Overlay: v.fabric.Overlay.Kind,
@@ -81,7 +83,7 @@ func (l *gatewayLoop) report() {
 	l.latest.Store(&m)
 	state, reason := m.judge(0)
 	l.reportState(state, reason)
-	l.statuses.set(gatewayReport{s, state, reason})
+	l.statuses.Set(gatewayReport{s, state, reason})
 }
 
 // settling is the time after its start during which a gateway reports no state but healthy: until then it has other
@@ -105,7 +107,7 @@ func (l *gatewayLoop) reportState(state health.State, reason string) {
 		message += ": " + reason
 	}
 	l.Log.Info("state of the peering", "state", state, "before", before, "reason", reason)
-	l.events.add("ConfigMap", l.ID.StatusName(), state == health.Healthy, stateChanged, message)
+	l.events.Add("ConfigMap", l.ID.StatusName(), state == health.Healthy, publish.StateChanged, message)
 }
 
 // reportedState is the state in the last event.
@@ -128,7 +130,7 @@ func sameJudgment(a, b gatewayReport) bool {
 
 // beside returns the data in the ConfigMap besides the record.
 func (r gatewayReport) beside() map[string]string {
-	return map[string]string{records.StateKey: string(r.state), records.ReasonKey: brief(r.reason)}
+	return map[string]string{records.StateKey: string(r.state), records.ReasonKey: publish.Brief(r.reason)}
 }
 
 // markUnknown sets the state to unknown before a gateway exits, so that its last reported state is not taken as
@@ -140,7 +142,7 @@ func (l *gatewayLoop) markUnknown(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTimeout)
 	defer cancel()
 	data := map[string]string{records.StateKey: string(health.Unknown), records.ReasonKey: "the gateway has ended"}
-	if _, err := patch(ctx, l.Client.CoreV1().ConfigMaps(l.Namespace), l.ID.StatusName(), struct{}{}, data); err != nil {
+	if _, err := publish.Patch(ctx, l.Client.CoreV1().ConfigMaps(l.Namespace), l.ID.StatusName(), struct{}{}, data); err != nil {
 		l.Log.Warn("state not marked as unknown", "error", err)
 	}
 }
@@ -170,7 +172,7 @@ func (l *gatewayLoop) readTunnels() (all []records.TunnelStatus, endpoints []net
 		stats := t.stats()
 		implementation = cmp.Or(implementation, records.Implementation(stats.Implementation))
 		if stats.Changed {
-			notify(l.wake)
+			wakeup.Notify(l.wake)
 		}
 		t.echoes.counted(stats.RxBytes)
 		from := answeredAt(stats)
@@ -232,20 +234,23 @@ var (
 // newsBurst is how many writes are possible at once before those rates apply: enough for a new peering.
 const newsBurst = 10
 
+// never treats every difference as important.
+func never[T any](_, _ T) bool { return false }
+
 // newReporters sets up the writers of the gateway's records.
 func (l *gatewayLoop) newReporters() {
-	l.locations = newReporter(l.Log, never, func(ctx context.Context, g records.Gateway) (string, error) {
+	l.locations = publish.NewReporter(l.Log, never, func(ctx context.Context, g records.Gateway) (string, error) {
 		return l.writeRecord(ctx, l.ID.Name(), g, nil)
 	}, func(_ records.Gateway, text string) bool {
 		return l.unchanged(l.location, l.ID.Name(), text, nil)
 	})
-	l.statuses = newReporter(l.Log, sameJudgment, func(ctx context.Context, r gatewayReport) (string, error) {
+	l.statuses = publish.NewReporter(l.Log, sameJudgment, func(ctx context.Context, r gatewayReport) (string, error) {
 		return l.writeRecord(ctx, l.ID.StatusName(), r.Status, r.beside())
 	}, func(r gatewayReport, text string) bool {
 		return l.unchanged(l.status, l.ID.StatusName(), text, r.beside())
 	})
-	l.statuses.every = func(r gatewayReport) time.Duration { return time.Duration(r.Every) }
-	l.locations.news, l.statuses.news = rate.NewLimiter(locationRate, newsBurst), rate.NewLimiter(statusRate, newsBurst)
+	l.statuses.Every = func(r gatewayReport) time.Duration { return time.Duration(r.Every) }
+	l.locations.News, l.statuses.News = rate.NewLimiter(locationRate, newsBurst), rate.NewLimiter(statusRate, newsBurst)
 }
 
 // unchanged reports whether one of the gateway's own ConfigMaps is as the gateway wrote it. A deleted one counts as
@@ -277,6 +282,6 @@ func (l *gatewayLoop) writeRecord(ctx context.Context, name string, r records.Do
 	id, _ := records.IdentityOf(name)
 	data := map[string]string{records.DataKey: text}
 	maps.Copy(data, beside)
-	_, err = patch(ctx, l.Client.CoreV1().ConfigMaps(l.Namespace), name, map[string]any{"labels": id.Labels()}, data)
+	_, err = publish.Patch(ctx, l.Client.CoreV1().ConfigMaps(l.Namespace), name, map[string]any{"labels": id.Labels()}, data)
 	return text, err
 }

@@ -7,14 +7,18 @@ import (
 	"log/slog"
 	"net/netip"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops/tunnel"
 )
@@ -89,4 +93,40 @@ func TestMarkUnknown(t *testing.T) {
 	if s, record := state(); s != string(health.Unknown) || record != text {
 		t.Errorf("state %q, record %q", s, record)
 	}
+}
+
+// TestStateEvents checks that a gateway reports changes of the state, except those of its first seconds.
+func TestStateEvents(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &gatewayLoop{Gateway: Gateway{ID: firstGateway("b"), Env: Env{Log: slog.New(slog.DiscardHandler)}}}
+		status := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: l.ID.StatusName(), Namespace: testNamespace, UID: "status"}}
+		client := fake.NewClientset(status)
+		l.Client, l.Namespace = client, testNamespace
+		l.events = l.newEvents("", "", "n", 10, time.Hour)
+		ctx, cancel := context.WithCancel(t.Context())
+		go l.events.Run(ctx)
+		expect := func(want ...string) {
+			t.Helper()
+			synctest.Wait()
+			var got []string
+			for _, action := range client.Actions() {
+				if create, ok := action.(clienttesting.CreateAction); ok {
+					got = append(got, create.GetObject().(*corev1.Event).Message)
+				}
+			}
+			assert.Equal(t, "events", want, got)
+		}
+		for _, s := range []health.State{health.Connecting, health.Down, health.Degraded, health.Healthy, health.Healthy} {
+			l.reportState(s, "")
+		}
+		expect("healthy, was connecting")
+		l.reportState(health.Down, "settling")
+		expect("healthy, was connecting")
+		time.Sleep(settling) //nolint:forbidigo // synctest's clock
+		l.reportState(health.Down, "no echo")
+		l.reportState(health.Down, "no echo since longer")
+		expect("healthy, was connecting", "down, was healthy: no echo")
+		cancel()
+	})
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -92,7 +93,7 @@ func watchObjects[L listObject](m *mirror, of resource[L], example runtime.Objec
 	}
 	wake := func(obj any) {
 		if !s.quiet && concerns(obj) {
-			notify(m.changed)
+			wakeup.Notify(m.changed)
 		}
 	}
 	handle, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{

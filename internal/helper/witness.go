@@ -10,6 +10,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/helper/publish"
+	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -32,7 +34,7 @@ func (w *witness) check(asked bool, proven time.Time) {
 	}
 	if asked != w.asked || fault != w.fault {
 		w.asked, w.fault = asked, fault
-		notify(w.news)
+		wakeup.Notify(w.news)
 	}
 }
 
@@ -60,7 +62,7 @@ func (l *nodeLoop) reportFaultChanges(before, faults map[records.GatewayID]strin
 		if did, known := before[id]; fault == did || !known && fault == "" {
 			continue
 		}
-		l.events.add("ConfigMap", id.StatusName(), fault == "", gatewayLost, "node "+l.Name+": "+cmp.Or(fault, "packets cross"))
+		l.events.Add("ConfigMap", id.StatusName(), fault == "", publish.GatewayLost, "node "+l.Name+": "+cmp.Or(fault, "packets cross"))
 	}
 }
 
@@ -80,6 +82,6 @@ func (l *nodeLoop) reportWitness(ctx context.Context) {
 		faults := l.probes.faults()
 		l.reportFaultChanges(before, faults)
 		before = faults
-		l.reports.change(func(r *nodeReport) { r.node.Witness = faults })
+		l.reports.Change(func(r *nodeReport) { r.node.Witness = faults })
 	}
 }

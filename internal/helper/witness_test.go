@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/netops/echo"
 )
 
@@ -22,13 +23,13 @@ func TestWitnessRequestsAreLimited(t *testing.T) {
 		l := &nodeLoop{probes: newNodeProbes(nil)}
 		l.Log = log
 		writes := 0
-		l.reports = newReporter(log, sameButDrift, func(context.Context, nodeReport) (string, error) {
+		l.reports = publish.NewReporter(log, sameButDrift, func(context.Context, nodeReport) (string, error) {
 			writes++
 			return "", nil
 		}, func(nodeReport, string) bool { return true })
 		p := &gatewayProbes{witness: witness{news: l.probes.news}}
 		l.probes.paths[gatewayKey{id: firstGateway("b")}] = p
-		for _, task := range []func(context.Context){l.reports.run, l.reportWitness} {
+		for _, task := range []func(context.Context){l.reports.Run, l.reportWitness} {
 			go task(ctx)
 		}
 		const span = 10 * time.Minute

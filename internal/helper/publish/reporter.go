@@ -1,6 +1,4 @@
-//go:build linux
-
-package helper
+package publish
 
 import (
 	"context"
@@ -15,30 +13,32 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/helper/wakeup"
 )
 
-// reporter writes the latest of a stream of values, outside of the loop: a slow or absent API server delays reports and
+// Reporter writes the latest of a stream of values, outside of the loop: a slow or absent API server delays reports and
 // nothing else. A value that equals the last one written is not written.
-type reporter[T any] struct {
+type Reporter[T any] struct {
 	write func(context.Context, T) (text string, err error)
 	// kept reports whether the last written text is still in place.
 	kept func(written T, text string) bool
-	// news bounds the rate of immediate writes; nil: unlimited.
-	news *rate.Limiter
 	// minor reports whether a value differs from the last written one in minor fields only; such a value waits until
-	// every has passed.
+	// Every has passed.
 	minor func(written, v T) bool
-	// every is the minimum time between two writes of minor changes.
-	every func(v T) time.Duration
 	log   *slog.Logger
+
+	// News bounds the rate of immediate writes; nil: unlimited.
+	News *rate.Limiter
+	// Every is the minimum time between two writes of minor changes.
+	Every func(v T) time.Duration
 
 	mu     sync.Mutex
 	latest T
 	wake   chan struct{}
 }
 
-// patch changes fields of an object's metadata, and its data if given: it needs no permission to read the object.
-func patch[T any](ctx context.Context, client patcher[T], name string, metadata, data any) (T, error) {
+// Patch changes fields of an object's metadata, and its data if given: it needs no permission to read the object.
+func Patch[T any](ctx context.Context, client Patcher[T], name string, metadata, data any) (T, error) {
 	text, err := json.Marshal(struct {
 		Metadata any `json:"metadata"`
 		Data     any `json:"data,omitempty"`
@@ -50,12 +50,12 @@ func patch[T any](ctx context.Context, client patcher[T], name string, metadata,
 	return client.Patch(ctx, name, types.MergePatchType, text, metav1.PatchOptions{})
 }
 
-// patcher is the Patch method of the typed client of a kind.
-type patcher[T any] interface {
+// Patcher is the Patch method of the typed client of a kind.
+type Patcher[T any] interface {
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, o metav1.PatchOptions, sub ...string) (T, error)
 }
 
-// Limits of a reporter's writes.
+// Limits of a Reporter's writes.
 const (
 	writeTimeout = 10 * time.Second
 	writePause   = 100 * time.Millisecond // between two writes, so that a burst takes one or two
@@ -66,29 +66,27 @@ const (
 	restoreAfter = 2 * time.Second
 )
 
-func newReporter[T any](
+// NewReporter returns a Reporter whose minor changes wait until health.ReportEvery has passed.
+func NewReporter[T any](
 	log *slog.Logger, minor func(written, v T) bool, write func(context.Context, T) (string, error), kept func(written T, text string) bool,
-) *reporter[T] {
+) *Reporter[T] {
 	every := func(T) time.Duration { return health.ReportEvery }
-	return &reporter[T]{write: write, kept: kept, minor: minor, every: every, log: log, wake: make(chan struct{}, 1)}
+	return &Reporter[T]{write: write, kept: kept, minor: minor, Every: every, log: log, wake: make(chan struct{}, 1)}
 }
 
-// never treats every difference as important.
-func never[T any](_, _ T) bool { return false }
+// Set sets the value to write next.
+func (r *Reporter[T]) Set(v T) { r.Change(func(latest *T) { *latest = v }) }
 
-// set sets the value to write next.
-func (r *reporter[T]) set(v T) { r.change(func(latest *T) { *latest = v }) }
-
-// change changes the value to write next.
-func (r *reporter[T]) change(f func(latest *T)) {
+// Change changes the value to write next.
+func (r *Reporter[T]) Change(f func(latest *T)) {
 	r.mu.Lock()
 	f(&r.latest)
 	r.mu.Unlock()
-	notify(r.wake)
+	wakeup.Notify(r.wake)
 }
 
-// run writes until ctx ends.
-func (r *reporter[T]) run(ctx context.Context) {
+// Run writes until ctx ends.
+func (r *Reporter[T]) Run(ctx context.Context) {
 	var last writing[T]
 	pause, later := time.NewTimer(0), time.NewTimer(health.ReportEvery)
 	defer pause.Stop()
@@ -122,12 +120,12 @@ func (r *reporter[T]) run(ctx context.Context) {
 		cancel()
 		if err != nil {
 			r.log.Warn("report not written; it will be tried again", "error", err)
-			notify(r.wake)
+			wakeup.Notify(r.wake)
 			pause.Reset(writeRetry)
 			continue
 		}
-		if r.news != nil {
-			r.news.Allow() // always allowed: writes count, attempts do not
+		if r.News != nil {
+			r.News.Allow() // always allowed: writes count, attempts do not
 		}
 		last = writing[T]{v, text, time.Now()}
 		pause.Reset(writePause)
@@ -142,8 +140,8 @@ type writing[T any] struct {
 }
 
 // due reports whether a value is to be written, and after how long.
-func (r *reporter[T]) due(last writing[T], v T) (rest time.Duration, due bool) {
-	since, every := time.Since(last.at), r.every(v)
+func (r *Reporter[T]) due(last writing[T], v T) (rest time.Duration, due bool) {
+	since, every := time.Since(last.at), r.Every(v)
 	switch same := reflect.DeepEqual(last.value, v); {
 	case last.at.IsZero():
 	case since >= restoreAfter && !r.kept(last.value, last.text):
@@ -157,9 +155,9 @@ func (r *reporter[T]) due(last writing[T], v T) (rest time.Duration, due bool) {
 	case r.minor(last.value, v):
 		return 0, true
 	}
-	if r.news != nil {
-		if missing := 1 - r.news.Tokens(); missing > 0 {
-			rest = time.Duration(missing / float64(r.news.Limit()) * float64(time.Second))
+	if r.News != nil {
+		if missing := 1 - r.News.Tokens(); missing > 0 {
+			rest = time.Duration(missing / float64(r.News.Limit()) * float64(time.Second))
 		}
 	}
 	return rest, true

@@ -1,6 +1,4 @@
-//go:build linux
-
-package helper
+package publish
 
 import (
 	"context"
@@ -43,14 +41,14 @@ func (w *writer) write(ctx context.Context, v report) (string, error) {
 }
 
 // testReporter runs a test with a reporter, in virtual time.
-func testReporter(t *testing.T, do func(r *reporter[report], w *writer, after func(time.Duration))) {
+func testReporter(t *testing.T, do func(r *Reporter[report], w *writer, after func(time.Duration))) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &writer{begin: time.Now()}
 		kept := func(report, string) bool { return true }
-		r := newReporter(slog.New(slog.DiscardHandler), func(a, b report) bool { return a.text == b.text }, w.write, kept)
+		r := NewReporter(slog.New(slog.DiscardHandler), func(a, b report) bool { return a.text == b.text }, w.write, kept)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); r.run(ctx) }()
+		go func() { defer close(done); r.Run(ctx) }()
 		do(r, w, func(d time.Duration) {
 			time.Sleep(d) //nolint:forbidigo // synctest's clock
 			synctest.Wait()
@@ -68,17 +66,17 @@ func (w *writer) expect(t *testing.T, when string, want ...report) {
 }
 
 func TestReporterWritesWhatIsNew(t *testing.T) {
-	testReporter(t, func(r *reporter[report], w *writer, after func(time.Duration)) {
+	testReporter(t, func(r *Reporter[report], w *writer, after func(time.Duration)) {
 		after(time.Minute)
 		w.expect(t, "nothing set")
-		r.set(report{"a", 1})
+		r.Set(report{"a", 1})
 		after(0)
 		w.expect(t, "the first at once", report{"a", 1})
-		r.set(report{"a", 1})
+		r.Set(report{"a", 1})
 		after(time.Minute)
 		w.expect(t, "the same again", report{"a", 1})
-		r.set(report{"b", 1})
-		r.set(report{"c", 1})
+		r.Set(report{"b", 1})
+		r.Set(report{"c", 1})
 		after(writePause)
 		w.expect(t, "of a burst the last", report{"a", 1}, report{"c", 1})
 	})
@@ -86,17 +84,17 @@ func TestReporterWritesWhatIsNew(t *testing.T) {
 
 // TestReporterLetsCountersWait checks that counters are written in the end, even if no value is set any more.
 func TestReporterLetsCountersWait(t *testing.T) {
-	testReporter(t, func(r *reporter[report], w *writer, after func(time.Duration)) {
-		r.set(report{"a", 1})
+	testReporter(t, func(r *Reporter[report], w *writer, after func(time.Duration)) {
+		r.Set(report{"a", 1})
 		after(time.Second)
-		r.set(report{"a", 2})
+		r.Set(report{"a", 2})
 		after(health.ReportEvery - 2*time.Second)
 		w.expect(t, "too early for counters", report{"a", 1})
 		after(time.Second)
 		w.expect(t, "in time", report{"a", 1}, report{"a", 2})
-		r.set(report{"a", 3})
+		r.Set(report{"a", 3})
 		after(time.Second)
-		r.set(report{"b", 4})
+		r.Set(report{"b", 4})
 		after(0)
 		w.expect(t, "something else at once", report{"a", 1}, report{"a", 2}, report{"b", 4})
 		after(time.Minute)
@@ -105,12 +103,12 @@ func TestReporterLetsCountersWait(t *testing.T) {
 }
 
 func TestReporterTriesAgain(t *testing.T) {
-	testReporter(t, func(r *reporter[report], w *writer, after func(time.Duration)) {
+	testReporter(t, func(r *Reporter[report], w *writer, after func(time.Duration)) {
 		w.refuse = errors.New("no API server")
-		r.set(report{"a", 1})
+		r.Set(report{"a", 1})
 		after(10 * writeRetry)
 		w.expect(t, "without an API server")
-		r.set(report{"b", 1}) // does not wait
+		r.Set(report{"b", 1}) // does not wait
 		w.refuse = nil
 		after(writeRetry)
 		w.expect(t, "the latest when it is back", report{"b", 1})
@@ -119,13 +117,28 @@ func TestReporterTriesAgain(t *testing.T) {
 
 // TestReporterGivesUpSlowWrites checks that a hanging write ends, and the latest value is retried.
 func TestReporterGivesUpSlowWrites(t *testing.T) {
-	testReporter(t, func(r *reporter[report], w *writer, after func(time.Duration)) {
+	testReporter(t, func(r *Reporter[report], w *writer, after func(time.Duration)) {
 		w.latency = time.Hour
-		r.set(report{"a", 1})
+		r.Set(report{"a", 1})
 		after(time.Second)
-		r.set(report{"b", 1})
+		r.Set(report{"b", 1})
 		w.latency = 0
 		after(writeTimeout + writeRetry)
 		w.expect(t, "after the time of a write", report{"b", 1})
+	})
+}
+
+// TestTwoWriters checks that two writers of one object, such as a gateway and a leftover one, each write once in two
+// seconds.
+func TestTwoWriters(t *testing.T) {
+	testReporter(t, func(r *Reporter[report], w *writer, after func(time.Duration)) {
+		r.kept = func(report, string) bool { return false } // the other writer always wrote in between
+		for range 60 {
+			r.Set(report{"a", 1})
+			after(time.Second)
+		}
+		if n := len(w.values); n < 20 || n > 31 {
+			t.Errorf("%d writes in a minute, want one in two seconds", n)
+		}
 	})
 }

@@ -1,6 +1,4 @@
-//go:build linux
-
-package helper
+package publish
 
 import (
 	"context"
@@ -22,13 +20,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-
-	"liqonet.io/liqonet/internal/health"
 )
+
+const testNamespace = "liqonet"
 
 // recorded are the events that a test's API server received.
 type recorded struct {
-	*events
+	*Events
 	created []*corev1.Event
 	tries   int
 	answer  error // to each event; nil: accepted
@@ -44,7 +42,7 @@ func testEvents(t *testing.T, do func(r *recorded)) {
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "status-c", Namespace: testNamespace, UID: "another"}},
 			&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "node-10.80.0.7", Namespace: testNamespace, UID: "lease"}},
 		)
-		r := &recorded{events: newEvents(Env{Client: client, Namespace: testNamespace, Log: slog.New(slog.DiscardHandler)}, "liqonet-test", "n1", 3, time.Minute)}
+		r := &recorded{Events: NewEvents(Source{client, testNamespace, "liqonet-test", "n1", "n1", slog.New(slog.DiscardHandler)}, 3, time.Minute)}
 		ctx, cancel := context.WithCancel(t.Context())
 		client.PrependReactor("create", "events", func(a clienttesting.Action) (bool, runtime.Object, error) {
 			r.tries++
@@ -55,7 +53,7 @@ func testEvents(t *testing.T, do func(r *recorded)) {
 			return true, e, r.answer
 		})
 		done := make(chan struct{})
-		go func() { defer close(done); r.run(ctx) }()
+		go func() { defer close(done); r.Run(ctx) }()
 		r.after = func(d time.Duration) {
 			r.mu.Lock()   // synchronises the test's accesses with the writer
 			r.mu.Unlock() //nolint:staticcheck // empty on purpose
@@ -72,15 +70,15 @@ func testEvents(t *testing.T, do func(r *recorded)) {
 func TestEventsAreOfTheirObjects(t *testing.T) {
 	t.Parallel()
 	testEvents(t, func(r *recorded) {
-		r.add("ConfigMap", "status-b", true, stateChanged, "healthy, was down")
-		r.add("Lease", "node-10.80.0.7", false, driftRestored, "x\x1b[31m\ny"+strings.Repeat("ü", maxMessage))
-		r.add("ConfigMap", "gone", false, stateChanged, "nobody can see this")
+		r.Add("ConfigMap", "status-b", true, StateChanged, "healthy, was down")
+		r.Add("Lease", "node-10.80.0.7", false, DriftRestored, "x\x1b[31m\ny"+strings.Repeat("ü", maxMessage))
+		r.Add("ConfigMap", "gone", false, StateChanged, "nobody can see this")
 		r.after(0)
 		if len(r.created) != 2 {
 			t.Fatalf("%d events: %v", len(r.created), r.created)
 		}
 		state, drift := r.created[0], r.created[1]
-		if state.InvolvedObject.UID != "status" || state.Type != corev1.EventTypeNormal || state.Reason != stateChanged || state.Namespace != testNamespace {
+		if state.InvolvedObject.UID != "status" || state.Type != corev1.EventTypeNormal || state.Reason != StateChanged || state.Namespace != testNamespace {
 			t.Errorf("state: %+v", state)
 		}
 		if drift.InvolvedObject.UID != "lease" || drift.Type != corev1.EventTypeWarning || drift.Source.Host != "n1" {
@@ -99,14 +97,14 @@ func TestEventsHaveFewNames(t *testing.T) {
 	testEvents(t, func(r *recorded) {
 		r.next = 99
 		for range 2 {
-			r.add("ConfigMap", "status-b", true, stateChanged, "m")
+			r.Add("ConfigMap", "status-b", true, StateChanged, "m")
 			r.after(0)
 		}
 		if len(r.created) != 2 || r.created[0].Name != "n1.99" || r.created[1].Name != "n1.0" || r.created[0].GenerateName != "" {
 			t.Errorf("events %v", r.created)
 		}
 		r.answer, r.tries = apierrors.NewAlreadyExists(schema.GroupResource{Resource: "events"}, "n1"), 0
-		r.add("ConfigMap", "status-b", true, stateChanged, "m")
+		r.Add("ConfigMap", "status-b", true, StateChanged, "m")
 		r.after(time.Hour)
 		if r.tries != eventTries || r.some() {
 			t.Errorf("%d tries where all names are in use", r.tries)
@@ -119,8 +117,8 @@ func TestEventsAreFew(t *testing.T) {
 	t.Parallel()
 	testEvents(t, func(r *recorded) {
 		for i := range 36_000 { // an hour
-			r.add("ConfigMap", "status-b", i%2 == 0, stateChanged, fmt.Sprint("state ", i))
-			r.add("ConfigMap", fmt.Sprint("status-", i), false, recordRefused, "of many")
+			r.Add("ConfigMap", "status-b", i%2 == 0, StateChanged, fmt.Sprint("state ", i))
+			r.Add("ConfigMap", fmt.Sprint("status-", i), false, RecordRefused, "of many")
 			r.after(100 * time.Millisecond)
 		}
 		if len(r.waiting) > eventsWaiting {
@@ -146,7 +144,7 @@ func TestEventsWaitForTheServer(t *testing.T) {
 	testEvents(t, func(r *recorded) {
 		r.answer = errors.New("connection refused")
 		begin := time.Now()
-		r.add("ConfigMap", "status-b", false, stateChanged, "down, was healthy")
+		r.Add("ConfigMap", "status-b", false, StateChanged, "down, was healthy")
 		if time.Since(begin) > 0 {
 			t.Error("the loop has waited")
 		}
@@ -154,7 +152,7 @@ func TestEventsWaitForTheServer(t *testing.T) {
 		if r.tries > 3+20 {
 			t.Errorf("%d tries", r.tries)
 		}
-		r.add("ConfigMap", "status-b", true, stateChanged, "healthy, was down")
+		r.Add("ConfigMap", "status-b", true, StateChanged, "healthy, was down")
 		r.answer = nil
 		r.after(2 * time.Minute)
 		if len(r.created) != 1 || r.created[0].Count != 2 || r.created[0].Message != "healthy, was down" {
@@ -168,45 +166,20 @@ func TestEventsWithoutTheRight(t *testing.T) {
 	t.Parallel()
 	testEvents(t, func(r *recorded) {
 		var log strings.Builder
-		r.log = slog.New(slog.NewTextHandler(io.Writer(&log), nil))
+		r.Log = slog.New(slog.NewTextHandler(io.Writer(&log), nil))
 		r.answer = apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no"))
 		for range 5 {
-			r.add("ConfigMap", "status-b", false, stateChanged, "down")
+			r.Add("ConfigMap", "status-b", false, StateChanged, "down")
 			r.after(2 * time.Minute)
 		}
 		if lines := strings.Count(log.String(), "\n"); lines != 1 || len(r.waiting) != 0 {
 			t.Errorf("%d lines, %d wait:\n%s", lines, len(r.waiting), &log)
 		}
 		r.answer = nil
-		r.add("ConfigMap", "status-b", true, stateChanged, "healthy")
+		r.Add("ConfigMap", "status-b", true, StateChanged, "healthy")
 		r.after(2 * time.Minute)
 		if len(r.created) != 1 {
 			t.Error("none written after the right was given")
 		}
-	})
-}
-
-// TestStateEvents checks that a gateway reports changes of the state, except those of its first seconds.
-func TestStateEvents(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := &gatewayLoop{Gateway: Gateway{ID: firstGateway("b"), Env: Env{Log: slog.New(slog.DiscardHandler)}}}
-		l.events = newEvents(l.Env, "", "", 1, time.Hour)
-		expect := func(want string, count int32) {
-			t.Helper()
-			if len(l.events.waiting) != 1 || l.events.waiting[0].Message != want || l.events.waiting[0].Count != count {
-				t.Errorf("events %v, want %q", l.events.waiting, want)
-			}
-		}
-		for _, s := range []health.State{health.Connecting, health.Down, health.Degraded, health.Healthy, health.Healthy} {
-			l.reportState(s, "")
-		}
-		expect("healthy, was connecting", 1)
-		l.reportState(health.Down, "settling")
-		expect("healthy, was connecting", 1)
-		time.Sleep(settling) //nolint:forbidigo // synctest's clock
-		l.reportState(health.Down, "no echo")
-		l.reportState(health.Down, "no echo since longer")
-		expect("down, was healthy: no echo", 2)
 	})
 }
