@@ -100,7 +100,6 @@ GUEST_KERNEL := TestPods\b|TestForgedOverlay\b|TestUnderlaySizes|TestNarrowHops|
 GUEST_KERNEL := $(GUEST_KERNEL)|TestForgedProbe|TestInnerIPv6|TestApply\b|TestRemoteEndMoves|TestManyRemoteEnds|TestOtherMode|TestOverlaySockets
 GUEST_KERNEL := $(GUEST_KERNEL)|TestDesiredStates|TestGroupChangesUnderTraffic|TestUnexpectedPacketsInTunnel/.*/WireGuard
 GUEST_KERNEL := $(GUEST_KERNEL)|TestRenew|TestForwarding|TestTunnel|TestOnlyAllowed|TestCloseAndOpen|TestAuto|TestOpen
-GUEST_HELPERS := TestRestoredStore
 LONG_LABS := TestLab\b|TestFaults|TestPlugins|TestStyles
 
 .PHONY: test test-long
@@ -109,7 +108,6 @@ test: export SHORT_LABS := -short -skip=$(LONG_LABS)
 test: export SHORT_GUEST_PATHS := --run=$(GUEST_PATHS)
 test: export SHORT_GUEST_BENCH := --run=$(GUEST_BENCH)
 test: export SHORT_GUEST_KERNEL := --run=$(GUEST_KERNEL)
-test: export SHORT_GUEST_HELPERS := --run=$(GUEST_HELPERS)
 test: ## Run the tests: check, those of the kernel, and real clusters, the long ones in a short form; needs root
 test-long: ## Run all parts of all tests: more than half an hour; needs root
 test test-long: deps build lint
@@ -142,7 +140,6 @@ guest-path:
 guest-kernel:
 	cd bench && ../bin/lab guest test $(GUESTS) "$${SHORT_GUEST_BENCH:---run=}" . ./load ./path ./report -- $(LONGEST) -short -p 1
 	bin/lab guest test $(GUESTS) "$${SHORT_GUEST_KERNEL:---run=}" ./netops ./netops/... -- $(LONGEST) -short -p 1 $(PARALLEL)
-	bin/lab guest test $(GUESTS) "$${SHORT_GUEST_HELPERS:---run=}" ./internal/helper -- $(LONGEST) -short
 	bin/lab guest test $(GUESTS) --virtual-time --run Timers ./netops/tunnel/wireguard
 
 .PHONY: bench

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -83,7 +84,7 @@ func sameParity(one, other string) bool {
 // existing returns the Lease of an address; nil if it no longer exists.
 func existing(ctx context.Context, client kubernetes.Interface, namespace string, a netip.Addr) (*coordinationv1.Lease, error) {
 	name := records.AddressLeaseName(a)
-	list, err := client.CoordinationV1().Leases(namespace).List(ctx, selected{name: name}.options(metav1.ListOptions{}))
+	list, err := client.CoordinationV1().Leases(namespace).List(ctx, cache.Selection{Name: name}.Options(metav1.ListOptions{}))
 	if err != nil {
 		return nil, fmt.Errorf("read Lease %s: %w", name, err)
 	}

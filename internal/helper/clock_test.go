@@ -8,7 +8,7 @@ import (
 	"time"
 	"unsafe"
 
-	"k8s.io/client-go/tools/cache"
+	tools "k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
@@ -47,7 +47,7 @@ func TestClockSetBack(t *testing.T) {
 // make the state healthy, not even once that time is reached.
 func TestLastEchoInTheFuture(t *testing.T) {
 	for ago, known := range map[time.Duration]bool{time.Minute: true, -time.Minute: false} {
-		l := &gatewayLoop{Gateway: Gateway{Env: Env{Namespace: testNamespace}, ID: firstGateway("b")}, status: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+		l := &gatewayLoop{Gateway: Gateway{Env: Env{Namespace: testNamespace}, ID: firstGateway("b")}, status: tools.NewStore(tools.MetaNamespaceKeyFunc)}
 		s := testStatus()
 		s.LastEcho = time.Now().Add(-ago).UTC().Truncate(time.Millisecond)
 		require.NoError(t, l.status.Add(configMap(t, l.ID.StatusName(), s)))

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/kernel"
@@ -51,7 +52,7 @@ func (l *nodeLoop) detours(v nodeView, applied []string) (map[string]string, err
 
 // podAddresses returns the addresses of this node's pods in the pod network, sorted.
 func (l *nodeLoop) podAddresses() (all []netip.Addr) {
-	for _, pod := range listed[*corev1.Pod](l.pods) {
+	for _, pod := range cache.Listed[*corev1.Pod](l.pods) {
 		a, err := netip.ParseAddr(pod.Status.PodIP)
 		if err == nil && a.Is4() && !pod.Spec.HostNetwork && !ended(pod) {
 			all = append(all, a)

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/membership"
 )
@@ -43,7 +44,7 @@ func (l *gatewayLoop) drain(ctx context.Context) {
 	defer cancel()
 	tick := time.NewTicker(drainEvery)
 	defer tick.Stop()
-	for !over() && named[*corev1.ConfigMap](l.peering, l.Namespace, records.PeeringName(l.ID.Peering)) != nil {
+	for !over() && cache.Named[*corev1.ConfigMap](l.peering, l.Namespace, records.PeeringName(l.ID.Peering)) != nil {
 		select {
 		case <-ctx.Done():
 			l.Log.Warn("ending, though it may be needed", "after", time.Since(begin))

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/cache"
+	tools "k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -44,7 +44,7 @@ func TestDrain(t *testing.T) {
 				g, _ := testEchoes(v)
 				l := &gatewayLoop{
 					Gateway: Gateway{Env: Env{Namespace: testNamespace, Log: slog.New(slog.DiscardHandler)}, ID: firstGateway("b"), Pod: "here"},
-					echoes:  g, peering: cache.NewStore(cache.MetaNamespaceKeyFunc), location: cache.NewStore(cache.MetaNamespaceKeyFunc),
+					echoes:  g, peering: tools.NewStore(tools.MetaNamespaceKeyFunc), location: tools.NewStore(tools.MetaNamespaceKeyFunc),
 				}
 				l.served.Store(&v)
 				if test.answered {

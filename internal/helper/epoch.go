@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/records"
@@ -57,7 +58,7 @@ func (l *gatewayLoop) beginEpoch() membership.Epoch {
 
 // ownLocation returns the ConfigMap in which this gateway reports its location; nil if there is none.
 func (l *gatewayLoop) ownLocation() *corev1.ConfigMap {
-	return named[*corev1.ConfigMap](l.location, l.Namespace, l.ID.Name())
+	return cache.Named[*corev1.ConfigMap](l.location, l.Namespace, l.ID.Name())
 }
 
 // recorded returns the pod in a gateway's ConfigMap, and its epoch.
@@ -65,7 +66,7 @@ func (l *gatewayLoop) recorded(cm *corev1.ConfigMap) (string, membership.Epoch) 
 	if cm == nil {
 		return "", 0
 	}
-	g, _ := recordOf[records.Gateway](cm) // an unreadable record has no pod
+	g, _ := cache.Record[records.Gateway](cm) // an unreadable record has no pod
 	return g.Pod, membership.Epoch(g.Epoch).Known(time.Now())
 }
 

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/cache"
+	tools "k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops/echo"
@@ -42,7 +42,7 @@ func epochLoop(t *testing.T, cm *corev1.ConfigMap) (*gatewayLoop, *fake.Clientse
 	l := &gatewayLoop{
 		Gateway:  Gateway{Env: Env{Client: client, Namespace: testNamespace, Log: slog.New(slog.DiscardHandler)}, ID: firstGateway("b"), Pod: "one"},
 		echoes:   echoes,
-		location: cache.NewStore(cache.MetaNamespaceKeyFunc),
+		location: tools.NewStore(tools.MetaNamespaceKeyFunc),
 		wake:     make(chan struct{}, 1),
 	}
 	require.NoError(t, l.location.Add(cm))

@@ -15,9 +15,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/kernel"
@@ -74,8 +74,8 @@ func (g Gateway) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = kernel.Close() }()
-	m, metrics := newMirror(g.Client), newMetrics()
-	l := &gatewayLoop{Gateway: g, driver: driver, keysAt: keysMade(g.Keys), health: newLiveness(), reconciler: newReconciler(kernel, g.Log, metrics), wake: m.changed}
+	objects, metrics := cache.New(g.Client), newMetrics()
+	l := &gatewayLoop{Gateway: g, driver: driver, keysAt: keysMade(g.Keys), health: newLiveness(), reconciler: newReconciler(kernel, g.Log, metrics), wake: objects.Changed}
 	// A node can run several gateways.
 	l.events = g.newEvents("liqonet-gateway", g.Node, l.ID.StatusName(), 10, time.Minute)
 	l.drift.onRestore = func(names []string) {
@@ -86,13 +86,13 @@ func (g Gateway) Run(ctx context.Context) error {
 	l.echoes = newGatewayEchoes(g.Log, metrics, g.PodIP, g.Node, l.wake)
 	metrics.registry.MustRegister(newRefused(l.echoes.sockets.all), newMeasurements(g.ID, &l.latest))
 	defer l.close()
-	l.setUpStores(m)
+	l.setUpStores(objects)
 	run, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	defer context.AfterFunc(ctx, func() { l.drain(run); end() })()
 	defer l.markUnknown(ctx)
 	return service{
-		Env: g.Env, health: l.health, mirror: m, metrics: metrics, kernel: kernel, step: l.step,
+		Env: g.Env, health: l.health, objects: objects, metrics: metrics, kernel: kernel, step: l.step,
 		tasks: []func(context.Context){l.locations.Run, l.statuses.Run, l.watchTunnel, l.watchSuccessor, l.events.Run},
 	}.run(run)
 }
@@ -109,15 +109,15 @@ func (l *gatewayLoop) close() {
 
 // setUpStores sets up the objects that the gateway reads: the fabric, its peering's record, the nodes' reports, and its
 // own two objects, which others may change.
-func (l *gatewayLoop) setUpStores(m *mirror) {
-	one := func(s selected) cache.Store {
-		return watchObjects(m, l.Client.CoreV1().ConfigMaps(l.Namespace), &corev1.ConfigMap{}, s)
+func (l *gatewayLoop) setUpStores(objects *cache.Cache) {
+	one := func(s cache.Selection) cache.Store {
+		return cache.Watch(objects, l.Client.CoreV1().ConfigMaps(l.Namespace), &corev1.ConfigMap{}, s)
 	}
-	l.fabric, l.peering = one(selected{name: records.FabricName}), one(selected{name: records.PeeringName(l.ID.Peering)})
-	l.location = one(selected{name: l.ID.Name(), quiet: true})
-	l.status = one(selected{name: l.ID.StatusName(), quiet: true})
-	l.leases = watchObjects(m, l.Client.CoordinationV1().Leases(l.Namespace), &coordinationv1.Lease{}, selected{
-		labels: labels.SelectorFromSet(labels.Set{records.LabelComponent: records.ComponentNode}),
+	l.fabric, l.peering = one(cache.Selection{Name: records.FabricName}), one(cache.Selection{Name: records.PeeringName(l.ID.Peering)})
+	l.location = one(cache.Selection{Name: l.ID.Name(), Quiet: true})
+	l.status = one(cache.Selection{Name: l.ID.StatusName(), Quiet: true})
+	l.leases = cache.Watch(objects, l.Client.CoordinationV1().Leases(l.Namespace), &coordinationv1.Lease{}, cache.Selection{
+		Labels: labels.SelectorFromSet(labels.Set{records.LabelComponent: records.ComponentNode}),
 	})
 }
 
@@ -250,10 +250,10 @@ func (l *gatewayLoop) view() (*gatewayView, error) {
 
 // single returns the record of one ConfigMap.
 func single[T records.Document](s cache.Store, namespace, name string) (T, error) {
-	cm := named[*corev1.ConfigMap](s, namespace, name)
+	cm := cache.Named[*corev1.ConfigMap](s, namespace, name)
 	if cm == nil {
 		var none T
 		return none, fmt.Errorf("ConfigMap %s: %w", name, errWaiting)
 	}
-	return recordOf[T](cm)
+	return cache.Record[T](cm)
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -67,7 +68,7 @@ func (o nodeObjects) recorded(id records.GatewayID, cm *corev1.ConfigMap) (recor
 	if cm == nil || cm.Data[records.DataKey] == "" {
 		return records.Gateway{}, nil, nil // created by the CLI
 	}
-	g, err := recordOf[records.Gateway](cm)
+	g, err := cache.Record[records.Gateway](cm)
 	if err != nil {
 		return g, nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/serving"
 	"liqonet.io/liqonet/netops"
@@ -101,17 +102,17 @@ func (l *nodeLoop) trusted(ctx context.Context) (nodeObjects, error) {
 // listTrusted reads the objects that only liqoctl writes. Objects that others labelled like them are recognised by
 // their names, and dropped.
 func (l *nodeLoop) listTrusted(ctx context.Context) (o nodeObjects, err error) {
-	s := selected{labels: allBut(records.ComponentStatus, records.ComponentGateway)}
+	s := cache.Selection{Labels: allBut(records.ComponentStatus, records.ComponentGateway)}
 	page := metav1.ListOptions{Limit: trustedPage}
 	for more := true; more; more = page.Continue != "" {
 		pageCtx, cancel := context.WithTimeout(ctx, apiTimeout)
-		list, err := l.Client.CoreV1().ConfigMaps(l.Namespace).List(pageCtx, s.options(page))
+		list, err := l.Client.CoreV1().ConfigMaps(l.Namespace).List(pageCtx, s.Options(page))
 		cancel()
 		if err != nil {
 			return nodeObjects{}, fmt.Errorf("list ConfigMaps: %w", err)
 		}
 		for i := range list.Items {
-			cm := trimmed(&list.Items[i], true).(*corev1.ConfigMap)
+			cm := cache.Trimmed(&list.Items[i], true).(*corev1.ConfigMap)
 			switch id, _ := records.IdentityOf(cm.Name); id.Component {
 			case records.ComponentFabric:
 				o.fabric = cm
@@ -131,7 +132,7 @@ func (l *nodeLoop) listTrusted(ctx context.Context) (o nodeObjects, err error) {
 func (l *nodeLoop) ownSlice(ctx context.Context) *discoveryv1.EndpointSlice {
 	ctx, cancel := context.WithTimeout(ctx, serversTimeout)
 	defer cancel()
-	list, err := l.Client.DiscoveryV1().EndpointSlices(corev1.NamespaceDefault).List(ctx, selected{name: apiServerSlice}.options(metav1.ListOptions{}))
+	list, err := l.Client.DiscoveryV1().EndpointSlices(corev1.NamespaceDefault).List(ctx, cache.Selection{Name: apiServerSlice}.Options(metav1.ListOptions{}))
 	switch {
 	case err != nil:
 		l.Log.Warn("read the addresses of API servers; the guard goes on without", "error", err)

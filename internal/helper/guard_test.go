@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
@@ -86,7 +87,7 @@ func TestTrusted(t *testing.T) {
 	if want := []string{records.FabricName, records.IPAMName, "peering-b", "peering-c"}; err != nil || !slices.Equal(namesOf(o), want) || !failed {
 		t.Fatalf("read %v (%v), want %v", namesOf(o), err, want)
 	}
-	if text := o.maps[1].Data[records.DataKey]; text != tooLong {
+	if text := o.maps[1].Data[records.DataKey]; text != cache.TooLong {
 		t.Errorf("a text of %d bytes", len(text))
 	}
 }

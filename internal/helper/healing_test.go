@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -33,14 +34,14 @@ type leaseKeeper struct {
 func keepLease(t *testing.T, client kubernetes.Interface, namespace, node string) leaseKeeper {
 	t.Helper()
 	env := Env{Client: client, Namespace: namespace, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
-	m := newMirror(client)
-	l := &nodeLoop{Node: Node{Env: env, Name: node}, lastValid: newLastValid(), wake: m.changed}
+	m := cache.New(client)
+	l := &nodeLoop{Node: Node{Env: env, Name: node}, lastValid: newLastValid(), wake: m.Changed}
 	l.reports = publish.NewReporter(env.Log, sameButDrift, l.write, l.leaseHas)
 	l.setUpStores(m)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	t.Cleanup(func() { cancel(); all.Wait() })
-	require.NoError(t, m.run(ctx))
+	require.NoError(t, m.Run(ctx))
 	f := testFabric()
 	all.Go(func() { l.reports.Run(ctx) })
 	all.Go(func() {
@@ -52,7 +53,7 @@ func keepLease(t *testing.T, client kubernetes.Interface, namespace, node string
 				}})
 			}
 			return err
-		}, m.changed)
+		}, m.Changed)
 	})
 	return leaseKeeper{l, t}
 }
@@ -101,14 +102,14 @@ func TestDeletedLease(t *testing.T) {
 func gatewayWriters(t *testing.T, client kubernetes.Interface, namespace string) *gatewayLoop {
 	t.Helper()
 	env := Env{Client: client, Namespace: namespace, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
-	m := newMirror(client)
+	m := cache.New(client)
 	l := &gatewayLoop{Gateway: Gateway{Env: env, ID: firstGateway("b")}, echoes: &gatewayEchoes{}}
 	l.newReporters()
 	l.setUpStores(m)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	t.Cleanup(func() { cancel(); all.Wait() })
-	require.NoError(t, m.run(ctx))
+	require.NoError(t, m.Run(ctx))
 	all.Go(func() { l.locations.Run(ctx) })
 	all.Go(func() { l.statuses.Run(ctx) })
 	all.Go(func() {
@@ -157,9 +158,9 @@ func healGateway(t *testing.T, client kubernetes.Interface, namespace string, wi
 		cm, err := maps.Get(t.Context(), name, metav1.GetOptions{})
 		require.NoError(t, err)
 		if name == (firstGateway("b").Name()) {
-			_, err = recordOf[records.Gateway](cm)
+			_, err = cache.Record[records.Gateway](cm)
 		} else {
-			_, err = recordOf[records.Status](cm)
+			_, err = cache.Record[records.Status](cm)
 		}
 		return err == nil
 	}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 
+	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/netops"
@@ -137,7 +138,7 @@ func (r *reconciler) undisturbed() bool {
 type service struct {
 	Env
 	health  *liveness
-	mirror  *mirror
+	objects *cache.Cache
 	metrics *metrics
 	kernel  *kernel.Kernel
 	first   func(context.Context) error // first pass, before the objects of others are read; nil: none
@@ -165,7 +166,7 @@ func (s service) run(ctx context.Context) error {
 			}
 		}
 		close(passed)
-		if err := s.mirror.run(ctx); err != nil {
+		if err := s.objects.Run(ctx); err != nil {
 			return err
 		}
 		watch, err := s.kernel.Watch(ctx)
@@ -176,7 +177,7 @@ func (s service) run(ctx context.Context) error {
 		for _, task := range s.tasks {
 			group.Go(func() error { task(ctx); return nil })
 		}
-		return loop(ctx, s.health, s.Log, s.step, s.mirror.changed, watch.Changed())
+		return loop(ctx, s.health, s.Log, s.step, s.objects.Changed, watch.Changed())
 	})
 	return group.Wait()
 }

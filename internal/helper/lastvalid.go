@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/serving"
 	"liqonet.io/liqonet/ipam"
@@ -113,7 +114,7 @@ func (m *lastValid) readTrusted(o nodeObjects, c serving.Cluster) (nodeView, []f
 	c.Records = make(map[string]serving.Record)
 	for _, cm := range o.maps {
 		if id, ok := records.IdentityOf(cm.Name); ok && id.Component == records.ComponentPeering {
-			p, err := recordOf[records.Peering](cm)
+			p, err := cache.Record[records.Peering](cm)
 			c.Records[id.Peering] = serving.Record{Peering: p, Err: err}
 		}
 	}
@@ -146,7 +147,7 @@ func (m *lastValid) readFabric(cm *corev1.ConfigMap, c serving.Cluster, begun bo
 	}
 	f, err := records.Fabric{}, fmt.Errorf("read ConfigMap %s: %w", records.FabricName, errMissing)
 	if cm != nil {
-		f, err = recordOf[records.Fabric](cm)
+		f, err = cache.Record[records.Fabric](cm)
 	}
 	if err == nil {
 		err = c.CheckFabric(f)

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/client-go/tools/cache"
 
+	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/records"
@@ -69,9 +69,9 @@ func (n Node) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = kernel.Close() }()
-	m, metrics := newMirror(n.Client), newMetrics()
+	objects, metrics := cache.New(n.Client), newMetrics()
 	l := &nodeLoop{
-		Node: n, kernelHas: kernelHas, wake: m.changed, lastValid: newLastValid(),
+		Node: n, kernelHas: kernelHas, wake: objects.Changed, lastValid: newLastValid(),
 		reconciler: newReconciler(kernel, n.Log, metrics), older: olderFlows{kernel: kernel},
 	}
 	l.reports = publish.NewReporter(n.Log, sameButDrift, l.write, l.leaseHas)
@@ -83,9 +83,9 @@ func (n Node) Run(ctx context.Context) error {
 	l.probes = newNodeProbes(l.wake)
 	metrics.registry.MustRegister(newRefused(l.probes.sockets.all))
 	defer l.probes.close()
-	l.setUpStores(m)
+	l.setUpStores(objects)
 	return service{
-		Env: n.Env, health: newLiveness(), mirror: m, metrics: metrics, kernel: kernel, step: l.step,
+		Env: n.Env, health: newLiveness(), objects: objects, metrics: metrics, kernel: kernel, step: l.step,
 		first: l.guard,
 		tasks: []func(context.Context){l.reports.Run, l.reportWitness, l.events.Run},
 	}.run(ctx)
@@ -102,22 +102,22 @@ func allBut(components ...string) labels.Selector {
 
 // setUpStores sets up the objects that the node reads. The name of a ConfigMap determines its kind: the label selector
 // only saves nodes the gateways' reports, which change every ten seconds.
-func (l *nodeLoop) setUpStores(m *mirror) {
+func (l *nodeLoop) setUpStores(objects *cache.Cache) {
 	gateways := labels.SelectorFromSet(labels.Set{records.LabelComponent: records.ComponentGateway})
 	own := labels.SelectorFromSet(labels.Set{records.LabelNode: nodeLabel(l.Name)})
 	core := l.Client.CoreV1()
 	maps := core.ConfigMaps(l.Namespace)
-	l.fabric = watchObjects(m, maps, &corev1.ConfigMap{}, selected{name: records.FabricName})
-	l.ipam = watchObjects(m, maps, &corev1.ConfigMap{}, selected{name: records.IPAMName})
-	l.configMaps = watchObjects(m, maps, &corev1.ConfigMap{}, selected{
-		labels:   allBut(records.ComponentStatus, records.ComponentFabric, records.ComponentIPAM),
-		concerns: concernsNodes,
+	l.fabric = cache.Watch(objects, maps, &corev1.ConfigMap{}, cache.Selection{Name: records.FabricName})
+	l.ipam = cache.Watch(objects, maps, &corev1.ConfigMap{}, cache.Selection{Name: records.IPAMName})
+	l.configMaps = cache.Watch(objects, maps, &corev1.ConfigMap{}, cache.Selection{
+		Labels:   allBut(records.ComponentStatus, records.ComponentFabric, records.ComponentIPAM),
+		Concerns: concernsNodes,
 	})
-	l.nodes = watchObjects(m, core.Nodes(), &corev1.Node{}, selected{name: l.Name})
-	l.pods = watchObjects(m, core.Pods(""), &corev1.Pod{}, selected{field: fields.OneTermEqualSelector("spec.nodeName", l.Name)})
-	l.gateways = watchObjects(m, core.Pods(l.Namespace), &corev1.Pod{}, selected{labels: gateways})
-	l.leases = watchObjects(m, l.Client.CoordinationV1().Leases(l.Namespace), &coordinationv1.Lease{}, selected{labels: own})
-	l.apiServers = watchObjects(m, l.Client.DiscoveryV1().EndpointSlices(corev1.NamespaceDefault), &discoveryv1.EndpointSlice{}, selected{name: apiServerSlice})
+	l.nodes = cache.Watch(objects, core.Nodes(), &corev1.Node{}, cache.Selection{Name: l.Name})
+	l.pods = cache.Watch(objects, core.Pods(""), &corev1.Pod{}, cache.Selection{Field: fields.OneTermEqualSelector("spec.nodeName", l.Name)})
+	l.gateways = cache.Watch(objects, core.Pods(l.Namespace), &corev1.Pod{}, cache.Selection{Labels: gateways})
+	l.leases = cache.Watch(objects, l.Client.CoordinationV1().Leases(l.Namespace), &coordinationv1.Lease{}, cache.Selection{Labels: own})
+	l.apiServers = cache.Watch(objects, l.Client.DiscoveryV1().EndpointSlices(corev1.NamespaceDefault), &discoveryv1.EndpointSlice{}, cache.Selection{Name: apiServerSlice})
 }
 
 // concernsNodes reports whether nodes use the ConfigMap of that name: a peering's record, or a gateway's location.
@@ -228,12 +228,12 @@ func (l *nodeLoop) view() (nodeView, error) {
 	}
 	v, faults := l.lastValid.view(nodeObjects{
 		namespace: l.Namespace,
-		fabric:    named[*corev1.ConfigMap](l.fabric, l.Namespace, records.FabricName),
-		ipam:      named[*corev1.ConfigMap](l.ipam, l.Namespace, records.IPAMName),
-		maps:      listed[*corev1.ConfigMap](l.configMaps),
+		fabric:    cache.Named[*corev1.ConfigMap](l.fabric, l.Namespace, records.FabricName),
+		ipam:      cache.Named[*corev1.ConfigMap](l.ipam, l.Namespace, records.IPAMName),
+		maps:      cache.Listed[*corev1.ConfigMap](l.configMaps),
 		found:     l.found,
-		node:      node, pods: listed[*corev1.Pod](l.pods), gateways: listed[*corev1.Pod](l.gateways),
-		apiServers: l.servers(named[*discoveryv1.EndpointSlice](l.apiServers, corev1.NamespaceDefault, apiServerSlice)),
+		node:      node, pods: cache.Listed[*corev1.Pod](l.pods), gateways: cache.Listed[*corev1.Pod](l.gateways),
+		apiServers: l.servers(cache.Named[*discoveryv1.EndpointSlice](l.apiServers, corev1.NamespaceDefault, apiServerSlice)),
 	}, time.Now())
 	l.reportFaults(faults, func(message string) { l.addEvent(publish.RecordRefused, message) })
 	if l.aging != nil {
@@ -267,7 +267,7 @@ func (l *nodeLoop) reportUse(v nodeView) {
 }
 
 func (l *nodeLoop) self() (*corev1.Node, error) {
-	if node := named[*corev1.Node](l.nodes, "", l.Name); node != nil {
+	if node := cache.Named[*corev1.Node](l.nodes, "", l.Name); node != nil {
 		return node, nil
 	}
 	return nil, fmt.Errorf("node %q: no such Node", l.Name)

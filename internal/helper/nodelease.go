@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/helper/wakeup"
 )
@@ -69,7 +70,7 @@ func (l *nodeLoop) claim(ctx context.Context, v nodeView) error {
 
 // holds reports whether the node's Lease exists and is its own.
 func (l *nodeLoop) holds(now time.Time) bool {
-	lease := named[*coordinationv1.Lease](l.leases, l.Namespace, l.claims.lease)
+	lease := cache.Named[*coordinationv1.Lease](l.leases, l.Namespace, l.claims.lease)
 	if lease == nil {
 		return !l.claims.seen && now.Sub(l.claims.at) < leaseLag
 	}
@@ -80,7 +81,7 @@ func (l *nodeLoop) holds(now time.Time) bool {
 // restore undoes external changes of the Lease: of the labels by which the node and gateways find it, and of its owner,
 // which changes when the Node object is recreated.
 func (l *nodeLoop) restore(ctx context.Context, node *corev1.Node) error {
-	lease := named[*coordinationv1.Lease](l.leases, l.Namespace, l.claims.lease)
+	lease := cache.Named[*coordinationv1.Lease](l.leases, l.Namespace, l.claims.lease)
 	if lease == nil || asClaimed(lease, node) {
 		return nil
 	}
@@ -114,7 +115,7 @@ func adopt(ctx context.Context, client kubernetes.Interface, lease *coordination
 // recall finds the Lease of an earlier process of this node, after the fabric was deleted: the CLI waits for the report
 // that the node is clean.
 func (l *nodeLoop) recall() {
-	for _, lease := range listed[*coordinationv1.Lease](l.leases) {
+	for _, lease := range cache.Listed[*coordinationv1.Lease](l.leases) {
 		if a, err := leaseAddress(*lease); err == nil && heldBy(lease, l.Name) && l.claims.lease == "" {
 			l.claims.internal, l.claims.lease = a, lease.Name
 		}

@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/kernel"
@@ -123,6 +124,6 @@ func (l *nodeLoop) write(ctx context.Context, r nodeReport) (string, error) {
 
 // leaseHas reports whether a Lease has the report as written. The loop handles a Lease that does not exist.
 func (l *nodeLoop) leaseHas(r nodeReport, text string) bool {
-	lease := named[*coordinationv1.Lease](l.leases, l.Namespace, r.lease)
+	lease := cache.Named[*coordinationv1.Lease](l.leases, l.Namespace, r.lease)
 	return lease == nil || lease.Annotations[records.AnnotationNode] == text
 }

@@ -12,10 +12,10 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	"liqonet.io/liqonet/internal/datapath"
+	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -81,7 +81,7 @@ func (r *nodeReports) read(s cache.Store) (nodes []reportedNode, refused []error
 	if r.known == nil {
 		r.known, r.claims = map[string]decodedReport{}, claimants{}
 	}
-	leases, changed := listed[*coordinationv1.Lease](s), map[string]decodedReport{}
+	leases, changed := cache.Listed[*coordinationv1.Lease](s), map[string]decodedReport{}
 	total := len(r.known)
 	for _, lease := range leases {
 		d, known := r.known[lease.Name]

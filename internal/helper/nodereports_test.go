@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
+	tools "k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/assert"
@@ -26,7 +26,7 @@ import (
 
 // TestNodeRecords checks that one node's damaged or false report does not affect other nodes.
 func TestNodeRecords(t *testing.T) {
-	s := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	s := tools.NewStore(tools.MetaNamespaceKeyFunc)
 	for name, report := range map[string]string{
 		"node-10.80.0.7": `{"version":1,"name":"n1","internal":"10.80.0.7","mtu":1500}`,
 		"node-10.80.0.8": `{"version":1,"name":[}`,
@@ -72,7 +72,7 @@ func TestPodOfTwoNodes(t *testing.T) {
 	const pod = "10.244.9.3"
 	names := map[string]netip.Addr{"a": netip.MustParseAddr("10.80.0.7"), "z": netip.MustParseAddr("10.80.0.8")}
 	for _, test := range []struct{ dead, alive string }{{"a", "z"}, {"z", "a"}} {
-		s := cache.NewStore(cache.MetaNamespaceKeyFunc)
+		s := tools.NewStore(tools.MetaNamespaceKeyFunc)
 		for name, version := range map[string]string{test.dead: "998", test.alive: "1002"} {
 			require.NoError(t, s.Add(leaseOf(t, records.Node{
 				Name: name, Internal: names[name], Pods: parsed.Addresses(pod),
@@ -101,7 +101,7 @@ func TestPodOfTwoNodes(t *testing.T) {
 // reports, in order, and how many nodes report a range.
 func TestReportsAreKept(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	s, r := cache.NewStore(cache.MetaNamespaceKeyFunc), new(nodeReports)
+	s, r := tools.NewStore(tools.MetaNamespaceKeyFunc), new(nodeReports)
 	most := 0
 	var before, copied []reportedNode
 	for round := range 2000 {
@@ -152,7 +152,7 @@ func TestReportsAreKept(t *testing.T) {
 
 // BenchmarkNodeReports reads the reports in a cluster of 5,000 nodes of which one has changed.
 func BenchmarkNodeReports(b *testing.B) {
-	s, r := cache.NewStore(cache.MetaNamespaceKeyFunc), new(nodeReports)
+	s, r := tools.NewStore(tools.MetaNamespaceKeyFunc), new(nodeReports)
 	write := func(i, pod int) {
 		require.NoError(b, s.Add(leaseOf(b, records.Node{
 			Name: fmt.Sprintf("node-%d", i), Internal: netip.AddrFrom4([4]byte{10, 80, byte(i / 250), byte(i % 250)}),

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -135,7 +136,7 @@ func (p *peerEndpoints) current() []netip.Addr {
 // recallEndpoints reads the record of an earlier process, or pod, of the gateway.
 func (l *gatewayLoop) recallEndpoints() {
 	if cm := l.ownLocation(); cm != nil {
-		g, _ := recordOf[records.Gateway](cm) // an unreadable record has none
+		g, _ := cache.Record[records.Gateway](cm) // an unreadable record has none
 		l.echoes.endpoints.recall(g.PeerEndpoints)
 	}
 }

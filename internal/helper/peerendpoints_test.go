@@ -12,7 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
+	tools "k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/parsed"
@@ -210,7 +210,7 @@ func TestEnterBy(t *testing.T) {
 func TestPeerEndpointsRecalled(t *testing.T) {
 	g := testGateway()
 	g.PeerEndpoints = parsed.Addresses("192.0.2.1", "10.244.1.5", "127.0.0.1")
-	l := &gatewayLoop{Gateway: Gateway{Env: Env{Namespace: testNamespace}, ID: firstGateway("b")}, location: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+	l := &gatewayLoop{Gateway: Gateway{Env: Env{Namespace: testNamespace}, ID: firstGateway("b")}, location: tools.NewStore(tools.MetaNamespaceKeyFunc)}
 	require.NoError(t, l.location.Add(gatewayMap(t, "b", g)))
 	l.echoes, _ = testEchoes(testView())
 	l.recallEndpoints()
@@ -233,7 +233,7 @@ func TestNodeAddress(t *testing.T) {
 		{[]corev1.NodeAddress{{Type: internal, Address: "10.0.0.1"}, {Type: external, Address: "192.0.2.1"}, {Type: external, Address: "192.0.2.2"}}, "192.0.2.1"},
 		{[]corev1.NodeAddress{{Type: external, Address: "192.0.2.1"}, {Type: internal, Address: "10.0.0.1"}}, "192.0.2.1"},
 	} {
-		l := &nodeLoop{Node: Node{Name: "n1"}, nodes: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+		l := &nodeLoop{Node: Node{Name: "n1"}, nodes: tools.NewStore(tools.MetaNamespaceKeyFunc)}
 		require.NoError(t, l.nodes.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{Addresses: c.has}}))
 		if got := l.address(); got.String() != c.want {
 			t.Errorf("%v: %v, want %s", c.has, got, c.want)

@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/cache"
+	tools "k8s.io/client-go/tools/cache"
 )
 
 // TestPeerDoesNotSetWriteRate checks that a gateway writes at a fixed rate if the peer sends new nodes continuously,
@@ -25,7 +25,7 @@ func TestPeerDoesNotSetWriteRate(t *testing.T) {
 		objects := gatewaysObjects(t, testNamespace)
 		client := fake.NewClientset(objects[0], objects[1])
 		l := &gatewayLoop{Gateway: Gateway{Env: Env{Client: client, Namespace: testNamespace, Log: slog.New(slog.DiscardHandler)}, ID: firstGateway("b")}, echoes: &gatewayEchoes{}}
-		l.location, l.status = cache.NewStore(cache.MetaNamespaceKeyFunc), cache.NewStore(cache.MetaNamespaceKeyFunc)
+		l.location, l.status = tools.NewStore(tools.MetaNamespaceKeyFunc), tools.NewStore(tools.MetaNamespaceKeyFunc)
 		l.newReporters()
 		peers := newPeerNodes(newMetrics())
 		peers.update(testPeering().Peer.ExternalCIDR.Seen)

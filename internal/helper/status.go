@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/records"
@@ -153,11 +153,11 @@ const markTimeout = time.Second
 // lastEcho returns when the peer last answered an earlier process, from that process's report: a peer that no longer
 // answers is down, not connecting. A time in the future is ignored: one of the clocks is wrong.
 func (l *gatewayLoop) lastEcho() time.Time {
-	cm := named[*corev1.ConfigMap](l.status, l.Namespace, l.ID.StatusName())
+	cm := cache.Named[*corev1.ConfigMap](l.status, l.Namespace, l.ID.StatusName())
 	if cm == nil {
 		return time.Time{}
 	}
-	s, _ := recordOf[records.Status](cm) // an unreadable record has no time
+	s, _ := cache.Record[records.Status](cm) // an unreadable record has no time
 	age := time.Since(s.LastEcho)
 	if s.LastEcho.IsZero() || age < 0 {
 		return time.Time{}
@@ -256,7 +256,7 @@ func (l *gatewayLoop) newReporters() {
 // unchanged reports whether one of the gateway's own ConfigMaps is as the gateway wrote it. A deleted one counts as
 // unchanged: only the CLI can create it again.
 func (l *gatewayLoop) unchanged(s cache.Store, name, text string, beside map[string]string) bool {
-	cm := named[*corev1.ConfigMap](s, l.Namespace, name)
+	cm := cache.Named[*corev1.ConfigMap](s, l.Namespace, name)
 	id, _ := records.IdentityOf(name)
 	if cm == nil {
 		return true

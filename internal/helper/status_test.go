@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/cache"
+	tools "k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
@@ -68,7 +68,7 @@ func TestMarkUnknown(t *testing.T) {
 	object.Data[records.StateKey] = string(health.Healthy)
 	l := &gatewayLoop{
 		Gateway: Gateway{ID: firstGateway("b"), Env: Env{Client: fake.NewClientset(object), Namespace: testNamespace, Log: slog.New(slog.DiscardHandler)}},
-		echoes:  &gatewayEchoes{}, location: cache.NewStore(cache.MetaNamespaceKeyFunc),
+		echoes:  &gatewayEchoes{}, location: tools.NewStore(tools.MetaNamespaceKeyFunc),
 	}
 	state := func() (string, string) {
 		t.Helper()

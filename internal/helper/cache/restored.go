@@ -1,6 +1,4 @@
-//go:build linux
-
-package helper
+package cache
 
 import (
 	"context"
@@ -15,11 +13,11 @@ import (
 // a watch and sends none of the changes up to that version (cacheWatcher.process in k8s.io/apiserver), so that the
 // informer would keep objects that no longer exist. A list of at most one object from the server's cache returns its
 // version. If an API server lags behind another one, the cost is one list.
-func checkRestored[L listObject](ctx context.Context, of resource[L], s selected, o metav1.ListOptions) error {
+func checkRestored[L List](ctx context.Context, of Resource[L], s Selection, o metav1.ListOptions) error {
 	if o.ResourceVersion == "" || o.ResourceVersion == "0" || o.SendInitialEvents != nil {
 		return nil // no watch is continued
 	}
-	list, err := of.List(ctx, s.options(metav1.ListOptions{ResourceVersion: "0", Limit: 1}))
+	list, err := of.List(ctx, s.Options(metav1.ListOptions{ResourceVersion: "0", Limit: 1}))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,4 @@
-//go:build linux
-
-package helper
+package cache
 
 import (
 	"context"
@@ -8,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -82,7 +81,7 @@ func (v *versioned) write(name, text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.version++
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: testNamespace}, Data: map[string]string{"x": text}}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "liqonet"}, Data: map[string]string{"x": text}}
 	cm.ResourceVersion = strconv.Itoa(v.version)
 	v.objects[name] = cm
 	for _, w := range v.watches {
@@ -103,22 +102,25 @@ func (v *versioned) restart(backup *versioned) {
 	}
 }
 
+// patience is the longest wait for a change.
+const patience = 2 * time.Minute
+
 // TestRestoredStore checks that a helper's store follows the API server back to a backup of etcd, and that a restart
 // without a backup does not list all objects again.
 func TestRestoredStore(t *testing.T) {
 	api := &versioned{objects: map[string]*corev1.ConfigMap{}, version: 1000}
-	m := newMirror(nil)
-	store := watchObjects(m, api, &corev1.ConfigMap{}, selected{})
+	c := New(nil)
+	store := Watch(c, api, &corev1.ConfigMap{}, Selection{})
 	api.write("kept", "old")
 	backup := &versioned{version: 500, objects: map[string]*corev1.ConfigMap{}}
 	backup.write("kept", "old")
 	backup.write("deleted since", "x")
 	api.write("kept", "new")
 	api.write("made since", "x")
-	require.NoError(t, m.run(t.Context()))
+	require.NoError(t, c.Run(t.Context()))
 	has := func(want ...string) bool {
 		var got []string
-		for _, cm := range listed[*corev1.ConfigMap](store) {
+		for _, cm := range Listed[*corev1.ConfigMap](store) {
 			got = append(got, cm.Name+"="+cm.Data["x"])
 		}
 		slices.Sort(got)
