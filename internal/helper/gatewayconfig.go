@@ -70,7 +70,7 @@ func keysMade(folder string) time.Time {
 // and external CIDRs and its tunnel address only.
 func (v gatewayView) tunnel(d tunnel.Driver, number int) (tunnel.Config, error) {
 	p, t := v.peering, v.own().Tunnels[number-1]
-	peer, err := d.Decode(t.Driver.WireGuard)
+	peer, err := d.Decode(t.Driver.Member())
 	if err != nil {
 		return tunnel.Config{}, err
 	}

@@ -135,6 +135,9 @@ type Driver struct {
 	WireGuard wireguard.Peer `json:"wireguard"`
 }
 
+// Member returns what the driver must know.
+func (d Driver) Member() any { return d.WireGuard }
+
 // Tunnel is a local gateway's end of the tunnel to a gateway of the peer.
 type Tunnel struct {
 	Driver      Driver       `json:"tunnel"`
