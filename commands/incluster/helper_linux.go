@@ -18,6 +18,7 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/internal/helper"
+	"liqonet.io/liqonet/internal/helper/logs"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/templates"
 )
@@ -45,7 +46,7 @@ func helperLog(env *cli.Env) *slog.Logger {
 	if env.Verbose {
 		level = slog.LevelDebug
 	}
-	log := helper.NewLog(env.Err, level)
+	log := logs.New(env.Err, level)
 	klog.SetSlogLogger(log) // informers report an unavailable API server only there
 	return log
 }

@@ -18,6 +18,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/helper/cache"
+	"liqonet.io/liqonet/internal/helper/liveness"
 	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/kernel"
@@ -40,7 +41,7 @@ type Gateway struct {
 type gatewayLoop struct {
 	Gateway
 	reconciler
-	health  *liveness
+	health  *liveness.Loop
 	driver  tunnel.Driver
 	keysAt  time.Time                   // when the keys were made; zero: not known
 	served  atomic.Pointer[gatewayView] // of the last successful pass; nil: none yet
@@ -75,13 +76,13 @@ func (g Gateway) Run(ctx context.Context) error {
 	}
 	defer func() { _ = kernel.Close() }()
 	objects, metrics := cache.New(g.Client), newMetrics()
-	l := &gatewayLoop{Gateway: g, driver: driver, keysAt: keysMade(g.Keys), health: newLiveness(), reconciler: newReconciler(kernel, g.Log, metrics), wake: objects.Changed}
+	l := &gatewayLoop{Gateway: g, driver: driver, keysAt: keysMade(g.Keys), health: liveness.New(stuck), reconciler: newReconciler(kernel, g.Log, metrics), wake: objects.Changed}
 	// A node can run several gateways.
 	l.events = g.newEvents("liqonet-gateway", g.Node, l.ID.StatusName(), 10, time.Minute)
 	l.drift.onRestore = func(names []string) {
 		l.events.Add("ConfigMap", g.ID.StatusName(), false, publish.DriftRestored, "others changed, restored: "+strings.Join(names, ", "))
 	}
-	l.health.serving = func() bool { return l.latest.Load() != nil } // from the first report on, which has a tunnel
+	l.health.Serving = func() bool { return l.latest.Load() != nil } // from the first report on, which has a tunnel
 	l.newReporters()
 	l.echoes = newGatewayEchoes(g.Log, metrics, g.PodIP, g.Node, l.wake)
 	metrics.registry.MustRegister(newRefused(l.echoes.sockets.all), newMeasurements(g.ID, &l.latest))

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"liqonet.io/liqonet/internal/helper/cache"
+	"liqonet.io/liqonet/internal/helper/liveness"
 	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -45,7 +46,7 @@ func keepLease(t *testing.T, client kubernetes.Interface, namespace, node string
 	f := testFabric()
 	all.Go(func() { l.reports.Run(ctx) })
 	all.Go(func() {
-		_ = loop(ctx, newLiveness(), env.Log, func(ctx context.Context) error {
+		_ = loop(ctx, liveness.New(stuck), env.Log, func(ctx context.Context) error {
 			err := l.claim(ctx, nodeView{fabric: &f})
 			if err == nil {
 				l.reports.Set(nodeReport{lease: l.claims.lease, node: records.Node{

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"liqonet.io/liqonet/internal/helper/cache"
+	"liqonet.io/liqonet/internal/helper/liveness"
 	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/netops"
@@ -49,7 +50,8 @@ func (e Env) newEvents(component, host, names string, burst int, pause time.Dura
 // 1/fullShare of the time, as other passes have to wait for them.
 const (
 	resync    = 30 * time.Second
-	fullShare = 200 // one part of so many
+	stuck     = 5 * resync // after that time without a pass, a helper is not live
+	fullShare = 200        // one part of so many
 )
 
 // describeEvery is the interval at which the whole state of the kernel is logged, besides each change. It is for fault
@@ -137,7 +139,7 @@ func (r *reconciler) undisturbed() bool {
 // service has the parts of a helper.
 type service struct {
 	Env
-	health  *liveness
+	health  *liveness.Loop
 	objects *cache.Cache
 	metrics *metrics
 	kernel  *kernel.Kernel
@@ -152,7 +154,7 @@ func (s service) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	passed := make(chan struct{}) // the first pass has ended
 	group.Go(func() error {
-		err := s.health.serve(ctx, s.HealthAddress, s.metrics.registry)
+		err := s.health.Serve(ctx, s.HealthAddress, s.metrics.registry)
 		select { // any pod in the node's network can occupy the port
 		case <-passed:
 		case <-ctx.Done():
@@ -199,14 +201,14 @@ const (
 
 // loop calls step at the start, whenever one of the channels delivers, and at every resync, until ctx ends. Errors of a
 // step are logged, shown by the readiness probe of a node and the status of a gateway, and retried soon.
-func loop(ctx context.Context, h *liveness, log *slog.Logger, step func(context.Context) error, events ...<-chan struct{}) error {
+func loop(ctx context.Context, h *liveness.Loop, log *slog.Logger, step func(context.Context) error, events ...<-chan struct{}) error {
 	signals := wakeup.Merge(ctx, events...)
 	timer, pause := time.NewTimer(0), time.NewTimer(0)
 	defer timer.Stop()
 	defer pause.Stop()
 	retry, rest := firstRetry, firstPause
 	ended := time.Now() // last pass
-	h.begin()
+	h.Begin()
 	for {
 		select {
 		case <-ctx.Done():
@@ -238,7 +240,7 @@ func loop(ctx context.Context, h *liveness, log *slog.Logger, step func(context.
 		} else {
 			retry = min(2*retry, lastRetry)
 		}
-		h.set(err)
+		h.Set(err)
 		timer.Reset(next)
 		ended = time.Now()
 		pause.Reset(rest)

@@ -12,13 +12,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"liqonet.io/liqonet/internal/helper/liveness"
 	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/testbed/assert"
 )
 
 // passes are the times at which a loop calls its step.
 type passes struct {
-	health *liveness
+	health *liveness.Loop
 	events chan struct{}
 	err    error // what a step answers
 	at     []time.Duration
@@ -29,7 +30,7 @@ type passes struct {
 func testLoop(t *testing.T, do func(p *passes)) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		p := &passes{health: newLiveness(), events: make(chan struct{}, 1)}
+		p := &passes{health: liveness.New(stuck), events: make(chan struct{}, 1)}
 		p.after = func(d time.Duration) {
 			time.Sleep(d) //nolint:forbidigo // synctest's clock
 			synctest.Wait()
@@ -109,7 +110,7 @@ func TestLoopTriesAgain(t *testing.T) {
 	testLoop(t, func(p *passes) {
 		p.err = errors.New("no")
 		p.after(100 * time.Millisecond)
-		if p.health.ready() == nil {
+		if p.health.Failed() == nil {
 			t.Error("ready after a failed pass")
 		}
 		p.after(30 * time.Second)
@@ -118,30 +119,10 @@ func TestLoopTriesAgain(t *testing.T) {
 		p.at, p.err = nil, nil
 		p.after(3 * time.Second)
 		p.expect(t, "not failing any more", 31750*time.Millisecond)
-		assert.NoError(t, p.health.ready())
+		assert.NoError(t, p.health.Failed())
 		p.at, p.err = nil, fmt.Errorf("ConfigMap fabric: %w", errWaiting)
 		wakeup.Notify(p.events)
 		p.after(resync - time.Second)
 		p.expect(t, "waiting for a record is no error", 33100*time.Millisecond)
-	})
-}
-
-func TestHealthOfALoopThatHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newLiveness()
-		if h.ready() == nil {
-			t.Error("ready before the first pass")
-		}
-		time.Sleep(2 * stuck) //nolint:forbidigo // synctest's clock
-		if err := h.live(); err != nil {
-			t.Errorf("who waits for the API server is ended: %v", err)
-		}
-		h.set(nil)
-		time.Sleep(stuck) //nolint:forbidigo // as above
-		assert.NoError(t, h.live())
-		time.Sleep(time.Second) //nolint:forbidigo // as above
-		if h.live() == nil {
-			t.Errorf("alive %s after the last pass", stuck+time.Second)
-		}
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"liqonet.io/liqonet/internal/helper/cache"
+	"liqonet.io/liqonet/internal/helper/liveness"
 	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/records"
@@ -85,7 +86,7 @@ func (n Node) Run(ctx context.Context) error {
 	defer l.probes.close()
 	l.setUpStores(objects)
 	return service{
-		Env: n.Env, health: newLiveness(), objects: objects, metrics: metrics, kernel: kernel, step: l.step,
+		Env: n.Env, health: liveness.New(stuck), objects: objects, metrics: metrics, kernel: kernel, step: l.step,
 		first: l.guard,
 		tasks: []func(context.Context){l.reports.Run, l.reportWitness, l.events.Run},
 	}.run(ctx)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/internal/helper/cache"
+	"liqonet.io/liqonet/internal/helper/liveness"
 	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/testbed/netns"
 )
@@ -31,7 +32,7 @@ func TestBrokenWatch(t *testing.T) {
 			turned := make(chan struct{}, 1)
 			s := service{
 				Env:    Env{HealthAddress: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)},
-				health: newLiveness(), objects: cache.New(nil), metrics: newMetrics(), kernel: kernel,
+				health: liveness.New(stuck), objects: cache.New(nil), metrics: newMetrics(), kernel: kernel,
 				step: func(context.Context) error { wakeup.Notify(turned); return nil },
 			}
 			ended := make(chan error, 1)

@@ -76,7 +76,7 @@ func (l *gatewayLoop) report() {
 	if s.LastEcho.IsZero() {
 		s.LastEcho = stamp(l.before)
 	}
-	if err := l.health.failed(); err != nil {
+	if err := l.health.Failed(); err != nil {
 		s.Failed = records.Failures{records.Brief(err.Error())}
 	}
 	m := measured{s, v.peering.MTU}

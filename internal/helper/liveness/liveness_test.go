@@ -1,6 +1,4 @@
-//go:build linux
-
-package helper
+package liveness
 
 import (
 	"context"
@@ -22,6 +20,11 @@ import (
 	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
+const (
+	patience = 2 * time.Minute
+	stuck    = time.Minute
+)
+
 // TestThousandConnections opens a thousand connections to probes and metrics that send nothing, or half a request, or
 // read no response: the kubelet's probes still work, and few of the connections stay open.
 func TestThousandConnections(t *testing.T) {
@@ -32,8 +35,8 @@ func TestThousandConnections(t *testing.T) {
 		"idle after an answer": "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n",
 	} {
 		t.Run(what, func(t *testing.T) {
-			h := newLiveness()
-			h.set(nil)
+			h := New(stuck)
+			h.Set(nil)
 			listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
 			require.NoError(t, err)
 			ended := make(chan error, 1)
@@ -61,13 +64,13 @@ func TestThousandConnections(t *testing.T) {
 // restarts one whose loop is stuck.
 func TestWaitingIsAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newLiveness()
+		h := New(stuck)
 		pass := func(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // synctest's clock
 		pass(24 * time.Hour)
 		if err := h.live(); err != nil || h.ready() == nil {
 			t.Errorf("while it waits: alive %v, ready %v", err, h.ready())
 		}
-		h.begin()
+		h.Begin()
 		pass(stuck + time.Second)
 		if h.live() == nil {
 			t.Error("alive without a pass")
@@ -125,4 +128,24 @@ func countOpen(all []net.Conn) int {
 		}
 	}
 	return open
+}
+
+func TestHealthOfALoopThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(stuck)
+		if h.ready() == nil {
+			t.Error("ready before the first pass")
+		}
+		time.Sleep(2 * stuck) //nolint:forbidigo // synctest's clock
+		if err := h.live(); err != nil {
+			t.Errorf("not alive while it waits for the API server: %v", err)
+		}
+		h.Set(nil)
+		time.Sleep(stuck) //nolint:forbidigo // as above
+		assert.NoError(t, h.live())
+		time.Sleep(time.Second) //nolint:forbidigo // as above
+		if h.live() == nil {
+			t.Errorf("alive %s after the last pass", stuck+time.Second)
+		}
+	})
 }

@@ -1,6 +1,5 @@
-//go:build linux
-
-package helper
+// Package liveness serves the kubelet's probes of a helper, and its metrics.
+package liveness
 
 import (
 	"context"
@@ -14,54 +13,55 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// liveness answers the kubelet's probes: live while the loop runs; ready if the last pass reached the desired state, or
-// once serving is true.
-type liveness struct {
-	// serving is set for a gateway, which is ready once it is true: if a damaged record made all gateways unready at
+// Loop answers the kubelet's probes: live while the loop runs; ready if the last pass reached the desired state, or
+// once Serving is true.
+type Loop struct {
+	// Serving is set for a gateway, which is ready once it is true: if a damaged record made all gateways unready at
 	// the same time, all could be evicted at the same time, regardless of their PodDisruptionBudget.
-	serving func() bool
+	Serving func() bool
+
+	stuck time.Duration
 
 	mu   sync.Mutex
 	err  error
 	last time.Time // of the last pass; the zero value: the loop waits for the API server
 }
 
-// stuck is the time without a pass after which the helper is not live: several resyncs.
-const stuck = 5 * resync
+// New returns the state of a loop that has not begun. Without a pass for the duration stuck, it is not live.
+func New(stuck time.Duration) *Loop { return &Loop{err: errors.New("no pass yet"), stuck: stuck} }
 
-func newLiveness() *liveness { return &liveness{err: errors.New("no pass yet")} }
-
-// begin marks the start of the loop.
-func (h *liveness) begin() {
+// Begin marks the start of the loop.
+func (h *Loop) Begin() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last = time.Now()
 }
 
-func (h *liveness) set(err error) {
+// Set records the end of a pass; nil: it reached the desired state.
+func (h *Loop) Set(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.err, h.last = err, time.Now()
 }
 
-func (h *liveness) ready() error {
-	if h.serving != nil && h.serving() {
+func (h *Loop) ready() error {
+	if h.Serving != nil && h.Serving() {
 		return nil
 	}
-	return h.failed()
+	return h.Failed()
 }
 
-// failed returns the error of the last pass.
-func (h *liveness) failed() error {
+// Failed returns the error of the last pass.
+func (h *Loop) Failed() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.err
 }
 
-func (h *liveness) live() error {
+func (h *Loop) live() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.last.IsZero() && time.Since(h.last) > stuck {
+	if !h.last.IsZero() && time.Since(h.last) > h.stuck {
 		return errors.New("no pass since " + h.last.Format(time.RFC3339))
 	}
 	return nil
@@ -86,8 +86,8 @@ const (
 	answerTimeout   = 15 * time.Second // including the reading of counters
 )
 
-// serve serves probes and metrics at an address until ctx ends.
-func (h *liveness) serve(ctx context.Context, address string, reg *prometheus.Registry) error {
+// Serve serves probes and metrics at an address until ctx ends.
+func (h *Loop) Serve(ctx context.Context, address string, reg *prometheus.Registry) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", address)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (h *liveness) serve(ctx context.Context, address string, reg *prometheus.Re
 	return h.serveAt(ctx, listener, reg)
 }
 
-func (h *liveness) serveAt(ctx context.Context, listener net.Listener, reg *prometheus.Registry) error {
+func (h *Loop) serveAt(ctx context.Context, listener net.Listener, reg *prometheus.Registry) error {
 	mux := http.NewServeMux()
 	mux.Handle("GET /readyz", answer(h.ready))
 	mux.Handle("GET /livez", answer(h.live))

@@ -1,6 +1,4 @@
-//go:build linux
-
-package helper
+package logs
 
 import (
 	"bytes"
@@ -19,7 +17,7 @@ import (
 func TestLogIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		log := NewLog(&out, slog.LevelInfo).With("peering", "b")
+		log := New(&out, slog.LevelInfo).With("peering", "b")
 		lines := func() (all []map[string]any) {
 			for d := json.NewDecoder(&out); d.More(); {
 				var one map[string]any

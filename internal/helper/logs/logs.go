@@ -1,6 +1,5 @@
-//go:build linux
-
-package helper
+// Package logs limits what a helper logs.
+package logs
 
 import (
 	"context"
@@ -20,9 +19,9 @@ const (
 	logMessages = 500
 )
 
-// NewLog returns the log of a helper, in lines of JSON. Repeated messages, such as a fault of each pass or packet, are
+// New returns the log of a helper, in lines of JSON. Repeated messages, such as a fault of each pass or packet, are
 // limited; "leftOut" is the number of lines omitted before.
-func NewLog(w io.Writer, level slog.Leveler) *slog.Logger {
+func New(w io.Writer, level slog.Leveler) *slog.Logger {
 	return slog.New(quiet{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}), &messages{known: map[string]*message{}}})
 }
 
