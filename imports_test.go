@@ -117,6 +117,8 @@ var rules = []rule{
 		"it reads what a cluster has, and does not judge it"},
 	{"internal/helper/cache", []string{module + "netops", module + "internal/serving", module + "internal/datapath"},
 		"it stores objects, and does not decide what follows from them"},
+	{"internal/helper/claim", []string{module + "netops", module + "internal/serving", module + "internal/datapath"},
+		"it needs an API server alone"},
 	{"internal/helper/publish", []string{module + "netops", module + "internal/serving", module + "internal/datapath"},
 		"it writes what the loops have decided"},
 	{"internal/helper", slices.Concat(outside, terminal, []string{module + "commands"}),

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"liqonet.io/liqonet/internal/helper/cache"
+	"liqonet.io/liqonet/internal/helper/claim"
 	"liqonet.io/liqonet/internal/helper/liveness"
 	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/records"
@@ -70,7 +71,7 @@ func (k leaseKeeper) lease() *coordinationv1.Lease {
 	}
 	for i := range leases.Items {
 		l := &leases.Items[i]
-		if node != nil && heldBy(l, k.Name) && asClaimed(l, node) {
+		if node != nil && claim.Held(l, k.Name) && claim.Unchanged(l, node) {
 			if n, err := records.DecodeReport(l.Name, l.Spec.HolderIdentity, l.Annotations[records.AnnotationNode]); err == nil && n.MTU == 1500 {
 				return l
 			}

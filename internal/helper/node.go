@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"liqonet.io/liqonet/internal/helper/cache"
+	"liqonet.io/liqonet/internal/helper/claim"
 	"liqonet.io/liqonet/internal/helper/liveness"
 	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/helper/wakeup"
@@ -105,7 +106,7 @@ func allBut(components ...string) labels.Selector {
 // only saves nodes the gateways' reports, which change every ten seconds.
 func (l *nodeLoop) setUpStores(objects *cache.Cache) {
 	gateways := labels.SelectorFromSet(labels.Set{records.LabelComponent: records.ComponentGateway})
-	own := labels.SelectorFromSet(labels.Set{records.LabelNode: nodeLabel(l.Name)})
+	own := labels.SelectorFromSet(labels.Set{records.LabelNode: claim.NodeLabel(l.Name)})
 	core := l.Client.CoreV1()
 	maps := core.ConfigMaps(l.Namespace)
 	l.fabric = cache.Watch(objects, maps, &corev1.ConfigMap{}, cache.Selection{Name: records.FabricName})

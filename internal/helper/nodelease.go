@@ -4,19 +4,15 @@ package helper
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"net/netip"
-	"reflect"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/helper/cache"
-	"liqonet.io/liqonet/internal/helper/publish"
+	"liqonet.io/liqonet/internal/helper/claim"
 	"liqonet.io/liqonet/internal/helper/wakeup"
 )
 
@@ -53,7 +49,7 @@ func (l *nodeLoop) claim(ctx context.Context, v nodeView) error {
 	if c.internal.IsValid() && cidr.Lower(v.fabric.InternalCIDR).Contains(c.internal) && l.holds(time.Now()) {
 		return l.restore(ctx, node)
 	}
-	lease, a, err := claimAddress(ctx, l.Client, l.Namespace, node, v.fabric.InternalCIDR, c.internal)
+	lease, a, err := claim.Address(ctx, l.Client, l.Namespace, node, v.fabric.InternalCIDR, c.internal)
 	if err != nil {
 		return err
 	}
@@ -75,14 +71,14 @@ func (l *nodeLoop) holds(now time.Time) bool {
 		return !l.claims.seen && now.Sub(l.claims.at) < leaseLag
 	}
 	l.claims.seen = true
-	return heldBy(lease, l.Name)
+	return claim.Held(lease, l.Name)
 }
 
 // restore undoes external changes of the Lease: of the labels by which the node and gateways find it, and of its owner,
 // which changes when the Node object is recreated.
 func (l *nodeLoop) restore(ctx context.Context, node *corev1.Node) error {
 	lease := cache.Named[*coordinationv1.Lease](l.leases, l.Namespace, l.claims.lease)
-	if lease == nil || asClaimed(lease, node) {
+	if lease == nil || claim.Unchanged(lease, node) {
 		return nil
 	}
 	if rest := leaseRest - time.Since(l.claims.restored); rest > 0 {
@@ -91,32 +87,15 @@ func (l *nodeLoop) restore(ctx context.Context, node *corev1.Node) error {
 	}
 	l.claims.restored = time.Now()
 	l.Log.Warn("the Lease of the internal address was altered, restoring", "lease", lease.Name)
-	_, err := adopt(ctx, l.Client, lease, node)
+	_, err := claim.Restore(ctx, l.Client, lease, node)
 	return err
-}
-
-// asClaimed reports whether a Lease has its original labels and owner.
-func asClaimed(lease *coordinationv1.Lease, node *corev1.Node) bool {
-	labels := maps.Clone(lease.Labels)
-	maps.Copy(labels, leaseLabels(node.Name))
-	return reflect.DeepEqual(labels, lease.Labels) && reflect.DeepEqual(lease.OwnerReferences, leaseOwners(node))
-}
-
-// adopt sets the labels and the owner of a node's Lease.
-func adopt(ctx context.Context, client kubernetes.Interface, lease *coordinationv1.Lease, node *corev1.Node) (*coordinationv1.Lease, error) {
-	metadata := map[string]any{"labels": leaseLabels(node.Name), "ownerReferences": leaseOwners(node)}
-	lease, err := publish.Patch(ctx, client.CoordinationV1().Leases(lease.Namespace), lease.Name, metadata, nil)
-	if err != nil {
-		return nil, fmt.Errorf("bring back the Lease of the internal address: %w", err)
-	}
-	return lease, nil
 }
 
 // recall finds the Lease of an earlier process of this node, after the fabric was deleted: the CLI waits for the report
 // that the node is clean.
 func (l *nodeLoop) recall() {
 	for _, lease := range cache.Listed[*coordinationv1.Lease](l.leases) {
-		if a, err := leaseAddress(*lease); err == nil && heldBy(lease, l.Name) && l.claims.lease == "" {
+		if a, err := claim.Of(*lease); err == nil && claim.Held(lease, l.Name) && l.claims.lease == "" {
 			l.claims.internal, l.claims.lease = a, lease.Name
 		}
 	}

@@ -41,7 +41,7 @@ func testIPAM(ctx context.Context, t *testing.T, c liqoctl) {
 	long(t, "connects reserve for their peers", func(t *testing.T) { run(t, "./internal/peering", "TestLabWriters") })
 	long(t, "what others do to helpers' objects is undone", func(t *testing.T) { run(t, "./internal/helper", "TestLabHealing") })
 	for _, test := range []struct{ what, pkg, name string }{
-		{"nodes claim their addresses", "./internal/helper", "TestLabNodes"},
+		{"nodes claim their addresses", "./internal/helper/claim", "TestLabNodes"},
 		{"what tokens write is bounded", "./templates", "TestLabPolicies"},
 	} {
 		t.Run(test.what, func(t *testing.T) { run(t, test.pkg, test.name) })

@@ -1,6 +1,4 @@
-//go:build linux
-
-package helper
+package claim
 
 import (
 	"errors"
@@ -53,7 +51,7 @@ func TestClaimAddress(t *testing.T) {
 	internal := netip.MustParsePrefix("10.80.0.0/16")
 	client := fake.NewClientset()
 	node := testNode("n1")
-	lease, a, err := claimAddress(t.Context(), client, testNamespace, node, internal, netip.Addr{})
+	lease, a, err := Address(t.Context(), client, "liqonet", node, internal, netip.Addr{})
 	require.NoError(t, err)
 	if !cidr.Lower(internal).Contains(a) || lease.Name != records.AddressLeaseName(a) {
 		t.Errorf("address %s, Lease %s", a, lease.Name)
@@ -61,20 +59,20 @@ func TestClaimAddress(t *testing.T) {
 	if owner := lease.OwnerReferences; len(owner) != 1 || owner[0].UID != node.UID || owner[0].Kind != "Node" {
 		t.Errorf("owners %v: want the Node, with which the Lease goes", owner)
 	}
-	if _, again, err := claimAddress(t.Context(), client, testNamespace, node, internal, netip.Addr{}); err != nil || again != a {
+	if _, again, err := Address(t.Context(), client, "liqonet", node, internal, netip.Addr{}); err != nil || again != a {
 		t.Errorf("asked again: %s, %v; want %s", again, err, a)
 	}
 	moved := netip.MustParsePrefix("10.90.0.0/16")
-	if _, other, err := claimAddress(t.Context(), client, testNamespace, node, moved, netip.Addr{}); err != nil || !cidr.Lower(moved).Contains(other) ||
+	if _, other, err := Address(t.Context(), client, "liqonet", node, moved, netip.Addr{}); err != nil || !cidr.Lower(moved).Contains(other) ||
 		cidr.Number(other)%2 == cidr.Number(a)%2 { // which the policy for claims rejects
 		t.Errorf("of another range: %s, %v", other, err)
 	}
 	reborn := testNode("n1")
 	reborn.UID = "uid-of-another"
-	if _, again, err := claimAddress(t.Context(), client, testNamespace, reborn, internal, netip.Addr{}); err != nil || again != a {
+	if _, again, err := Address(t.Context(), client, "liqonet", reborn, internal, netip.Addr{}); err != nil || again != a {
 		t.Errorf("a Node made anew: %s, %v; want %s", again, err, a)
 	}
-	if _, other, err := claimAddress(t.Context(), client, testNamespace, testNode("n2"), internal, a); err != nil || other == a {
+	if _, other, err := Address(t.Context(), client, "liqonet", testNode("n2"), internal, a); err != nil || other == a {
 		t.Errorf("another node that prefers the address: %s, %v", other, err)
 	}
 }
@@ -89,7 +87,7 @@ func TestClaimAddressInConflict(t *testing.T) {
 	for i := range 14 {
 		everyone.Go(func() {
 			name := fmt.Sprint("n", i)
-			_, a, err := claimAddress(t.Context(), client, testNamespace, testNode(name), internal, netip.Addr{})
+			_, a, err := Address(t.Context(), client, "liqonet", testNode(name), internal, netip.Addr{})
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil || holders[a] != "" {
@@ -99,7 +97,7 @@ func TestClaimAddressInConflict(t *testing.T) {
 		})
 	}
 	everyone.Wait()
-	_, _, err := claimAddress(t.Context(), client, testNamespace, testNode("late"), internal, netip.Addr{})
+	_, _, err := Address(t.Context(), client, "liqonet", testNode("late"), internal, netip.Addr{})
 	if err == nil || !strings.Contains(err.Error(), "10.80.0.0/28 are taken") {
 		t.Errorf("node too many: %v", err)
 	}
@@ -110,7 +108,7 @@ func TestClaimAddressErrors(t *testing.T) {
 		client := fake.NewClientset()
 		broken := errors.New("connection refused")
 		client.PrependReactor(verb, "leases", func(k8stesting.Action) (bool, runtime.Object, error) { return true, nil, broken })
-		_, _, err := claimAddress(t.Context(), client, testNamespace, testNode("n1"), netip.MustParsePrefix("10.80.0.0/16"), netip.Addr{})
+		_, _, err := Address(t.Context(), client, "liqonet", testNode("n1"), netip.MustParsePrefix("10.80.0.0/16"), netip.Addr{})
 		if !errors.Is(err, broken) || !strings.Contains(err.Error(), part) {
 			t.Errorf("%s: %v", verb, err)
 		}

@@ -1,6 +1,6 @@
-//go:build linux && lab
+//go:build lab
 
-package helper
+package claim
 
 import (
 	"fmt"
@@ -53,7 +53,7 @@ func TestLabNodes(t *testing.T) {
 		var all sync.WaitGroup
 		for i, node := range nodes {
 			all.Go(func() {
-				_, a, err := claimAddress(t.Context(), clients[i], labNamespace, node, internal, netip.Addr{})
+				_, a, err := Address(t.Context(), clients[i], labNamespace, node, internal, netip.Addr{})
 				assert.NoError(t, err)
 				if addresses[i].IsValid() && addresses[i] != a {
 					t.Errorf("node %s has %s and then %s", node.Name, addresses[i], a)

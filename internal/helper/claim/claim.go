@@ -1,6 +1,5 @@
-//go:build linux
-
-package helper
+// Package claim holds a node's internal address by a Lease, whose name is that address.
+package claim
 
 import (
 	"context"
@@ -8,7 +7,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -20,14 +21,15 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/helper/cache"
+	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/records"
 )
 
-// claimAddress returns the Lease that holds this node's internal address. If there is none yet, it takes a free
+// Address returns the Lease that holds this node's internal address. If there is none yet, it takes a free
 // address: the preferred one if it is free. The address is unique because a name can be created only once: 1,000 nodes
 // at once need no common object and no lock. The Node owns the Lease, so the address is free again when the Node is
 // deleted. A Lease of this node that has lost its label is found by its name and adopted.
-func claimAddress(ctx context.Context, client kubernetes.Interface, namespace string, node *corev1.Node, internalCIDR netip.Prefix, preferred netip.Addr) (*coordinationv1.Lease, netip.Addr, error) {
+func Address(ctx context.Context, client kubernetes.Interface, namespace string, node *corev1.Node, internalCIDR netip.Prefix, preferred netip.Addr) (*coordinationv1.Lease, netip.Addr, error) {
 	own, err := ownLeases(ctx, client, namespace, node.Name)
 	if err != nil {
 		return nil, netip.Addr{}, err
@@ -52,8 +54,8 @@ func claimAddress(ctx context.Context, client kubernetes.Interface, namespace st
 		if err != nil {
 			return nil, netip.Addr{}, err
 		}
-		if lease != nil && heldBy(lease, node.Name) {
-			lease, err = adopt(ctx, client, lease, node)
+		if lease != nil && Held(lease, node.Name) {
+			lease, err = Restore(ctx, client, lease, node)
 			return lease, a, err
 		}
 	}
@@ -65,7 +67,7 @@ func claimAddress(ctx context.Context, client kubernetes.Interface, namespace st
 func claimedBefore(own []coordinationv1.Lease, internalCIDR netip.Prefix, preferred netip.Addr) (*coordinationv1.Lease, netip.Addr) {
 	for _, wanted := range []netip.Addr{preferred, {}} {
 		for _, l := range own {
-			a, err := leaseAddress(l)
+			a, err := Of(l)
 			if err == nil && cidr.Lower(internalCIDR).Contains(a) && (a == wanted || !wanted.IsValid()) {
 				return &l, a
 			}
@@ -98,18 +100,20 @@ func existing(ctx context.Context, client kubernetes.Interface, namespace string
 
 // ownLeases returns the Leases that a node holds.
 func ownLeases(ctx context.Context, client kubernetes.Interface, namespace, node string) ([]coordinationv1.Lease, error) {
-	own, err := client.CoordinationV1().Leases(namespace).List(ctx, metav1.ListOptions{LabelSelector: records.LabelNode + "=" + nodeLabel(node)})
+	own, err := client.CoordinationV1().Leases(namespace).List(ctx, metav1.ListOptions{LabelSelector: records.LabelNode + "=" + NodeLabel(node)})
 	if err != nil {
 		return nil, fmt.Errorf("list Leases: %w", err)
 	}
-	return slices.DeleteFunc(own.Items, func(l coordinationv1.Lease) bool { return !heldBy(&l, node) }), nil
+	return slices.DeleteFunc(own.Items, func(l coordinationv1.Lease) bool { return !Held(&l, node) }), nil
 }
 
-func heldBy(l *coordinationv1.Lease, node string) bool {
+// Held reports whether a node holds a Lease.
+func Held(l *coordinationv1.Lease, node string) bool {
 	return l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity == node
 }
 
-func leaseAddress(l coordinationv1.Lease) (netip.Addr, error) { return records.LeaseAddress(l.Name) }
+// Of returns the address that a Lease holds.
+func Of(l coordinationv1.Lease) (netip.Addr, error) { return records.LeaseAddress(l.Name) }
 
 func addressLease(namespace string, node *corev1.Node, a netip.Addr) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
@@ -121,16 +125,16 @@ func addressLease(namespace string, node *corev1.Node, a netip.Addr) *coordinati
 }
 
 func leaseLabels(node string) map[string]string {
-	return map[string]string{records.LabelComponent: records.ComponentNode, records.LabelNode: nodeLabel(node)}
+	return map[string]string{records.LabelComponent: records.ComponentNode, records.LabelNode: NodeLabel(node)}
 }
 
 func leaseOwners(node *corev1.Node) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
 }
 
-// nodeLabel returns the label value by which a node finds its Lease: its name, which stays when its Node object is
+// NodeLabel returns the label value by which a node finds its Lease: its name, which stays when its Node object is
 // recreated, or the end of its hash if the name is longer than a label. The holder identity is the owner of the Lease.
-func nodeLabel(node string) string {
+func NodeLabel(node string) string {
 	if len(node) <= validation.LabelValueMaxLength {
 		return node
 	}
@@ -156,4 +160,21 @@ func candidates(internalCIDR netip.Prefix, name string, preferred netip.Addr) fu
 			}
 		}
 	}
+}
+
+// Unchanged reports whether a Lease has its original labels and owner.
+func Unchanged(lease *coordinationv1.Lease, node *corev1.Node) bool {
+	labels := maps.Clone(lease.Labels)
+	maps.Copy(labels, leaseLabels(node.Name))
+	return reflect.DeepEqual(labels, lease.Labels) && reflect.DeepEqual(lease.OwnerReferences, leaseOwners(node))
+}
+
+// Restore sets the labels and the owner of a node's Lease.
+func Restore(ctx context.Context, client kubernetes.Interface, lease *coordinationv1.Lease, node *corev1.Node) (*coordinationv1.Lease, error) {
+	metadata := map[string]any{"labels": leaseLabels(node.Name), "ownerReferences": leaseOwners(node)}
+	lease, err := publish.Patch(ctx, client.CoordinationV1().Leases(lease.Namespace), lease.Name, metadata, nil)
+	if err != nil {
+		return nil, fmt.Errorf("bring back the Lease of the internal address: %w", err)
+	}
+	return lease, nil
 }
