@@ -86,21 +86,20 @@ func (e *UnknownFieldsError) Hint() string {
 // newer schema may give fields another meaning. Field names are case-sensitive. unknown lists the paths of the fields
 // that were ignored.
 func ReadText[T any](component, text string) (d T, unknown []string, err error) {
-	var probe struct {
-		Version int `json:"version"`
-	}
 	var zero T
+	var o outline
 	document, err := documentOf(component, text)
 	if err == nil {
-		_, err = readJSON(document, &probe)
+		// It needs no errors about unknown fields, which take most of the time of strict decoding.
+		err = strict.UnmarshalCaseSensitivePreserveInts(document, &o)
 	}
-	if err != nil {
+	if err != nil && o.Version == 0 { // an error in a list is that of the full decoding, which follows
 		return zero, nil, fmt.Errorf("damaged document: %w", briefly(err))
 	}
-	if probe.Version != SchemaVersion {
-		return zero, nil, fmt.Errorf("schema version %d, this binary knows %d", probe.Version, SchemaVersion)
+	if o.Version != SchemaVersion {
+		return zero, nil, fmt.Errorf("schema version %d, this binary knows %d", o.Version, SchemaVersion)
 	}
-	if err = checkLists(document); err == nil {
+	if err = o.checkLists(len(document)); err == nil {
 		unknown, err = readJSON(document, &d)
 	}
 	if err != nil {

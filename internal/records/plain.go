@@ -111,23 +111,27 @@ func tooManyValues(text string) bool {
 	return values*bytesPerValue > len(text)+someBytes
 }
 
-// checkLists rejects lists of gateways, tunnels and nodes whose elements are too short. In memory an element has 170
-// bytes, and a growing list allocates five times as much.
-func checkLists(document []byte) error {
-	type list []struct{} // elements without fields take no memory
-	var lists struct {
-		Nodes    list `json:"nodes"`
-		Tunnels  list `json:"tunnels"`
-		Gateways []struct {
-			Tunnels list `json:"tunnels"`
-		} `json:"gateways"`
+// outline is what is read of a document before all of it is decoded.
+type outline struct {
+	Version  int      `json:"version"`
+	Nodes    elements `json:"nodes"`
+	Tunnels  elements `json:"tunnels"`
+	Gateways []struct {
+		Tunnels elements `json:"tunnels"`
+	} `json:"gateways"`
+}
+
+// elements counts those of a list: without fields they take no memory.
+type elements []struct{}
+
+// checkLists rejects lists of gateways, tunnels and nodes whose elements are too short for the document's length. In
+// memory an element has 170 bytes, and a growing list allocates five times as much.
+func (o outline) checkLists(length int) error {
+	all := len(o.Nodes) + len(o.Tunnels) + len(o.Gateways)
+	for _, g := range o.Gateways {
+		all += len(g.Tunnels)
 	}
-	_, _ = readJSON(document, &lists) // errors are reported by the full decoding later
-	elements := len(lists.Nodes) + len(lists.Tunnels) + len(lists.Gateways)
-	for _, g := range lists.Gateways {
-		elements += len(g.Tunnels)
-	}
-	if elements*bytesPerElement > len(document) {
+	if all*bytesPerElement > length {
 		return errTooManyValues
 	}
 	return nil
