@@ -111,16 +111,18 @@ func (c *collection) addUnread(what string, err error) {
 	if kube.NotAllowed(err) {
 		why = "you are not allowed to read them"
 	}
+	why = c.scrub.clean(what + ": " + why)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.unread = append(c.unread, c.scrub.clean(what+": "+why))
+	c.unread = append(c.unread, why)
 }
 
 // add adds a file, without secrets.
 func (c *collection) add(name, text string) {
+	text = c.scrub.clean(text)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.archive = append(c.archive, file{name, c.scrub.clean(text)})
+	c.archive = append(c.archive, file{name, text})
 }
 
 // addJSON adds a value, or the error if there is none.
