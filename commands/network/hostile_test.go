@@ -21,7 +21,7 @@ import (
 
 func hostilePeering() status.Peering {
 	return status.Peering{
-		Peer: hostile.Text, Role: hostile.Text, State: health.Down, Reason: hostile.Text, Overlay: hostile.Text,
+		Peer: hostile.Text, Role: hostile.Text, State: health.Down, Reason: hostile.Text, Overlay: status.Overlay{Kind: hostile.Text},
 		Gateways: []status.Gateway{{
 			Pod: hostile.Text, WireGuard: hostile.Text, Nodes: []status.NodeState{{Name: hostile.Text}}, Tunnels: []status.Tunnel{{Endpoint: hostile.Text}},
 		}},

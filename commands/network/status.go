@@ -156,7 +156,12 @@ func (o statusOptions) await(ctx context.Context, env *cli.Env, do statusActions
 // answer adds to peerings what only the whole answer has.
 func (o statusOptions) answer(all []status.Peering) statusAnswer {
 	unhealthy := func(p status.Peering) bool { return p.State != health.Healthy }
-	a := statusAnswer{Healthy: !slices.ContainsFunc(all, unhealthy), Peerings: all}
+	a := statusAnswer{Healthy: !slices.ContainsFunc(all, unhealthy), Peerings: slices.Clone(all)}
+	for i, p := range a.Peerings {
+		if unhealthy(p) {
+			a.Peerings[i].Next = o.next(p.Peer)
+		}
+	}
 	if o.Remote != nil && len(all) == 2 {
 		a.Disagreements = status.Disagreements(all[0], all[1])
 	}
@@ -195,7 +200,9 @@ func (o statusOptions) print(w io.Writer, a statusAnswer) error {
 		}
 	}
 	o.notes(&b, a, o.output != ui.FormatTree)
-	o.next(&b, a.Peerings)
+	if next := o.explanation(a.Peerings); next != "" {
+		ui.Writef(&b, "next: %s\n", next)
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -217,15 +224,23 @@ func (o statusOptions) notes(b *strings.Builder, a statusAnswer, reasons bool) {
 	}
 }
 
-// next writes a line with the command that explains what is wrong; none if all peerings are healthy.
-func (o statusOptions) next(b *strings.Builder, all []status.Peering) {
+// explanation returns the command that explains the states of all peerings; "" if they are healthy.
+func (o statusOptions) explanation(all []status.Peering) string {
 	unhealthy := slices.DeleteFunc(slices.Clone(all), func(p status.Peering) bool { return p.State == health.Healthy })
-	if len(unhealthy) == 0 {
-		return
+	switch len(unhealthy) {
+	case 0:
+		return ""
+	case 1:
+		return o.next(unhealthy[0].Peer)
 	}
+	return o.next("")
+}
+
+// next returns the command that explains the state of a peering, or of all (""). With both clusters there is one.
+func (o statusOptions) next(peer string) string {
 	command := "liqoctl network diagnose"
-	if o.Remote == nil && len(unhealthy) == 1 {
-		command += " " + kube.ShellWord(unhealthy[0].Peer)
+	if o.Remote == nil && peer != "" {
+		command += " " + kube.ShellWord(peer)
 	}
 	command += " --context " + kube.ShellWord(o.Cluster.Context)
 	if o.Cluster.Namespace != records.DefaultNamespace {
@@ -234,7 +249,7 @@ func (o statusOptions) next(b *strings.Builder, all []status.Peering) {
 	if o.Remote != nil {
 		command += " --remote-context " + kube.ShellWord(o.Remote.Context)
 	}
-	ui.Writef(b, "next: %s\n", command)
+	return command
 }
 
 // subject returns the name of a peering in one cluster.
@@ -311,8 +326,8 @@ func statusColumns() []statusColumn {
 		{"RX/TX", true, false, reported(func(t status.Totals) string { return ui.ByteCount(t.RxBytes) + "/" + ui.ByteCount(t.TxBytes) })},
 		{"NODES", true, true, func(p side) string { return fmt.Sprintf("%d/%d", p.Nodes.Ready, p.Nodes.Total) }},
 		{"WIREGUARD", true, false, func(p side) string { return firstOf(p, func(g status.Gateway) string { return string(g.WireGuard) }) }},
-		{"OVERLAY", true, false, func(p side) string { return string(p.Overlay) }},
-		{"MTU", false, true, func(p side) string { return size(p.MTU) }},
+		{"OVERLAY", true, false, func(p side) string { return string(p.Overlay.Kind) }},
+		{"MTU", false, true, func(p side) string { return size(p.MTU.Value) }},
 		{"PATHS", false, false, paths},
 		{"DRIFT", false, false, reported(func(t status.Totals) string { return fmt.Sprint(t.Drifts) })},
 		{"REPORT", false, false, func(p side) string { return known(p.Totals().ReportAge, ui.Age) }},
@@ -362,8 +377,7 @@ func exposedCell(x status.ExposedHost) string {
 
 // paths formats the path MTU between the gateways, and the smallest between a node and its gateway.
 func paths(p status.Peering) string {
-	t := p.Totals()
-	return size(t.PathMTU) + ", nodes " + size(t.NodePathMTU)
+	return size(p.MTU.Gateways) + ", nodes " + size(p.MTU.Nodes)
 }
 
 // size formats an MTU in bytes; 0: not known.

@@ -24,7 +24,8 @@ import (
 func peerings() []status.Peering {
 	return []status.Peering{
 		{
-			Peer: "b", Role: records.Client, State: health.Healthy, Nodes: status.NodeCount{Ready: 2, Total: 2}, Overlay: records.Geneve, MTU: 1420,
+			Peer: "b", Role: records.Client, State: health.Healthy, Nodes: status.NodeCount{Ready: 2, Total: 2}, Overlay: status.Overlay{Kind: records.Geneve, Port: 6091},
+			MTU:       status.MTU{Value: 1420, Source: "measured", Gateways: 1460},
 			Addresses: []status.AddressRange{{Kind: "pods", Original: pfx("10.244.0.0/16"), ReachedAt: pfx("10.11.0.0/16")}},
 			Exposed: []status.ExposedHost{{
 				Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"), ReachedAt: netip.MustParseAddr("10.72.128.1"), Served: true,
@@ -41,7 +42,8 @@ func peerings() []status.Peering {
 			Warnings: []string{`chain "ip filter FORWARD" of node n1 drops packets of pods that none of its rules accepts; verification does not pass it`},
 		},
 		{
-			Peer: "c", Role: records.Server, State: health.Connecting, Reason: "the gateway has not reported yet", Nodes: status.NodeCount{Total: 2}, MTU: 1420,
+			Peer: "c", Role: records.Server, State: health.Connecting, Reason: "the gateway has not reported yet", Nodes: status.NodeCount{Total: 2},
+			MTU:      status.MTU{Value: 1420, Source: "measured"},
 			Gateways: []status.Gateway{{Number: 1, State: health.Connecting}},
 		},
 	}
@@ -130,7 +132,7 @@ func bothSides() []status.Peering {
 	local.OwnAddresses = []status.AddressRange{{Kind: "pods", Original: pfx("10.1.0.0/16"), ReachedAt: pfx("10.1.0.0/16")}}
 	return []status.Peering{local, {
 		Cluster: "b", Peer: "a", Role: records.Server, State: health.Down, Reason: "the peer's gateway answered last 8s ago",
-		Nodes: status.NodeCount{Total: 3}, MTU: 1300,
+		Nodes: status.NodeCount{Total: 3}, MTU: status.MTU{Value: 1300, Source: "set"},
 		Gateways: []status.Gateway{{Number: 1, State: health.Down, ReportAge: seconds(time.Second), Tunnels: []status.Tunnel{{
 			PeerGateway: 1, State: health.Down, HandshakeAge: seconds(9 * time.Second), RTT: seconds(700 * time.Microsecond), Loss: 1,
 		}}}},
@@ -158,20 +160,29 @@ func TestStatusOfBothSides(t *testing.T) {
 	}
 
 	agreed := bothSides()
-	agreed[1].State, agreed[1].Reason, agreed[1].MTU, agreed[1].Addresses = health.Healthy, "", 1420, agreed[0].OwnAddresses
+	agreed[1].State, agreed[1].Reason, agreed[1].MTU, agreed[1].Addresses = health.Healthy, "", agreed[0].MTU, agreed[0].OwnAddresses
 	if out, err := statusOf(t, agreed, both...); err != nil || strings.Contains(out, "disagree") {
 		t.Errorf("both healthy: %v\n%s", err, out)
 	}
 	if _, err := statusOf(t, agreed, "--remote-context", "b", "--wait"); err != nil {
 		t.Errorf("wait with both healthy: %v", err)
 	}
-	agreed[1].MTU = 1300
+	agreed[1].MTU.Value = 1300
 	if _, err := statusOf(t, agreed, both...); !errors.Is(err, cli.ErrDisagree) || cli.ExitCode(t.Context(), err) != cli.ExitUnhealthy {
 		t.Errorf("both healthy, and not of one MTU: %v", err)
 	}
 	if _, err := statusOf(t, bothSides(), "--remote-context", "b", "--wait", "--timeout", "1s"); !errors.Is(err, cli.ErrUnhealthy) {
 		t.Errorf("wait while the remote side is down: %v", err)
 	}
+}
+
+// TestStatusDocument is the shape of the answer for programs.
+func TestStatusDocument(t *testing.T) {
+	all := peerings()
+	all[0].Gateways[0].KeyCreated = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	all[1].Findings = health.Gateways([]health.Observation{{}})
+	out, _ := statusOf(t, all, "-o", "json")
+	golden.Check(t, "status-json.golden", out)
 }
 
 func TestStatusForPrograms(t *testing.T) {
@@ -183,6 +194,9 @@ func TestStatusForPrograms(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &answer))
 	if got := answer.Peerings[0].Gateways[0].Nodes[0].Drift; got.Times != 2 || got.What != "rule 104 table 7600" {
 		t.Errorf("drift of n1: %+v", got)
+	}
+	if next := answer.Peerings[1].Next; answer.Peerings[0].Next != "" || next != "liqoctl network diagnose c --context a" {
+		t.Errorf("next of the one that is not healthy: %q", next)
 	}
 	if answer.Healthy || len(answer.Peerings) != 2 || answer.Peerings[0].Addresses[0].ReachedAt != pfx("10.11.0.0/16") {
 		t.Errorf("answer %s", out)

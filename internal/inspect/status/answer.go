@@ -14,12 +14,13 @@ type Peering struct {
 	Role    records.Role `json:"role,omitempty"`
 	State   health.State `json:"state"`
 	Reason  string       `json:"reason,omitempty"` // if not healthy
+	Next    string       `json:"next,omitempty"`   // the command that explains the state, if not healthy
 	// Findings are what is wrong, from which state and reason follow.
-	Findings  []health.Finding    `json:"findings,omitempty"`
-	Nodes     NodeCount           `json:"nodes"`
-	MTU       int                 `json:"mtu,omitempty"` // bytes, for packets between pods
-	Overlay   records.OverlayKind `json:"overlay,omitempty"`
-	Addresses []AddressRange      `json:"addresses,omitempty"` // of the peer's ranges
+	Findings  []health.Finding `json:"findings,omitempty"`
+	Nodes     NodeCount        `json:"nodes"`
+	MTU       MTU              `json:"mtu,omitzero"`
+	Overlay   Overlay          `json:"overlay,omitzero"`
+	Addresses []AddressRange   `json:"addresses,omitempty"` // of the peer's ranges
 	// OwnAddresses are those of this cluster at the peer; empty if unknown.
 	OwnAddresses []AddressRange `json:"ownAddresses,omitempty"`
 	// Exposed are the hosts outside this cluster that the peer may reach.
@@ -27,6 +28,21 @@ type Peering struct {
 	Gateways []Gateway     `json:"gateways,omitempty"`
 	// Warnings name causes of lost pod packets that verification does not detect, because it sends packets of nodes.
 	Warnings []string `json:"warnings,omitempty"`
+}
+
+// MTU has the sizes of packets, in bytes. Those that are not known are zero.
+type MTU struct {
+	Value  int    `json:"value,omitempty"`  // of packets between pods
+	Source string `json:"source,omitempty"` // of the value: "measured", or "set" by a flag
+	// The path MTUs that were measured, the smallest of all.
+	Gateways int `json:"gateways,omitempty"` // between gateways
+	Nodes    int `json:"nodes,omitempty"`    // between a node and a gateway
+}
+
+// Overlay is how nodes and gateways reach each other.
+type Overlay struct {
+	Kind records.OverlayKind `json:"kind"`
+	Port uint16              `json:"port,omitempty"` // UDP; 0: not known
 }
 
 // NodeCount counts the nodes that should take part in a peering.
@@ -110,18 +126,11 @@ type Totals struct {
 	Loss         float64  // the largest
 	RxBytes      int64
 	TxBytes      int64
-	PathMTU      int   // bytes, the smallest between gateways
-	NodePathMTU  int   // bytes, the smallest between a node and a gateway
 	Drifts       int64 // how often helpers restored kernels after external changes
 }
 
 // Totals returns the measurements of all gateways and tunnels together.
 func (p Peering) Totals() (t Totals) {
-	smallest := func(to *int, size int) {
-		if size > 0 && (*to == 0 || size < *to) {
-			*to = size
-		}
-	}
 	longest := func(to **Seconds, d *Seconds) {
 		if d != nil && (*to == nil || *d > **to) {
 			*to = d
@@ -139,11 +148,9 @@ func (p Peering) Totals() (t Totals) {
 				longest(&t.RTT, one.RTT)
 			}
 			t.Loss, t.RxBytes, t.TxBytes = max(t.Loss, one.Loss), t.RxBytes+one.RxBytes, t.TxBytes+one.TxBytes
-			smallest(&t.PathMTU, one.PathMTU)
 		}
 	}
 	for _, n := range p.NodeStates() {
-		smallest(&t.NodePathMTU, n.PathMTU)
 		t.Drifts += n.Drift.Times
 	}
 	return t

@@ -55,6 +55,9 @@ func (v *view) describePeering(name string, installed existing, shared []string)
 	status.Cluster = v.Context
 	if v.Fabric != nil {
 		status.Cluster = v.Fabric.Name
+		if status.Overlay.Kind != "" {
+			status.Overlay.Port = v.Fabric.Overlay.Port
+		}
 	}
 	if v.Fabric == nil || !v.Fabric.AllowForward { // otherwise helpers add rules
 		status.Warnings = forwardWarnings(v.Reports)
@@ -64,7 +67,9 @@ func (v *view) describePeering(name string, installed existing, shared []string)
 
 // describeStatus joins the desired peering with the observations of its gateways.
 func describeStatus(p records.Peering, gateways []health.Observation, altered []string) Peering {
-	v := Peering{Peer: p.Name, Role: p.Role, MTU: p.MTU, Addresses: AddressRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR)}
+	v := Peering{
+		Peer: p.Name, Role: p.Role, Addresses: AddressRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR), OwnAddresses: AddressRanges(p.Local.PodCIDRs, p.Local.ExternalCIDR),
+	}
 	v.Findings = slices.Concat(health.Altered(altered), health.Gateways(gateways))
 	v.State, v.Reason = health.StateOf(v.Findings), health.Reason(v.Findings, len(gateways))
 	served := func(x records.Exposed) bool {
@@ -82,10 +87,11 @@ func describeStatus(p records.Peering, gateways []health.Observation, altered []
 			g = p.Gateways[i]
 		}
 		v.Gateways = append(v.Gateways, describeGateway(i+1, g, o))
-		if o.Status != nil && v.Overlay == "" {
-			v.Overlay = o.Status.Overlay
+		if o.Status != nil && v.Overlay.Kind == "" {
+			v.Overlay.Kind = o.Status.Overlay
 		}
 	}
+	v.MTU = mtuOf(p, v)
 	for _, n := range v.NodeStates() {
 		v.Nodes.Total++
 		if n.Ready {
@@ -95,4 +101,30 @@ func describeStatus(p records.Peering, gateways []health.Observation, altered []
 		v.Nodes.Unverified = append(v.Nodes.Unverified, Unverified{n.Name, health.NodeFault(gateways[0].Status, n.Name)})
 	}
 	return v
+}
+
+// mtuOf returns the sizes in the record of a peering and in what its gateways report.
+func mtuOf(p records.Peering, v Peering) MTU {
+	m := MTU{Value: p.MTU}
+	switch {
+	case p.MTU == 0:
+	case *p.Settings.Complete().MTU == 0:
+		m.Source = "measured"
+	default:
+		m.Source = "set"
+	}
+	smallest := func(to *int, size int) {
+		if size > 0 && (*to == 0 || size < *to) {
+			*to = size
+		}
+	}
+	for _, g := range v.Gateways {
+		for _, t := range g.Tunnels {
+			smallest(&m.Gateways, t.PathMTU)
+		}
+	}
+	for _, n := range v.NodeStates() {
+		smallest(&m.Nodes, n.PathMTU)
+	}
+	return m
 }

@@ -3,6 +3,7 @@ package status_test
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -59,6 +60,14 @@ func TestStatusOfBothSides(t *testing.T) {
 		local, remote = statusOfBoth(t, bothSides(b, a))
 		assert.Equal(t, "disagreements", []status.Disagreement{{About: "MTU", Local: "1300", Remote: "1420"}}, status.Disagreements(local, remote))
 
+		a.ChangePeering(t, "b", func(p *records.Peering) {
+			p.Local.PodCIDRs[0].Seen = netip.MustParsePrefix("10.99.0.0/16")
+		})
+		local, remote = statusOfBoth(t, bothSides(a, b))
+		if got := status.Disagreements(local, remote); len(got) != 2 || got[1].About != "CIDRs of a" || !strings.Contains(got[1].Local, "10.99.0.0/16") {
+			t.Errorf("a's copy of the CIDRs that b chose differs: %+v", got)
+		}
+
 		o := connected.Options(a, b)
 		o.Update = true
 		fakecluster.Must(t, peering.Connect, o)
@@ -114,7 +123,7 @@ func TestWatchFollowsBothSides(t *testing.T) {
 		})
 		err := status.Watch(ctx, bothSides(a, b), func(all []status.Peering) error {
 			rewrite()
-			if all[1].MTU == 1300 {
+			if all[1].MTU.Value == 1300 {
 				cancel()
 			}
 			return nil

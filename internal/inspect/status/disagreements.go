@@ -26,7 +26,7 @@ func Disagreements(local, remote Peering) []Disagreement {
 		{"name of " + local.Cluster, local.Cluster, remote.Peer},
 		{"name of " + remote.Cluster, local.Peer, remote.Cluster},
 		{"WireGuard server", server(local), server(remote)},
-		{"MTU", size(local.MTU), size(remote.MTU)},
+		{"MTU", size(local.MTU.Value), size(remote.MTU.Value)},
 		{"CIDRs of " + remote.Cluster, chosenByLocal, copyOfRemote},
 		{"CIDRs of " + local.Cluster, copyOfLocal, chosenByRemote},
 	}, func(d Disagreement) bool { return d.Local == "" || d.Remote == "" || d.Local == d.Remote })

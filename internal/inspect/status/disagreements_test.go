@@ -16,7 +16,7 @@ func TestDisagreements(t *testing.T) {
 	sides := func() (a, b Peering) {
 		of := func(cluster, peer string, role records.Role, there, own AddressRange) Peering {
 			return Peering{
-				Cluster: cluster, Peer: peer, Role: role, State: health.Healthy, MTU: 1420,
+				Cluster: cluster, Peer: peer, Role: role, State: health.Healthy, MTU: MTU{Value: 1420},
 				Addresses: []AddressRange{there}, OwnAddresses: []AddressRange{own},
 			}
 		}
@@ -32,7 +32,7 @@ func TestDisagreements(t *testing.T) {
 		"other name":    {func(_, b *Peering) { b.Peer = "north" }, []Disagreement{{"name of a", "a", "north"}}},
 		"two servers":   {func(a, _ *Peering) { a.Role = records.Server }, []Disagreement{{"WireGuard server", "a", "b"}}},
 		"two clients":   {func(_, b *Peering) { b.Role = records.Client }, []Disagreement{{"WireGuard server", "b", "a"}}},
-		"MTU unknown":   {func(a, _ *Peering) { a.MTU, a.Role = 0, "" }, []Disagreement{}},
+		"MTU unknown":   {func(a, _ *Peering) { a.MTU, a.Role = MTU{}, "" }, []Disagreement{}},
 		"no own copies": {func(a, b *Peering) { a.OwnAddresses, b.OwnAddresses = nil, nil }, []Disagreement{}},
 		"the peer's ranges": {
 			func(a, _ *Peering) { a.Addresses[0] = pods("10.72.0.0/16") },

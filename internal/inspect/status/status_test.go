@@ -35,10 +35,14 @@ func TestStatus(t *testing.T) {
 		if age := got.Gateways[0].ReportAge; age == nil || *age < 0 || *age > status.Seconds(time.Second) {
 			t.Errorf("age %v", age)
 		}
+		if len(got.Addresses) != 2 || len(got.OwnAddresses) != 2 {
+			t.Errorf("addresses %v, own ones %v", got.Addresses, got.OwnAddresses)
+		}
 		got.Addresses, got.OwnAddresses = nil, nil
 		rtt, echo, handshake := status.Seconds(2*time.Millisecond), status.Seconds(time.Millisecond), status.Seconds(0)
 		want := status.Peering{
-			Cluster: "a", Peer: "b", Role: records.Client, State: health.Healthy, Nodes: status.NodeCount{Ready: 2, Total: 2}, Overlay: records.Geneve, MTU: 1420,
+			Cluster: "a", Peer: "b", Role: records.Client, State: health.Healthy, Nodes: status.NodeCount{Ready: 2, Total: 2},
+			MTU: status.MTU{Value: 1420, Source: "measured", Gateways: 1500, Nodes: 1500}, Overlay: status.Overlay{Kind: records.Geneve, Port: 6091},
 		}
 		want.Gateways = []status.Gateway{{
 			Number: 1, State: health.Healthy, Pod: "gateway-0", WireGuard: records.Kernel, ReportAge: got.Gateways[0].ReportAge, NodesReady: 2,
