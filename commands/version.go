@@ -120,11 +120,12 @@ func describeVersion(v versionAnswer) string {
 	}
 	ui.Writef(&b, "liqoctl %s%s (%s, %s)\n", v.Version, commit, v.Go, v.Platform)
 	if len(v.Helpers) > 0 {
-		rows := [][]string{{"CLUSTER", "HELPER", "IMAGE", "PODS"}}
-		for _, h := range v.Helpers {
-			rows = append(rows, []string{h.Cluster, h.Helper, h.Image, fmt.Sprint(h.Pods)})
-		}
-		_ = ui.Table(&b, rows) // a builder takes everything
+		_ = ui.Columns[helperVersion]{
+			{Title: "CLUSTER", Cell: func(h helperVersion) string { return h.Cluster }},
+			{Title: "HELPER", Cell: func(h helperVersion) string { return h.Helper }},
+			{Title: "IMAGE", Cell: func(h helperVersion) string { return h.Image }},
+			{Title: "PODS", Cell: func(h helperVersion) string { return fmt.Sprint(h.Pods) }},
+		}.Print(&b, ui.FormatText, v.Helpers) // a builder takes everything
 	}
 	return b.String()
 }

@@ -15,7 +15,7 @@ func TestAddressesObeyNobody(t *testing.T) {
 		translate := translateOptions{output: ui.FormatWide}
 		return map[string]string{
 			"list": hostile.Written(func(w io.Writer) error {
-				return ui.Table(w, reservationRows([]ipam.Reservation{hostile.Filled[ipam.Reservation](text)}, ui.FormatWide))
+				return reservationColumns().Print(w, ui.FormatWide, []ipam.Reservation{hostile.Filled[ipam.Reservation](text)})
 			}),
 			"translate": hostile.Written(func(w io.Writer) error { return translate.print(w, hostile.Filled[translatedAddresses](text)) }),
 		}

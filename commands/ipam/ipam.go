@@ -128,7 +128,7 @@ func (r reservations) print(env *cli.Env, output ui.Format) error {
 		if r.summary != "" {
 			fmt.Fprintln(env.Out)
 		}
-		return ui.Table(env.Out, reservationRows(r.all, output))
+		return reservationColumns().Print(env.Out, output, r.all)
 	default:
 		for _, held := range r.all {
 			ui.Writef(env.Out, "%s\n", held.Range)
@@ -137,25 +137,21 @@ func (r reservations) print(env *cli.Env, output ui.Format) error {
 	return nil
 }
 
-// reservationRows are the rows of a table of reservations.
-func reservationRows(all []ipam.Reservation, output ui.Format) [][]string {
-	heading := []string{"RANGE", "USED FOR", "REAL RANGE"}
-	if output == ui.FormatWide {
-		heading = append(heading, "OWNER", "PURPOSE", "SHARED")
+func reservationColumns() ui.Columns[ipam.Reservation] {
+	type row = ipam.Reservation
+	return ui.Columns[row]{
+		{Title: "RANGE", Cell: func(r row) string { return r.Range.String() }},
+		{Title: "USED FOR", Cell: row.Use},
+		{Title: "REAL RANGE", Cell: func(r row) string {
+			if !r.Real.IsValid() {
+				return ""
+			}
+			return r.Real.String()
+		}},
+		{Title: "OWNER", Wide: true, Cell: func(r row) string { return string(r.Owner) }},
+		{Title: "PURPOSE", Wide: true, Cell: func(r row) string { return string(r.Purpose) }},
+		{Title: "SHARED", Wide: true, Cell: func(r row) string { return map[bool]string{true: "yes", false: "no"}[r.Shared] }},
 	}
-	rows := [][]string{heading}
-	for _, r := range all {
-		real := ui.Unknown
-		if r.Real.IsValid() {
-			real = r.Real.String()
-		}
-		row := []string{r.Range.String(), r.Use(), real}
-		if output == ui.FormatWide {
-			row = append(row, string(r.Owner), string(r.Purpose), map[bool]string{true: "yes", false: "no"}[r.Shared])
-		}
-		rows = append(rows, row)
-	}
-	return rows
 }
 
 // ownerFlag adds the flag for the owner of a reservation.

@@ -216,9 +216,11 @@ func (o translateOptions) print(w io.Writer, answer translatedAddresses) error {
 		}
 		return nil
 	}
-	rows := [][]string{{"ADDRESS", "TRANSLATED", "PEER", "KIND"}}
-	for _, a := range answer.Addresses {
-		rows = append(rows, []string{a.Given.String(), a.Translated.String(), a.Peer, string(a.Kind)})
-	}
-	return ui.Table(w, rows)
+	type row = translate.Address
+	return ui.Columns[row]{
+		{Title: "ADDRESS", Cell: func(a row) string { return a.Given.String() }},
+		{Title: "TRANSLATED", Cell: func(a row) string { return a.Translated.String() }},
+		{Title: "PEER", Cell: func(a row) string { return a.Peer }},
+		{Title: "KIND", Cell: func(a row) string { return string(a.Kind) }},
+	}.Print(w, o.output, answer.Addresses)
 }

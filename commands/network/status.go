@@ -190,12 +190,12 @@ func (o statusOptions) print(w io.Writer, a statusAnswer) error {
 	case o.output == ui.FormatTree:
 		o.tree(&b, a.Peerings)
 	default:
-		if err := o.table(&b, a.Peerings); err != nil {
+		if err := o.columns().Print(&b, o.output, a.Peerings); err != nil {
 			return err
 		}
 	}
 	if o.output == ui.FormatWide {
-		if err := gatewaysTable(&b, a.Peerings, o.Remote != nil); err != nil {
+		if err := o.gateways(&b, a.Peerings); err != nil {
 			return err
 		}
 	}
@@ -260,34 +260,6 @@ func (o statusOptions) subject(p status.Peering) string {
 	return p.Peer
 }
 
-// table writes the peerings, one line for each.
-func (o statusOptions) table(w io.Writer, all []status.Peering) error {
-	shown := slices.DeleteFunc(statusColumns(), func(c statusColumn) bool {
-		switch both := o.Remote != nil; {
-		case c.title == "CLUSTER":
-			return !both
-		case o.output == ui.FormatWide:
-			return false
-		case both:
-			return !c.both
-		}
-		return !c.text
-	})
-	rows := make([][]string, 1+len(all))
-	for _, c := range shown {
-		rows[0] = append(rows[0], c.title)
-		for i, p := range all {
-			rows[i+1] = append(rows[i+1], ui.OrDash(c.cell(p)))
-		}
-	}
-	return ui.Table(w, rows, func(column int, cell string) string {
-		if shown[column].title != "STATE" {
-			return cell
-		}
-		return o.paint(cell)
-	})
-}
-
 // paint adds a colour to a state that was escaped for terminals.
 func (o statusOptions) paint(state string) string {
 	if !o.coloured {
@@ -296,52 +268,50 @@ func (o statusOptions) paint(state string) string {
 	return ui.StateColour(state)
 }
 
-// statusColumn is a column of the table. The wide table has all of them.
-type statusColumn struct {
-	title string
-	text  bool // part of the table of one cluster's peerings
-	both  bool // part of the table of both clusters
-	cell  func(status.Peering) string
-}
-
-func statusColumns() []statusColumn {
+// columns are those of the table of peerings. With both clusters, others of them are only in the wide one.
+func (o statusOptions) columns() ui.Columns[status.Peering] {
 	type side = status.Peering
+	both := o.Remote != nil
 	reported := func(cell func(status.Totals) string) func(side) string {
 		return func(p side) string {
 			if t := p.Totals(); t.ReportAge != nil {
 				return cell(t)
 			}
-			return ui.Unknown
+			return ""
 		}
 	}
-	return []statusColumn{
-		{"CLUSTER", true, true, func(p side) string { return p.Cluster }},
-		{"PEER", true, true, func(p side) string { return p.Peer }},
-		{"ROLE", true, true, func(p side) string { return string(p.Role) }},
-		{"STATE", true, true, func(p side) string { return string(p.State) }},
-		{"ENDPOINT", true, false, func(p side) string { return p.Totals().Endpoint }},
-		{"HANDSHAKE", true, false, func(p side) string { return known(p.Totals().HandshakeAge, ui.Age) }},
-		{"RTT", true, true, func(p side) string { return known(p.Totals().RTT, ui.RoundTrip) }},
-		{"LOSS", true, true, reported(func(t status.Totals) string { return ui.Percent(t.Loss) })},
-		{"RX/TX", true, false, reported(func(t status.Totals) string { return ui.ByteCount(t.RxBytes) + "/" + ui.ByteCount(t.TxBytes) })},
-		{"NODES", true, true, func(p side) string { return fmt.Sprintf("%d/%d", p.Nodes.Ready, p.Nodes.Total) }},
-		{"WIREGUARD", true, false, func(p side) string { return firstOf(p, func(g status.Gateway) string { return string(g.WireGuard) }) }},
-		{"OVERLAY", true, false, func(p side) string { return string(p.Overlay.Kind) }},
-		{"MTU", false, true, func(p side) string { return size(p.MTU.Value) }},
-		{"PATHS", false, false, paths},
-		{"DRIFT", false, false, reported(func(t status.Totals) string { return fmt.Sprint(t.Drifts) })},
-		{"REPORT", false, false, func(p side) string { return known(p.Totals().ReportAge, ui.Age) }},
-		{"KEY", false, false, func(p side) string { return keyAge(p.KeyCreated()) }},
-		{"GATEWAY", false, false, func(p side) string { return firstOf(p, func(g status.Gateway) string { return g.Pod }) }},
-		{"PEER CIDRS", false, true, func(p side) string { return ui.Joined(p.Addresses, status.AddressRange.String) }},
-		{"EXPOSED", false, false, func(p side) string { return ui.Joined(p.Exposed, exposedCell) }},
+	all := ui.Columns[side]{
+		{Title: "CLUSTER", Cell: func(p side) string { return p.Cluster }},
+		{Title: "PEER", Cell: func(p side) string { return p.Peer }},
+		{Title: "ROLE", Cell: func(p side) string { return string(p.Role) }},
+		{Title: "STATE", Cell: func(p side) string { return string(p.State) }, Paint: o.paint},
+		{Title: "ENDPOINT", Wide: both, Cell: func(p side) string { return p.Totals().Endpoint }},
+		{Title: "HANDSHAKE", Wide: both, Cell: func(p side) string { return known(p.Totals().HandshakeAge, ui.Age) }},
+		{Title: "RTT", Cell: func(p side) string { return known(p.Totals().RTT, ui.RoundTrip) }},
+		{Title: "LOSS", Cell: reported(func(t status.Totals) string { return ui.Percent(t.Loss) })},
+		{Title: "RX/TX", Wide: both, Cell: reported(func(t status.Totals) string { return ui.ByteCount(t.RxBytes) + "/" + ui.ByteCount(t.TxBytes) })},
+		{Title: "NODES", Cell: func(p side) string { return fmt.Sprintf("%d/%d", p.Nodes.Ready, p.Nodes.Total) }},
+		{Title: "WIREGUARD", Wide: both, Cell: func(p side) string { return firstOf(p, func(g status.Gateway) string { return string(g.WireGuard) }) }},
+		{Title: "OVERLAY", Wide: both, Cell: func(p side) string { return string(p.Overlay.Kind) }},
+		{Title: "MTU", Wide: !both, Cell: func(p side) string { return size(p.MTU.Value) }},
+		{Title: "PATHS", Wide: true, Cell: paths},
+		{Title: "DRIFT", Wide: true, Cell: reported(func(t status.Totals) string { return fmt.Sprint(t.Drifts) })},
+		{Title: "REPORT", Wide: true, Cell: func(p side) string { return known(p.Totals().ReportAge, ui.Age) }},
+		{Title: "KEY", Wide: true, Cell: func(p side) string { return keyAge(p.KeyCreated()) }},
+		{Title: "GATEWAY", Wide: true, Cell: func(p side) string { return firstOf(p, func(g status.Gateway) string { return g.Pod }) }},
+		{Title: "PEER CIDRS", Wide: !both, Cell: func(p side) string { return ui.Joined(p.Addresses, status.AddressRange.String) }},
+		{Title: "EXPOSED", Wide: true, Cell: func(p side) string { return ui.Joined(p.Exposed, exposedCell) }},
 	}
+	if !both {
+		return all[1:]
+	}
+	return all
 }
 
-// known formats a duration that may not be known.
+// known formats a duration; "" if it is not known.
 func known(d *status.Seconds, format func(time.Duration) string) string {
 	if d == nil {
-		return ui.Unknown
+		return ""
 	}
 	return format(time.Duration(*d))
 }
@@ -356,10 +326,10 @@ func firstOf(p status.Peering, text func(status.Gateway) string) string {
 	return ""
 }
 
-// keyAge formats the age of a key pair; the zero time: not known.
+// keyAge formats the age of a key pair; "" if it is not known.
 func keyAge(created time.Time) string {
 	if created.IsZero() {
-		return ui.Unknown
+		return ""
 	}
 	return ui.Age(max(time.Since(created), 0))
 }
@@ -377,13 +347,13 @@ func exposedCell(x status.ExposedHost) string {
 
 // paths formats the path MTU between the gateways, and the smallest between a node and its gateway.
 func paths(p status.Peering) string {
-	return size(p.MTU.Gateways) + ", nodes " + size(p.MTU.Nodes)
+	return ui.OrDash(size(p.MTU.Gateways)) + ", nodes " + ui.OrDash(size(p.MTU.Nodes))
 }
 
-// size formats an MTU in bytes; 0: not known.
+// size formats an MTU in bytes; "" if it is not known (0).
 func size(mtu int) string {
 	if mtu == 0 {
-		return ui.Unknown
+		return ""
 	}
 	return fmt.Sprint(mtu)
 }

@@ -8,44 +8,61 @@ import (
 	"liqonet.io/liqonet/internal/inspect/status"
 )
 
-// gatewaysTable writes the gateways of peerings with several gateways in either cluster, a line for each tunnel. both
-// adds the cluster.
-func gatewaysTable(w io.Writer, all []status.Peering, both bool) error {
-	rows := [][]string{{"PEER", "GATEWAY", "STATE", "POD", "NODE", "NODES", "KEY", "TO GATEWAY", "ENDPOINT", "HANDSHAKE", "RTT", "LOSS", "RX/TX", "PATH"}}
+// gatewayTunnel is a tunnel of a gateway of a peering.
+type gatewayTunnel struct {
+	peering status.Peering
+	gateway status.Gateway
+	tunnel  *status.Tunnel // nil: the gateway has not reported yet
+}
+
+// gateways writes the gateways of peerings with several gateways in either cluster, a line for each tunnel.
+func (o statusOptions) gateways(w io.Writer, all []status.Peering) error {
+	var rows []gatewayTunnel
 	for _, p := range all {
-		subject := p.Peer
-		if both {
-			subject = p.Cluster + " to " + p.Peer
-		}
 		for _, g := range p.Gateways {
 			if len(p.Gateways) == 1 && len(g.Tunnels) < 2 {
 				continue
 			}
-			gateway := []string{subject, fmt.Sprint(g.Number), string(g.State), ui.OrDash(g.Pod), ui.OrDash(g.Node), fmt.Sprintf("%d/%d", g.NodesReady, p.Nodes.Total), keyAge(g.KeyCreated)}
-			if len(g.Tunnels) == 0 { // it has not reported yet
-				g.Tunnels = []status.Tunnel{{}}
-			}
 			for _, t := range g.Tunnels {
-				rows = append(rows, append(gateway[:len(gateway):len(gateway)], tunnelCells(t)...))
+				rows = append(rows, gatewayTunnel{p, g, &t})
+			}
+			if len(g.Tunnels) == 0 {
+				rows = append(rows, gatewayTunnel{p, g, nil})
 			}
 		}
 	}
-	if len(rows) == 1 {
+	if len(rows) == 0 {
 		return nil
 	}
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
-	return ui.Table(w, rows)
+	return o.gatewayColumns().Print(w, o.output, rows)
 }
 
-// tunnelCells returns the cells of a tunnel; one without a number is not known.
-func tunnelCells(t status.Tunnel) []string {
-	if t.PeerGateway == 0 {
-		return []string{ui.Unknown, ui.Unknown, ui.Unknown, ui.Unknown, ui.Unknown, ui.Unknown, ui.Unknown}
+func (o statusOptions) gatewayColumns() ui.Columns[gatewayTunnel] {
+	reported := func(cell func(status.Tunnel) string) func(gatewayTunnel) string {
+		return func(t gatewayTunnel) string {
+			if t.tunnel == nil {
+				return ""
+			}
+			return cell(*t.tunnel)
+		}
 	}
-	return []string{
-		fmt.Sprint(t.PeerGateway), ui.OrDash(t.Endpoint), known(t.HandshakeAge, ui.Age), known(t.RTT, ui.RoundTrip), ui.Percent(t.Loss),
-		ui.ByteCount(t.RxBytes) + "/" + ui.ByteCount(t.TxBytes), size(t.PathMTU),
+	return ui.Columns[gatewayTunnel]{
+		{Title: "PEER", Cell: func(t gatewayTunnel) string { return o.subject(t.peering) }},
+		{Title: "GATEWAY", Cell: func(t gatewayTunnel) string { return fmt.Sprint(t.gateway.Number) }},
+		{Title: "STATE", Cell: func(t gatewayTunnel) string { return string(t.gateway.State) }},
+		{Title: "POD", Cell: func(t gatewayTunnel) string { return t.gateway.Pod }},
+		{Title: "NODE", Cell: func(t gatewayTunnel) string { return t.gateway.Node }},
+		{Title: "NODES", Cell: func(t gatewayTunnel) string { return fmt.Sprintf("%d/%d", t.gateway.NodesReady, t.peering.Nodes.Total) }},
+		{Title: "KEY", Cell: func(t gatewayTunnel) string { return keyAge(t.gateway.KeyCreated) }},
+		{Title: "TO GATEWAY", Cell: reported(func(t status.Tunnel) string { return fmt.Sprint(t.PeerGateway) })},
+		{Title: "ENDPOINT", Cell: reported(func(t status.Tunnel) string { return t.Endpoint })},
+		{Title: "HANDSHAKE", Cell: reported(func(t status.Tunnel) string { return known(t.HandshakeAge, ui.Age) })},
+		{Title: "RTT", Cell: reported(func(t status.Tunnel) string { return known(t.RTT, ui.RoundTrip) })},
+		{Title: "LOSS", Cell: reported(func(t status.Tunnel) string { return ui.Percent(t.Loss) })},
+		{Title: "RX/TX", Cell: reported(func(t status.Tunnel) string { return ui.ByteCount(t.RxBytes) + "/" + ui.ByteCount(t.TxBytes) })},
+		{Title: "PATH", Cell: reported(func(t status.Tunnel) string { return size(t.PathMTU) })},
 	}
 }

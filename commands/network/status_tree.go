@@ -110,7 +110,7 @@ func measured(t status.Tunnel, withLoss bool) string {
 	if withLoss {
 		loss = ", loss " + ui.Percent(t.Loss)
 	}
-	return fmt.Sprintf("%s%s, %s received, %s sent", known(t.RTT, ui.RoundTrip), loss, ui.ByteCount(t.RxBytes), ui.ByteCount(t.TxBytes))
+	return fmt.Sprintf("%s%s, %s received, %s sent", ui.OrDash(known(t.RTT, ui.RoundTrip)), loss, ui.ByteCount(t.RxBytes), ui.ByteCount(t.TxBytes))
 }
 
 func because(reason string) string {

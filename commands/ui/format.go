@@ -26,19 +26,11 @@ func Seconds(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// Age writes how long ago something was, as kubectl does: "12s" or "3m5s". Negative: not known.
-func Age(d time.Duration) string {
-	if d < 0 {
-		return Unknown
-	}
-	return duration.HumanDuration(d)
-}
+// Age writes how long ago something was, as kubectl does: "12s" or "3m5s".
+func Age(d time.Duration) string { return duration.HumanDuration(d) }
 
-// RoundTrip writes a round trip, such as "1.3ms". Negative: not known.
+// RoundTrip writes a round trip, such as "1.3ms".
 func RoundTrip(d time.Duration) string {
-	if d < 0 {
-		return Unknown
-	}
 	return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond))
 }
 
