@@ -11,29 +11,33 @@ import (
 // Code identifies what a finding is about; docs/checks has a page for each.
 type Code string
 
-// The codes of what gateways and their nodes report.
+// The codes of what changes the state of a peering.
 const (
-	APIClock        Code = "LQ-API-CLOCK"
-	ObjectsIntact   Code = "LQ-OBJECTS-INTACT"
-	NodesNotReady   Code = "LQ-NODES-READY"
-	NodesRefused    Code = "LQ-NODES-REFUSED"
-	GatewayRunning  Code = "LQ-GATEWAY-RUNNING"
-	GatewayReport   Code = "LQ-GATEWAY-REPORT"
-	GatewayApplied  Code = "LQ-GATEWAY-APPLIED"
-	OverlayEcho     Code = "LQ-OVERLAY-ECHO"
-	OverlayProbe    Code = "LQ-OVERLAY-PROBE"
-	OverlayMTU      Code = "LQ-OVERLAY-MTU"
-	TunnelHandshake Code = "LQ-TUNNEL-HANDSHAKE"
-	TunnelEcho      Code = "LQ-TUNNEL-ECHO"
-	TunnelLoss      Code = "LQ-TUNNEL-LOSS"
-	TunnelMTU       Code = "LQ-TUNNEL-MTU"
-	PathVerified    Code = "LQ-PATH-VERIFIED"
+	APIClock            Code = "LQ-API-CLOCK"
+	ObjectsIntact       Code = "LQ-OBJECTS-INTACT"       // an object is missing, or was altered
+	ObjectsDamaged      Code = "LQ-OBJECTS-DAMAGED"      // a record that liqoctl writes cannot be read
+	ObjectsKeys         Code = "LQ-OBJECTS-KEYS"         // keys cannot be read
+	ObjectsReservations Code = "LQ-OBJECTS-RESERVATIONS" // a range of a peering is not reserved
+	NodesNotReady       Code = "LQ-NODES-READY"
+	NodesRefused        Code = "LQ-NODES-REFUSED"
+	GatewayRunning      Code = "LQ-GATEWAY-RUNNING"
+	GatewayRecords      Code = "LQ-GATEWAY-RECORDS" // a record that the gateway writes cannot be read
+	GatewayReport       Code = "LQ-GATEWAY-REPORT"
+	GatewayApplied      Code = "LQ-GATEWAY-APPLIED"
+	OverlayEcho         Code = "LQ-OVERLAY-ECHO"
+	OverlayProbe        Code = "LQ-OVERLAY-PROBE"
+	OverlayMTU          Code = "LQ-OVERLAY-MTU"
+	TunnelHandshake     Code = "LQ-TUNNEL-HANDSHAKE"
+	TunnelEcho          Code = "LQ-TUNNEL-ECHO"
+	TunnelLoss          Code = "LQ-TUNNEL-LOSS"
+	TunnelMTU           Code = "LQ-TUNNEL-MTU"
+	PathVerified        Code = "LQ-PATH-VERIFIED"
 )
 
 // Codes returns all codes.
 func Codes() []Code {
 	return []Code{
-		APIClock, ObjectsIntact, NodesNotReady, NodesRefused, GatewayRunning, GatewayReport, GatewayApplied, OverlayEcho, OverlayProbe, OverlayMTU,
+		APIClock, ObjectsIntact, ObjectsDamaged, ObjectsKeys, ObjectsReservations, NodesNotReady, NodesRefused, GatewayRunning, GatewayRecords, GatewayReport, GatewayApplied, OverlayEcho, OverlayProbe, OverlayMTU,
 		TunnelHandshake, TunnelEcho, TunnelLoss, TunnelMTU, PathVerified,
 	}
 }

@@ -125,13 +125,9 @@ func Judge(o Observation) (State, string) {
 	return StateOf(findings), Reason(findings, 1)
 }
 
-// Altered returns findings about objects that differ from the desired state, each with the difference. Packets still
-// cross, but a restart may stop them.
-func Altered(objects []string) (findings []Finding) {
-	for _, text := range objects {
-		findings = append(findings, Finding{Code: ObjectsIntact, Level: levelDegraded, Text: text})
-	}
-	return findings
+// OfObject returns a finding about an object that is not as desired. Packets still cross, but a restart may stop them.
+func OfObject(code Code, text string) Finding {
+	return Finding{Code: code, Level: levelDegraded, Text: text}
 }
 
 // Gateway returns what is found about a gateway. All ages except the report's own are relative to the report's time, so

@@ -278,7 +278,10 @@ func TestGateways(t *testing.T) {
 				change(&o)
 				all = append(all, o)
 			}
-			findings := slices.Concat(Altered(tt.altered), Gateways(all))
+			findings := Gateways(all)
+			for _, text := range tt.altered {
+				findings = append([]Finding{OfObject(ObjectsIntact, text)}, findings...)
+			}
 			state, reason := StateOf(findings), Reason(findings, len(all))
 			if state != tt.want || !strings.Contains(reason, tt.reason) || (reason == "") != (state == Healthy) {
 				t.Errorf("%s, %q; want %s, %q", state, reason, tt.want, tt.reason)

@@ -178,7 +178,7 @@ func TestStatusIsNeverContradicted(t *testing.T) {
 	}
 }
 
-// TestDamagedKeys checks that keys which do not decode are not called other keys: LQ-OBJECTS-INTACT names the Secret.
+// TestDamagedKeys checks that keys which do not decode are not called other keys: LQ-OBJECTS-KEYS names the Secret.
 func TestDamagedKeys(t *testing.T) {
 	other := records.Driver{WireGuard: wireguard.Peer{PublicKey: "of the other"}}
 	ids, tunnels := records.GatewayIDs("b", 1), []records.LocalGateway{{Tunnels: []records.Tunnel{{Driver: other}}}}

@@ -20,9 +20,13 @@ import (
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/diagnose"
+	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/pathtest"
+	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/bubble"
@@ -73,6 +77,17 @@ func copies(t *testing.T, clusters ...*fakecluster.Cluster) (a, b *fakecluster.C
 	return a, b
 }
 
+// later writes the report of a gateway as if it had been made later.
+func later(t *testing.T, w *fakecluster.Cluster, peer string, by time.Duration) {
+	t.Helper()
+	w.ChangeStatus(t, peer, func(s *records.Status) {
+		s.Time, s.LastEcho, s.LastHandshake = s.Time.Add(by), s.LastEcho.Add(by), s.LastHandshake.Add(by)
+		for i := range s.Nodes {
+			s.Nodes[i].LastEcho, s.Nodes[i].LastProof = s.Nodes[i].LastEcho.Add(by), s.Nodes[i].LastProof.Add(by)
+		}
+	})
+}
+
 // replace writes an object without a check of its content.
 func replace(t *testing.T, w *fakecluster.Cluster, o kube.Object) {
 	t.Helper()
@@ -82,6 +97,8 @@ func replace(t *testing.T, w *fakecluster.Cluster, o kube.Object) {
 		_, err = w.Fake.CoreV1().Pods(w.Namespace).Update(t.Context(), o, metav1.UpdateOptions{})
 	case *corev1.Node:
 		_, err = w.Fake.CoreV1().Nodes().Update(t.Context(), o, metav1.UpdateOptions{})
+	case *corev1.ConfigMap:
+		_, err = w.Fake.CoreV1().ConfigMaps(w.Namespace).Update(t.Context(), o, metav1.UpdateOptions{})
 	case *corev1.Secret:
 		_, err = w.Fake.CoreV1().Secrets(w.Namespace).Update(t.Context(), o, metav1.UpdateOptions{})
 	case *corev1.Service:
@@ -116,23 +133,6 @@ func deny(w *fakecluster.Cluster, denied ...kube.Permission) {
 	}))
 }
 
-// elsewhere are checks whose fault is in a test of package diagnose, in TestDiagnoseUnreached, or in lab/e2e.
-var elsewhere = []string{"LQ-API-REACHABLE", "LQ-API-CLOCK", "LQ-PATH-PACKETS", "LQ-PATH-SOURCE", "LQ-PATH-STATUS"}
-
-// TestEveryCheckHasAFault: of every check there is a fault that fails it.
-func TestEveryCheckHasAFault(t *testing.T) {
-	tested := slices.Clone(elsewhere)
-	for _, fault := range diagnosedFaults {
-		id, _, _ := strings.Cut(strings.TrimSuffix(fault.want, "?"), "/")
-		tested = append(tested, id)
-	}
-	for _, c := range diagnose.Table() {
-		if !slices.Contains(tested, c.ID) {
-			t.Errorf("no fault fails %s", c.ID)
-		}
-	}
-}
-
 const minuteAgo = -time.Minute
 
 // diagnosedFaults break one thing each in cluster a, or b, and name the checks that fail or warn as causes.
@@ -151,6 +151,43 @@ var diagnosedFaults = map[string]struct {
 	"no installation": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		require.NoError(t, a.Fake.AppsV1().DaemonSets(a.Namespace).Delete(t.Context(), records.NodeName, metav1.DeleteOptions{}))
 	}, "LQ-OBJECTS-INSTALLED"},
+	"the API server does not answer": {func(_ *testing.T, a, _ *fakecluster.Cluster) {
+		a.Fake.PrependReactor("get", "version", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("connection refused")
+		})
+	}, "LQ-API-REACHABLE"},
+	"a clock is ahead": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.Time = s.Time.Add(time.Hour) })
+	}, "LQ-API-CLOCK"},
+	"the record of the peering is edited": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		edit(t, a, "peering-b", func(o *corev1.ConfigMap) { o.Data = map[string]string{records.DataKey: "x"} })
+	}, "LQ-OBJECTS-DAMAGED"},
+	"the record of the installation is edited": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		edit(t, a, "fabric", func(o *corev1.ConfigMap) { o.Data = map[string]string{records.DataKey: "x"} })
+	}, "LQ-OBJECTS-DAMAGED"},
+	"the reservations are edited": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		edit(t, a, "ipam", func(o *corev1.ConfigMap) { o.Data = map[string]string{records.DataKey: "x"} })
+	}, "LQ-OBJECTS-DAMAGED"},
+	"a label of a record is edited": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		edit(t, a, "peering-b", func(o *corev1.ConfigMap) { delete(o.Labels, records.LabelComponent) })
+	}, "LQ-OBJECTS-DAMAGED"},
+	"the place of a gateway is edited": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		edit(t, a, "gateway-b", func(o *corev1.ConfigMap) { o.Data = map[string]string{records.DataKey: "x"} })
+	}, "LQ-GATEWAY-RECORDS"},
+	"the report of a gateway is edited": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		edit(t, a, "status-b", func(o *corev1.ConfigMap) { o.Data = map[string]string{records.DataKey: "x"} })
+	}, "LQ-GATEWAY-RECORDS"},
+	"a Secret is edited": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		edit(t, a, "peering-b", func(s *corev1.Secret) { s.Data = nil })
+	}, "LQ-OBJECTS-KEYS"},
+	"a Secret is deleted": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		require.NoError(t, a.Fake.CoreV1().Secrets(a.Namespace).Delete(t.Context(), "peering-b", metav1.DeleteOptions{}))
+	}, "LQ-OBJECTS-INTACT"},
+	"a range of the peering is not reserved": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeRegistry(t, func(r *ipam.Registry) error {
+			return r.ReleaseRange(ipam.Peering("b"), ipam.PeerPods, a.Peering(t).Peer.PodCIDRs[0].Seen)
+		})
+	}, "LQ-OBJECTS-RESERVATIONS"},
 	"a role is deleted": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		require.NoError(t, a.Fake.RbacV1().Roles(a.Namespace).Delete(t.Context(), "gateway-b", metav1.DeleteOptions{}))
 	}, "LQ-OBJECTS-INTACT"},
@@ -165,6 +202,11 @@ var diagnosedFaults = map[string]struct {
 	"a node is not Ready": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		edit(t, a, "a2", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown })
 	}, "LQ-NODES-READY?"},
+	"no node is Ready": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		for _, name := range []string{"a1", "a2"} {
+			edit(t, a, name, func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown })
+		}
+	}, "LQ-NODES-READY"},
 	"an image cannot be pulled": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		pods, _ := kube.All[*corev1.Pod](t.Context(), a.Cluster, inventory.Selector(records.ComponentFabric))
 		pods[0].Status = corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
@@ -322,8 +364,25 @@ func causes(r diagnose.Result) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
+// probedFaults are results of packets between the clusters of --probe, with what fails by them.
+var probedFaults = map[string]struct {
+	lost []pathtest.Check
+	want string
+}{
+	"packets of pods are lost":       {lost("a", probe.UDP), "LQ-PATH-PACKETS"},
+	"packets of the peer's are lost": {lost("b", probe.TCP), "LQ-PATH-PACKETS/b"},
+	"pods are masqueraded":           {lost("a", "source"), "LQ-PATH-SOURCE"},
+	"none are lost":                  {nil, ""},
+}
+
+// lost returns a check of packets of a cluster that failed.
+func lost(cluster string, name probe.Check) []pathtest.Check {
+	return []pathtest.Check{{From: pathtest.End{Cluster: cluster, Kind: pathtest.Pod, Node: "n"}, Name: name, State: pathtest.Failed}}
+}
+
 // TestDiagnose: of two healthy clusters no check fails or warns; each fault fails its own check, and all others that
-// fail follow from it.
+// fail follow from it. Of every check there is a fault that fails it, and of every finding that changes the state of a
+// peering one that raises it.
 func TestDiagnose(t *testing.T) {
 	t.Parallel()
 	diagnosed := func(t *testing.T, a, b *fakecluster.Cluster) diagnose.Result {
@@ -338,23 +397,65 @@ func TestDiagnose(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+	expect := func(t *testing.T, fault string, r diagnose.Result, want string) {
+		t.Helper()
+		t.Logf("%s:", fault)
+		for _, f := range r.Checks {
+			if f.State != diagnose.Passed {
+				t.Logf("%s %s %s: %s; fix: %s; follows %s", f.State, f.ID, f.Subject(), f.Observed, f.Fix, f.Follows)
+			}
+		}
+		if causes := causes(r); strings.Join(causes, " ") != want {
+			t.Errorf("%s: causes %q, want %q", fault, causes, want)
+		}
+	}
+	failed, raised := make(map[string]bool), make(map[health.Code]bool)
+	add := func(want string) {
+		id, _, _ := strings.Cut(strings.TrimSuffix(want, "?"), "/")
+		failed[id] = true
+	}
+	bubble.Run(t, "probed", func(t *testing.T) {
+		a, b := stopped(t)
+		here, there := diagnose.Read(t.Context(), a.Cluster), diagnose.Read(t.Context(), b.Cluster)
+		for name, fault := range probedFaults {
+			r, err := diagnose.OfProbed(fault.lost, here, there)
+			require.NoError(t, err)
+			expect(t, name, r, fault.want)
+			add(fault.want)
+		}
+	})
 	bubble.Run(t, "faults", func(t *testing.T) {
 		healthyA, healthyB := stopped(t)
+		began := time.Now()
 		for name, fault := range diagnosedFaults {
 			a, b := copies(t, healthyA, healthyB)
+			later(t, a, "b", time.Since(began)) // some faults are waited for
+			later(t, b, "a", time.Since(began))
 			fault.inject(t, a, b)
-			got := diagnosed(t, a, b)
-			t.Logf("%s:", name)
-			for _, f := range got.Checks {
-				if f.State != diagnose.Passed {
-					t.Logf("%s %s %s: %s; fix: %s; follows %s", f.State, f.ID, f.Subject(), f.Observed, f.Fix, f.Follows)
+			there := diagnose.Read(t.Context(), b.Cluster)
+			here := diagnose.Read(t.Context(), a.Cluster) // which may wait until the report of b is old
+			r, err := diagnose.Of("", here, there)
+			require.NoError(t, err)
+			expect(t, name, r, fault.want)
+			add(fault.want)
+			all, _ := status.Of("", here)
+			for _, p := range all {
+				for _, finding := range p.Findings {
+					raised[finding.Code] = true
 				}
-			}
-			if causes := causes(got); strings.Join(causes, " ") != fault.want {
-				t.Errorf("%s: causes %q, want %q", name, causes, fault.want)
 			}
 		}
 	})
+	for _, c := range diagnose.Table() {
+		if !failed[c.ID] {
+			t.Errorf("no fault fails %s", c.ID)
+		}
+	}
+	for _, code := range health.Codes() {
+		if !raised[code] {
+			t.Errorf("no fault raises %s", code)
+		}
+	}
 }
 
 // TestEachKindIsListedOnce: the number of requests does not grow with that of gateways and peerings.

@@ -20,7 +20,7 @@ func gatewayChecks() []Check {
 	return []Check{
 		{
 			ID: "LQ-GATEWAY-RUNNING", Layer: Gateway, What: "The pod of every gateway of the peering is ready.",
-			Needs: []string{"LQ-OBJECTS-INSTALLED", "LQ-OBJECTS-INTACT", "LQ-NODES-READY"},
+			Needs: []string{"LQ-OBJECTS-INSTALLED", "LQ-OBJECTS-DAMAGED", "LQ-OBJECTS-INTACT", "LQ-OBJECTS-KEYS", "LQ-NODES-READY"},
 			Cause: "A quota, admission or missing room on nodes keeps the pod from being created or scheduled, the image cannot be pulled, or the pod crashes.",
 			Fix:   "kubectl --context CONTEXT -n NAMESPACE get pods,events; kubectl --context CONTEXT -n NAMESPACE describe deployment gateway-PEER",
 			reads: []fact{peerings, observe.Pods}, side: (*side).gatewaysRun,
@@ -34,14 +34,20 @@ func gatewayChecks() []Check {
 			reads: []fact{observe.Objects, observe.Records}, side: (*side).serviceReady,
 		},
 		{
+			ID: "LQ-GATEWAY-RECORDS", Layer: Gateway, What: "What the gateway writes can be read: its ConfigMaps gateway-PEER and status-PEER.",
+			Needs: []string{"LQ-GATEWAY-RUNNING"},
+			Cause: "The ConfigMap was edited by hand or by another program, and the gateway, which writes it anew, has not done so yet.",
+			Fix:   "Repeat the command after ten seconds. If it goes on: kubectl --context CONTEXT -n NAMESPACE rollout restart deployment/gateway-PEER",
+		},
+		{
 			ID: "LQ-GATEWAY-REPORT", Layer: Gateway, What: "Every gateway reports in time.",
-			Needs: []string{"LQ-GATEWAY-RUNNING", "LQ-OBJECTS-INTACT", "LQ-NODES-HELPER"},
+			Needs: []string{"LQ-GATEWAY-RUNNING", "LQ-GATEWAY-RECORDS", "LQ-NODES-HELPER"},
 			Cause: "The gateway hangs, its node is lost, or it does not reach the API server.",
 			Fix:   "kubectl --context CONTEXT -n NAMESPACE logs deployment/gateway-PEER; kubectl --context CONTEXT -n NAMESPACE rollout restart deployment/gateway-PEER",
 		},
 		{
 			ID: "LQ-GATEWAY-APPLIED", Layer: Gateway, What: "The kernels of the gateways are as the records ask.",
-			Needs: []string{"LQ-OBJECTS-INTACT", "LQ-GATEWAY-REPORT"},
+			Needs: []string{"LQ-GATEWAY-REPORT"},
 			Cause: "The record has a value that the kernel refuses, a name of the server cannot be resolved, or another program locks the kernel's tables.",
 			Fix:   "kubectl --context CONTEXT -n NAMESPACE logs deployment/gateway-PEER",
 		},

@@ -67,7 +67,7 @@ func nodeChecks() []Check {
 		},
 		{
 			ID: "LQ-NODES-REFUSED", Layer: Nodes, What: "Every node serves the peering as its record says, and no foreign rule or route takes packets for the peer.",
-			Needs: []string{"LQ-NODES-REPORT", "LQ-OBJECTS-INTACT", "LQ-NODES-KERNEL"},
+			Needs: []string{"LQ-NODES-REPORT", "LQ-OBJECTS-DAMAGED", "LQ-OBJECTS-INTACT", "LQ-NODES-KERNEL"},
 			Cause: "The record has values that helpers do not accept, for example ranges that would take an address of the node away. Or another program, such as a " +
 				"VPN, has added a routing rule before liqonet's (priority 103 and 104), or a route to a table that such a rule leads to.",
 			Fix:   update + ". For a foreign rule or route, which is named: on that node, ip rule and ip route show table TABLE show it; let its program leave out the peer's ranges, or give the rule a priority above 104.",

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -36,11 +37,25 @@ func objectChecks() []Check {
 			},
 		},
 		{
+			ID: "LQ-OBJECTS-DAMAGED", Layer: Objects,
+			What:  "The records that liqoctl writes can be read: ConfigMaps fabric, ipam and peering-PEER.",
+			Needs: []string{"LQ-OBJECTS-INSTALLED"},
+			Cause: "The text or a label of the ConfigMap was edited by hand or by another program. No command overwrites it, and traffic goes on as before.",
+			Fix:   "Correct what is named, or restore it from a backup: kubectl --context CONTEXT -n NAMESPACE edit configmap OBJECT",
+			reads: []fact{observe.Records}, cluster: (*facts).damaged,
+		},
+		{
 			ID: "LQ-OBJECTS-INTACT", Layer: Objects,
-			What:  "All objects of the installation and of the peering exist, can be read, and are as liqoctl made them.",
+			What:  "All objects of the installation and of the peering exist, and are as liqoctl made them.",
 			Needs: []string{"LQ-OBJECTS-INSTALLED"},
 			Cause: "An object was deleted or edited by hand, by another controller, or by a restore of etcd.",
 			Fix:   update,
+		},
+		{
+			ID: "LQ-OBJECTS-KEYS", Layer: Objects, What: "The keys in the Secrets of the peering's gateways are WireGuard keys.",
+			Needs: []string{"LQ-OBJECTS-INSTALLED"},
+			Cause: "The Secret was edited by hand, or filled by another program.",
+			Fix:   "Delete the Secret that is named: kubectl --context CONTEXT -n NAMESPACE delete secret NAME. Then " + update + " makes new keys.",
 		},
 		{
 			ID: "LQ-OBJECTS-RESERVATIONS", Layer: Objects,
@@ -72,6 +87,21 @@ func objectChecks() []Check {
 			reads: []fact{observe.Records, observe.Leases, observe.Servers}, side: (*side).rangesInUse,
 		},
 	}
+}
+
+// damaged lists the records of liqoctl that cannot be read.
+func (f *facts) damaged() outcome {
+	var seen, names []string
+	for _, name := range slices.Sorted(maps.Keys(f.Damaged)) {
+		switch id, _ := records.IdentityOf(name); id.Component {
+		case records.ComponentFabric, records.ComponentIPAM, records.ComponentPeering:
+			seen, names = append(seen, f.Problem(name)), append(names, name)
+		}
+	}
+	if len(seen) == 0 {
+		return passed()
+	}
+	return judged(Failed, seen).naming("OBJECT", names[0])
 }
 
 func (s *side) rangesInUse() outcome {

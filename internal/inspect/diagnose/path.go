@@ -13,7 +13,7 @@ func peerChecks() []Check {
 	return []Check{
 		{
 			ID: "LQ-PEER-EXISTS", Layer: Peer, What: "Both clusters have the peering. With --remote-context only.",
-			Needs: []string{"LQ-API-REACHABLE", "LQ-API-ANSWERS", "LQ-OBJECTS-INSTALLED", "LQ-OBJECTS-INTACT"},
+			Needs: []string{"LQ-API-REACHABLE", "LQ-API-ANSWERS", "LQ-OBJECTS-INSTALLED", "LQ-OBJECTS-DAMAGED", "LQ-OBJECTS-INTACT"},
 			Cause: "The peering was removed in one cluster only, or that cluster was made anew.",
 			Fix:   "liqoctl network connect makes it again; liqoctl network disconnect PEER --context CONTEXT --one-side removes what is left here.",
 			side: func(s *side) outcome {
@@ -30,7 +30,7 @@ func peerChecks() []Check {
 		},
 		{
 			ID: "LQ-PEER-AGREES", Layer: Peer, What: "Both clusters have the same MTU, CIDRs, names and WireGuard server in their records.",
-			Needs: []string{"LQ-PEER-EXISTS", "LQ-OBJECTS-INTACT"},
+			Needs: []string{"LQ-PEER-EXISTS"},
 			Cause: "A connect was interrupted, or a record was edited by hand.",
 			Fix:   update,
 			side: func(s *side) outcome {

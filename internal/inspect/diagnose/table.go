@@ -86,6 +86,12 @@ func (o outcome) advise(fix string, names ...string) outcome {
 	return o
 }
 
+// naming sets replacements in the remedy of the check, in pairs of placeholder and value.
+func (o outcome) naming(names ...string) outcome {
+	o.names = names
+	return o
+}
+
 func (o outcome) hinted(hint string) outcome {
 	o.hint = hint
 	return o

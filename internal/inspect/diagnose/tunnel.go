@@ -18,7 +18,7 @@ func overlayChecks() []Check {
 	return []Check{
 		{
 			ID: "LQ-OVERLAY-ECHO", Layer: Overlay, What: "Every node reaches every gateway by the overlay (UDP 6091): the echoes that nodes send each second arrive.",
-			Needs: []string{"LQ-OBJECTS-INTACT", "LQ-NODES-HELPER", "LQ-NODES-REPORT", "LQ-NODES-KERNEL", "LQ-NODES-FORWARD", "LQ-NODES-REFUSED", "LQ-GATEWAY-RUNNING", "LQ-GATEWAY-REPORT", "LQ-GATEWAY-APPLIED"},
+			Needs: []string{"LQ-NODES-HELPER", "LQ-NODES-REPORT", "LQ-NODES-KERNEL", "LQ-NODES-FORWARD", "LQ-NODES-REFUSED", "LQ-GATEWAY-RUNNING", "LQ-GATEWAY-REPORT", "LQ-GATEWAY-APPLIED"},
 			Cause: "A firewall or NetworkPolicy blocks UDP 6091 between the node and the pod of the gateway, a route or rule of the node that is named leads " +
 				"elsewhere, or the helper on the node hangs.",
 			Fix: "Allow UDP 6091 between nodes and pods (docs/requirements.md, Ports). On the node that is named, ip route get ADDRESS, with the address of the " +
@@ -79,11 +79,11 @@ func (s *side) ofReports(state State, inspect func(gateway int, r *records.Statu
 }
 
 func tunnelChecks() []Check {
-	gateway := []string{"LQ-OBJECTS-INTACT", "LQ-GATEWAY-RUNNING", "LQ-GATEWAY-SERVICE", "LQ-GATEWAY-REPORT", "LQ-GATEWAY-APPLIED"}
+	gateway := []string{"LQ-GATEWAY-RUNNING", "LQ-GATEWAY-SERVICE", "LQ-GATEWAY-REPORT", "LQ-GATEWAY-APPLIED"}
 	return []Check{
 		{
 			ID: "LQ-TUNNEL-KEYS", Layer: Tunnel, What: "Each gateway's public key is the one that the other cluster's record has, and both have the same preshared key.",
-			Needs: []string{"LQ-OBJECTS-INTACT"},
+			Needs: []string{"LQ-OBJECTS-DAMAGED", "LQ-OBJECTS-INTACT", "LQ-OBJECTS-KEYS"},
 			Cause: "A Secret was restored from a backup, or a connect was interrupted.",
 			Fix:   update,
 			reads: []fact{observe.Keys, observe.Records}, side: (*side).keysMatch,
@@ -137,7 +137,7 @@ func (s *side) keysMatch() outcome {
 			continue
 		}
 		if own.Err != nil {
-			continue // LQ-OBJECTS-INTACT names it
+			continue // LQ-OBJECTS-KEYS names it
 		}
 		for i := range s.record.Gateways[id.Number-1].Tunnels {
 			far := records.GatewayID{Peering: s.peer.status.Peer, Number: i + 1}

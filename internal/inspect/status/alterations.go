@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/observe"
@@ -50,7 +51,7 @@ func installationOf(s *observe.Snapshot) existing {
 }
 
 // alteredBase lists the objects of the installation that differ from the desired ones.
-func (i existing) alteredBase(namespace string) ([]string, error) {
+func (i existing) alteredBase(namespace string) ([]health.Finding, error) {
 	base, err := templates.Base(templates.BaseValues{Namespace: namespace, Image: cmp.Or(i.image, inventory.AnyImage), Pods: i.pods, Policies: i.policies})
 	if err != nil {
 		return nil, err
@@ -61,7 +62,7 @@ func (i existing) alteredBase(namespace string) ([]string, error) {
 }
 
 // alteredGateways lists the objects of a peering's gateways that differ from the desired ones.
-func (i existing) alteredGateways(namespace string, p records.Peering) ([]string, error) {
+func (i existing) alteredGateways(namespace string, p records.Peering) ([]health.Finding, error) {
 	v := templates.GatewayValues{
 		Namespace: namespace, Peering: p.Name, Image: i.image, Pods: i.pods, Role: p.Role, Settings: p.Settings,
 		Gateways: len(p.Gateways), Tunnels: len(p.Gateways[0].Tunnels),
@@ -88,12 +89,11 @@ func is[T kube.Object](o kube.Object) bool {
 	return ok
 }
 
-func (i existing) altered(desired []kube.Object) []string {
-	var all []string
+func (i existing) altered(desired []kube.Object) (findings []health.Finding) {
 	for _, o := range desired {
 		if problem := i.Compare(o, i.comparable); problem != "" {
-			all = append(all, problem)
+			findings = append(findings, health.OfObject(health.ObjectsIntact, problem))
 		}
 	}
-	return all
+	return findings
 }

@@ -41,7 +41,7 @@ func (v *view) describe() ([]Peering, error) {
 }
 
 // describePeering returns the health of one peering. shared is what is wrong with the installation.
-func (v *view) describePeering(name string, installed existing, shared []string) (Peering, error) {
+func (v *view) describePeering(name string, installed existing, shared []health.Finding) (Peering, error) {
 	p := v.peerings[name]
 	altered, err := v.altered(p, installed)
 	if err != nil {
@@ -65,12 +65,12 @@ func (v *view) describePeering(name string, installed existing, shared []string)
 	return status, nil
 }
 
-// describeStatus joins the desired peering with the observations of its gateways.
-func describeStatus(p records.Peering, gateways []health.Observation, altered []string) Peering {
+// describeStatus joins the desired peering with the findings about its objects and the observations of its gateways.
+func describeStatus(p records.Peering, gateways []health.Observation, objects []health.Finding) Peering {
 	v := Peering{
 		Peer: p.Name, Role: p.Role, Addresses: AddressRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR), OwnAddresses: AddressRanges(p.Local.PodCIDRs, p.Local.ExternalCIDR),
 	}
-	v.Findings = slices.Concat(health.Altered(altered), health.Gateways(gateways))
+	v.Findings = slices.Concat(objects, health.Gateways(gateways))
 	v.State, v.Reason = health.StateOf(v.Findings), health.Reason(v.Findings, len(gateways))
 	served := func(x records.Exposed) bool {
 		reported := slices.DeleteFunc(slices.Clone(gateways), func(o health.Observation) bool { return o.Status == nil })

@@ -8,10 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/observe"
@@ -132,7 +132,7 @@ func selectPeerings(peer string, sides []*view) error {
 func chooseCommon(peer string, local, remote *view) error {
 	for _, s := range []*view{local, remote} {
 		if s.Fabric == nil {
-			return fmt.Errorf("find the peering in cluster %q: %s", s.Context, strings.Join(s.shared(), "; "))
+			return fmt.Errorf("find the peering in cluster %q: %s", s.Context, health.Reason(s.shared(), 0))
 		}
 	}
 	if local.Fabric.ClusterID == remote.Fabric.ClusterID {

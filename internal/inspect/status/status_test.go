@@ -173,7 +173,7 @@ func TestStatusOfLostReservations(t *testing.T) {
 		if err != nil || len(all) != 1 {
 			t.Fatal(all, err)
 		}
-		want := "ConfigMap ipam does not reserve " + seen.String() + `, peering "b" pods: liqoctl network init --update`
+		want := "ConfigMap ipam does not reserve " + seen.String() + `, peering "b" pods`
 		assert.Equal(t, "reason", want, all[0].Reason)
 	})
 }

@@ -29,7 +29,7 @@ type view struct {
 type peeringView struct {
 	record   *records.Peering     // nil: no readable record
 	gateways []health.Observation // by gateway number minus one; one element if there is no record
-	damaged  []string             // what is wrong with its records
+	records  []health.Finding     // what is wrong with its records
 }
 
 // Parts are the parts of a snapshot that status needs. Without permission to read Leases, only the gateways' reports
@@ -84,24 +84,34 @@ func (v *view) chooseOrMiss(name, peer string) {
 }
 
 // shared lists what is wrong with the records of the installation.
-func (v *view) shared() (damaged []string) {
-	if problem := v.Problem(records.IPAMName); problem != "" && (v.Damaged[records.IPAMName] != nil || len(v.Peerings) > 0) {
-		damaged = append(damaged, problem)
+func (v *view) shared() (findings []health.Finding) {
+	if v.Damaged[records.IPAMName] != nil || len(v.Peerings) > 0 {
+		findings = v.lacking(records.IPAMName)
 	}
-	if problem := v.Problem(records.FabricName); problem != "" {
-		damaged = append(damaged, problem)
+	return append(findings, v.lacking(records.FabricName)...)
+}
+
+// lacking returns a finding if a record is missing or cannot be read.
+func (v *view) lacking(name string) []health.Finding {
+	id, _ := records.IdentityOf(name)
+	switch problem := v.Problem(name); {
+	case problem == "":
+		return nil
+	case v.Damaged[name] == nil:
+		return []health.Finding{health.OfObject(health.ObjectsIntact, problem)}
+	case id.Component == records.ComponentGateway || id.Component == records.ComponentStatus:
+		f := health.OfObject(health.GatewayRecords, problem)
+		f.Subject.Gateway = id.Gateway
+		return []health.Finding{f}
+	default:
+		return []health.Finding{health.OfObject(health.ObjectsDamaged, problem)}
 	}
-	return damaged
 }
 
 // peering returns what the records of one peering say.
 func (v *view) peering(name string) *peeringView {
 	p := &peeringView{record: v.Peerings[name]}
-	lacks := func(name string) {
-		if problem := v.Problem(name); problem != "" {
-			p.damaged = append(p.damaged, problem)
-		}
-	}
+	lacks := func(name string) { p.records = append(p.records, v.lacking(name)...) }
 	lacks(records.PeeringName(name))
 	ids := records.GatewayIDs(name, 1)
 	if p.record != nil {
@@ -129,7 +139,7 @@ func (v *view) peering(name string) *peeringView {
 		return p
 	}
 	for _, r := range choose.Unreserved(v.Registry, *p.record) {
-		p.damaged = append(p.damaged, fmt.Sprintf("ConfigMap %s does not reserve %s, %s: liqoctl network init --update", records.IPAMName, r.Range, r.Use()))
+		p.records = append(p.records, health.OfObject(health.ObjectsReservations, fmt.Sprintf("ConfigMap %s does not reserve %s, %s", records.IPAMName, r.Range, r.Use())))
 	}
 	return p
 }
@@ -149,34 +159,33 @@ func missed(witnesses map[string]string, o health.Observation) bool {
 		slices.ContainsFunc(slices.Collect(maps.Values(witnesses)), func(fault string) bool { return fault != "" })
 }
 
-// altered lists the records, objects and keys of a peering that are missing, or differ from the desired ones.
-func (v *view) altered(p *peeringView, installed existing) ([]string, error) {
+// altered returns findings about the records, objects and keys of a peering that are missing, or differ from the
+// desired ones.
+func (v *view) altered(p *peeringView, installed existing) ([]health.Finding, error) {
 	if p.record == nil {
-		return p.damaged, nil // the desired objects are unknown
+		return p.records, nil // the desired objects are unknown
 	}
-	all, err := installed.alteredGateways(v.Namespace, *p.record)
+	objects, err := installed.alteredGateways(v.Namespace, *p.record)
 	if err != nil {
 		return nil, err
 	}
-	all = slices.Concat(p.damaged, all)
+	all := slices.Concat(p.records, objects)
 	for _, id := range p.record.GatewayIDs() {
-		if problem := v.alteredKeys(id); problem != "" {
-			all = append(all, problem)
-		}
+		all = append(all, v.alteredKeys(id)...)
 	}
 	return all, nil
 }
 
-// alteredKeys returns the problem of a gateway's keys; "" if there is none, or the user may not read them.
-func (v *view) alteredKeys(id records.GatewayID) string {
+// alteredKeys returns a finding about a gateway's keys; none if the user may not read them.
+func (v *view) alteredKeys(id records.GatewayID) []health.Finding {
 	name := id.KeysName()
 	switch key, ok := v.Keys[name]; {
 	case v.Errors[observe.Keys] != nil:
-		return ""
+		return nil
 	case !ok:
-		return "Secret " + name + " is missing"
+		return []health.Finding{health.OfObject(health.ObjectsIntact, "Secret "+name+" is missing")}
 	case key.Err != nil:
-		return fmt.Sprintf("Secret %s cannot be read: %v", name, key.Err)
+		return []health.Finding{health.OfObject(health.ObjectsKeys, fmt.Sprintf("Secret %s cannot be read: %v", name, key.Err))}
 	}
-	return ""
+	return nil
 }
