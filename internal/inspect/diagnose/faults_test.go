@@ -81,7 +81,7 @@ func copies(t *testing.T, clusters ...*fakecluster.Cluster) (a, b *fakecluster.C
 func later(t *testing.T, w *fakecluster.Cluster, peer string, by time.Duration) {
 	t.Helper()
 	w.ChangeStatus(t, peer, func(s *records.Status) {
-		s.Time, s.LastEcho, s.LastHandshake = s.Time.Add(by), s.LastEcho.Add(by), s.LastHandshake.Add(by)
+		s.Time, s.LastEcho, s.Session.Since = s.Time.Add(by), s.LastEcho.Add(by), s.Session.Since.Add(by)
 		for i := range s.Nodes {
 			s.Nodes[i].LastEcho, s.Nodes[i].LastProof = s.Nodes[i].LastEcho.Add(by), s.Nodes[i].LastProof.Add(by)
 		}
