@@ -128,24 +128,29 @@ func TestFaultsAreShown(t *testing.T) {
 	a, b, _ := twoClusters(t)
 	a.Connect(b.Cluster)
 	b.Connect(a.Cluster)
+	rows := []string{"| fault | state | shown after, s | healthy after the repair, s |", "|---|---|---|---|"}
 	for _, f := range pathFaults {
-		t.Run(f.name, func(t *testing.T) { f.shows(t, a, b) })
+		t.Run(f.name, func(t *testing.T) { rows = append(rows, f.shows(t, a, b)) })
 	}
+	t.Log("\n" + strings.Join(rows, "\n")) // see docs/monitoring.md
 }
 
-// shows fails unless the fault and its repair are shown in time in one of several attempts.
-func (f pathFault) shows(t *testing.T, a, b *testCluster) {
+// shows fails unless the fault and its repair are shown in time in one of several attempts. It returns a row with the
+// times of the last one.
+func (f pathFault) shows(t *testing.T, a, b *testCluster) (row string) {
 	t.Helper()
 	for range faultRounds {
 		late := lateness()
 		shown, over := f.try(t, a, b)
 		allowed := lateFactor * late()
 		t.Logf("%s after %.1f s, healthy again after %.1f s; %v more are allowed", f.a, shown.Seconds(), over.Seconds(), allowed)
+		row = fmt.Sprintf("| %s | `%s` | %.1f | %.1f |", f.name, f.a, shown.Seconds(), over.Seconds())
 		if testing.Short() || shown <= max(f.within, shownWithin)+allowed && over <= shownWithin+allowed {
-			return
+			return row
 		}
 	}
 	t.Errorf("never shown within %v and over within %v", max(f.within, shownWithin), shownWithin)
+	return row
 }
 
 // lateness measures the scheduling delay of goroutines, until the returned function is called, which returns the
