@@ -99,19 +99,26 @@ type Observation struct {
 	MTU     int // bytes, of the largest packet that must cross; 0: not checked
 }
 
-// Gateways returns what is found about the gateways of a peering, each of which carries packets of all nodes: the
-// peering is degraded as long as one of them does.
+// Gateways returns what is found about the gateways of a peering.
 func Gateways(all []Observation) []Finding {
-	var findings []Finding
-	carries := false
+	each := make([][]Finding, len(all))
 	for i, o := range all {
-		own := Gateway(o)
-		for j := range own {
-			own[j].Subject.Gateway = i + 1
+		each[i] = Gateway(o)
+	}
+	return Together(each)
+}
+
+// Together joins what Gateway returns for each gateway of a peering. Each carries packets of all nodes: the peering is
+// degraded as long as one of them does.
+func Together(each [][]Finding) (findings []Finding) {
+	carries := false
+	for i, own := range each {
+		for _, f := range own {
+			f.Subject.Gateway = i + 1
+			findings = append(findings, f)
 		}
 		state := StateOf(own)
 		carries = carries || state == Healthy || state == Degraded
-		findings = append(findings, own...)
 	}
 	if carries {
 		atMost(levelDegraded, findings)
@@ -121,7 +128,7 @@ func Gateways(all []Observation) []Finding {
 
 // Judge returns the state of a gateway and, unless it is healthy, the reason.
 func Judge(o Observation) (State, string) {
-	findings := Gateways([]Observation{o})
+	findings := Gateway(o)
 	return StateOf(findings), Reason(findings, 1)
 }
 
@@ -174,7 +181,10 @@ func witnessed(o Observation) []Finding {
 	var others, own []Finding // one for each witness, without text if its path works
 	for _, name := range o.Nodes {
 		fault, ok := o.Witnesses[name]
-		if n := Node(o.Status, name); !ok || !echoes(o.Status, n) || !proven(o.Status, n) {
+		if !ok {
+			continue
+		}
+		if n := Node(o.Status, name); !echoes(o.Status, n) || !proven(o.Status, n) {
 			continue
 		}
 		var f Finding

@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -120,8 +121,8 @@ func nodes(s *records.Status, names []string) (findings []Finding) {
 	if len(silent)+len(unproven) == len(names) {
 		level = levelDown
 	}
-	for _, name := range names {
-		if n := Node(s, name); n.Refused != "" {
+	for name, n := range Nodes(s, names) {
+		if n.Refused != "" {
 			findings = append(findings, ofNode(NodesRefused, levelDegraded, name, "node %s refuses the peering: "+n.Refused))
 		}
 	}
@@ -131,8 +132,8 @@ func nodes(s *records.Status, names []string) (findings []Finding) {
 	for _, name := range unproven {
 		findings = append(findings, ofNode(PathVerified, level, name, "no answer from nodes of the peer to node %s"))
 	}
-	for _, name := range names {
-		if n := Node(s, name); n.Path.Asked && n.Path.MTU == 0 {
+	for name, n := range Nodes(s, names) {
+		if n.Path.Asked && n.Path.MTU == 0 {
 			findings = append(findings, ofNode(OverlayProbe, Note, name, "the gateway does not answer probes of node %s"))
 		}
 	}
@@ -142,11 +143,11 @@ func nodes(s *records.Status, names []string) (findings []Finding) {
 // Missing returns the nodes whose echoes do not reach the gateway, and of the others those to which no node of the peer
 // answers.
 func Missing(s *records.Status, names []string) (silent, unproven []string) {
-	for _, name := range names {
-		switch n := Node(s, name); {
-		case !echoes(s, n):
+	for name, n := range Nodes(s, names) {
+		switch {
+		case !echoes(s, *n):
 			silent = append(silent, name)
-		case !proven(s, n):
+		case !proven(s, *n):
 			unproven = append(unproven, name)
 		}
 	}
@@ -154,8 +155,9 @@ func Missing(s *records.Status, names []string) (silent, unproven []string) {
 }
 
 // NodeFault returns the reason why the packets of a node do not cross; "" if they do.
-func NodeFault(s *records.Status, name string) string {
-	n := Node(s, name)
+func NodeFault(s *records.Status, name string) string { return fault(s, Node(s, name)) }
+
+func fault(s *records.Status, n records.NodeStatus) string {
 	switch {
 	case n.Refused != "":
 		return "it refuses the peering: " + n.Refused
@@ -202,9 +204,8 @@ func narrow(s *records.Status, names []string, mtu int) (findings []Finding) {
 			Text: fmt.Sprintf("packets of %d bytes do not fit the path between the gateways, which carries %d: enough for %d", mtu, size, size-TunnelOverhead),
 		})
 	}
-	for _, name := range names {
-		n := Node(s, name)
-		if size := NarrowNode(n, mtu); size > 0 {
+	for name, n := range Nodes(s, names) {
+		if size := NarrowNode(*n, mtu); size > 0 {
 			f := ofNode(OverlayMTU, levelDegraded, name, fmt.Sprintf(
 				"packets of %d bytes do not fit the path between the gateway and node %%s, which carries %d: enough for %d", mtu, size, size-OverlayOverhead))
 			f.Figures = Figures{Size: size, Needed: mtu}
@@ -219,24 +220,53 @@ func Node(s *records.Status, name string) (n records.NodeStatus) {
 	if s == nil {
 		return n
 	}
-	if i, found := slices.BinarySearchFunc(s.Nodes, name, func(n records.NodeStatus, name string) int { return strings.Compare(n.Name, name) }); found {
+	if i, found := search(s, name); found {
 		n = s.Nodes[i]
 	}
 	return n
 }
 
-// NodeReady reports whether the packets of a node and its pods cross.
-func NodeReady(s *records.Status, name string) bool { return s != nil && NodeFault(s, name) == "" }
+// search returns the position of a node in a report.
+func search(s *records.Status, name string) (at int, found bool) {
+	return slices.BinarySearchFunc(s.Nodes, name, func(n records.NodeStatus, name string) int { return strings.Compare(n.Name, name) })
+}
+
+// NodeReady reports whether the packets of a node, by its status in a report, and of its pods cross.
+func NodeReady(s *records.Status, n records.NodeStatus) bool { return s != nil && fault(s, n) == "" }
 
 // NodesReady counts the nodes whose packets cross.
 func NodesReady(s *records.Status, names []string) int {
 	count := 0
-	for _, name := range names {
-		if NodeReady(s, name) {
+	for _, n := range Nodes(s, names) {
+		if NodeReady(s, *n) {
 			count++
 		}
 	}
 	return count
+}
+
+// Nodes returns the statuses of nodes in a report, by name; zero for a node that it does not have. Names in order are
+// found without a search. The report may be nil.
+func Nodes(s *records.Status, names []string) iter.Seq2[string, *records.NodeStatus] {
+	return func(yield func(string, *records.NodeStatus) bool) {
+		var none records.NodeStatus
+		next := 0
+		for _, name := range names {
+			n := &none
+			switch {
+			case s == nil:
+			case next < len(s.Nodes) && s.Nodes[next].Name == name:
+				n, next = &s.Nodes[next], next+1
+			default:
+				if i, found := search(s, name); found {
+					n, next = &s.Nodes[i], i+1
+				}
+			}
+			if !yield(name, n) {
+				return
+			}
+		}
+	}
 }
 
 func echoes(s *records.Status, n records.NodeStatus) bool {

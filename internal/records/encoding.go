@@ -92,6 +92,9 @@ func ReadText[T any](component, text string) (d T, unknown []string, err error) 
 	if err == nil {
 		// It needs no errors about unknown fields, which take most of the time of strict decoding.
 		err = strict.UnmarshalCaseSensitivePreserveInts(document, &o)
+		if no, _ := strict.SyntaxErrorOffset(err); no {
+			err = errNoJSON
+		}
 	}
 	if err != nil && o.Version == 0 { // an error in a list is that of the full decoding, which follows
 		return zero, nil, fmt.Errorf("damaged document: %w", briefly(err))

@@ -54,7 +54,7 @@ var (
 	errNoJSON        = errors.New("no JSON, which reports are")
 )
 
-// toJSON converts a YAML document, or only JSON if jsonOnly is set, to JSON, in time and memory proportional to its
+// toJSON converts a YAML document to JSON, or returns the text as it is if jsonOnly is set, in time and memory proportional to its
 // length. Anchors, aliases, merge keys and tags are errors: with aliases, a text of 14 kB can represent one of 700 MB.
 // Texts that consist almost entirely of separators are errors as well: their values need a hundred times the text's
 // memory.
@@ -65,11 +65,8 @@ func toJSON(text string, jsonOnly bool) ([]byte, error) {
 	if tooManyValues(text) {
 		return nil, errTooManyValues
 	}
-	switch document := []byte(text); {
-	case json.Valid(document):
-		return document, nil
-	case jsonOnly:
-		return nil, errNoJSON
+	if document := []byte(text); jsonOnly || json.Valid(document) {
+		return document, nil // whether the former is valid is known once it is decoded
 	}
 	var root yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &root); err != nil {

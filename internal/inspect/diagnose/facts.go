@@ -44,13 +44,18 @@ type facts struct {
 	findings []choose.Finding
 	used     choose.Uses
 	paths    []pathtest.Check
+	helped   map[string]bool // names of the Ready nodes with a Ready helper
 }
 
 // factsOf returns the facts in what was read of a cluster.
 func factsOf(s *observe.Snapshot) *facts {
 	own := *s
 	own.Errors = maps.Clone(s.Errors) // which get those of facts
-	f := &facts{Snapshot: &own, name: s.Context}
+	f := &facts{Snapshot: &own, name: s.Context, helped: make(map[string]bool)}
+	with, _ := f.withHelper()
+	for _, name := range with {
+		f.helped[name] = true
+	}
 	f.Errors[packets] = errNoProbe
 	if f.Errors[observe.Server] != nil {
 		f.Errors[peerings], f.Errors[reservations] = observe.ErrUnreached, observe.ErrUnreached

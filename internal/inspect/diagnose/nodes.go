@@ -218,12 +218,12 @@ func (f *facts) pluginWarnings() outcome {
 
 func (s *side) refusals() outcome {
 	var seen []string
-	with, _ := s.withHelper()
+	with := s.helped
 	for _, n := range s.Reports {
 		switch why, refused := n.Refused[s.status.Peer]; {
 		case refused:
 			seen = append(seen, fmt.Sprintf("node %s refuses: %s", n.Name, why))
-		case !slices.Contains(n.Peerings, s.status.Peer) && slices.Contains(with, n.Name):
+		case with[n.Name] && !slices.Contains(n.Peerings, s.status.Peer):
 			seen = append(seen, fmt.Sprintf("node %s does not serve the peering", n.Name))
 		}
 	}

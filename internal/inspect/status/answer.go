@@ -1,6 +1,7 @@
 package status
 
 import (
+	"slices"
 	"time"
 
 	"liqonet.io/liqonet/internal/health"
@@ -159,11 +160,12 @@ func (p Peering) Totals() (t Totals) {
 // NodeStates returns the state of each node at the first gateway that carries its packets, else at the first one.
 func (p Peering) NodeStates() (states []NodeState) {
 	for i, g := range p.Gateways {
+		if i == 0 {
+			states = slices.Clone(g.Nodes)
+			continue
+		}
 		for j, n := range g.Nodes {
-			switch {
-			case i == 0:
-				states = append(states, n)
-			case j < len(states) && n.Ready && !states[j].Ready:
+			if j < len(states) && n.Ready && !states[j].Ready {
 				states[j] = n
 			}
 		}

@@ -70,7 +70,11 @@ func describeStatus(p records.Peering, gateways []health.Observation, objects []
 	v := Peering{
 		Peer: p.Name, Role: p.Role, Addresses: AddressRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR), OwnAddresses: AddressRanges(p.Local.PodCIDRs, p.Local.ExternalCIDR),
 	}
-	v.Findings = slices.Concat(objects, health.Gateways(gateways))
+	each := make([][]health.Finding, len(gateways))
+	for i, o := range gateways {
+		each[i] = health.Gateway(o)
+	}
+	v.Findings = slices.Concat(objects, health.Together(each))
 	v.State, v.Reason = health.StateOf(v.Findings), health.Reason(v.Findings, len(gateways))
 	served := func(x records.Exposed) bool {
 		reported := slices.DeleteFunc(slices.Clone(gateways), func(o health.Observation) bool { return o.Status == nil })
@@ -86,7 +90,7 @@ func describeStatus(p records.Peering, gateways []health.Observation, objects []
 		if i < len(p.Gateways) {
 			g = p.Gateways[i]
 		}
-		v.Gateways = append(v.Gateways, describeGateway(i+1, g, o))
+		v.Gateways = append(v.Gateways, describeGateway(i+1, g, o, each[i]))
 		if o.Status != nil && v.Overlay.Kind == "" {
 			v.Overlay.Kind = o.Status.Overlay
 		}
@@ -122,9 +126,9 @@ func mtuOf(p records.Peering, v Peering) MTU {
 		for _, t := range g.Tunnels {
 			smallest(&m.Gateways, t.PathMTU)
 		}
-	}
-	for _, n := range v.NodeStates() {
-		smallest(&m.Nodes, n.PathMTU)
+		for _, n := range g.Nodes {
+			smallest(&m.Nodes, n.PathMTU)
+		}
 	}
 	return m
 }

@@ -7,14 +7,14 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// describeGateway joins a desired gateway with its observation.
-func describeGateway(number int, g records.LocalGateway, o health.Observation) Gateway {
-	v := Gateway{Number: number, Node: o.GatewayNode}
-	v.State, v.Reason = health.Judge(o)
-	for _, name := range o.Nodes {
-		n := nodeState(o.Status, name)
-		v.Nodes = append(v.Nodes, n)
-		if n.Ready {
+// describeGateway joins a desired gateway with its observation and what was found by it.
+func describeGateway(number int, g records.LocalGateway, o health.Observation, found []health.Finding) Gateway {
+	v := Gateway{Number: number, Node: o.GatewayNode, State: health.StateOf(found), Reason: health.Reason(found, 1)}
+	v.Nodes = make([]NodeState, 0, len(o.Nodes))
+	for name, n := range health.Nodes(o.Status, o.Nodes) {
+		ready := health.NodeReady(o.Status, *n)
+		v.Nodes = append(v.Nodes, NodeState{Name: name, Ready: ready, RTT: measured(n.RTT), ProofRTT: measured(n.ProofRTT), PathMTU: n.Path.MTU, Drift: n.Drift})
+		if ready {
 			v.NodesReady++
 		}
 	}
@@ -41,11 +41,4 @@ func describeGateway(number int, g records.LocalGateway, o health.Observation) G
 		v.Tunnels = append(v.Tunnels, one)
 	}
 	return v
-}
-
-func nodeState(s *records.Status, name string) NodeState {
-	n := health.Node(s, name)
-	return NodeState{
-		Name: name, Ready: health.NodeReady(s, name), RTT: measured(n.RTT), ProofRTT: measured(n.ProofRTT), PathMTU: n.Path.MTU, Drift: n.Drift,
-	}
 }
