@@ -54,10 +54,10 @@ var (
 	errNoJSON        = errors.New("no JSON, which reports are")
 )
 
-// toJSON converts a YAML document to JSON, or returns the text as it is if jsonOnly is set, in time and memory proportional to its
-// length. Anchors, aliases, merge keys and tags are errors: with aliases, a text of 14 kB can represent one of 700 MB.
-// Texts that consist almost entirely of separators are errors as well: their values need a hundred times the text's
-// memory.
+// toJSON converts a YAML document to JSON, or returns the text as it is if jsonOnly is set, in time and memory
+// proportional to its length. Anchors, aliases, merge keys and tags are errors: with aliases, a text of 14 kB can
+// represent one of 700 MB. Texts that consist almost entirely of separators are errors as well: their values need a
+// hundred times the text's memory.
 func toJSON(text string, jsonOnly bool) ([]byte, error) {
 	if strings.IndexByte(text, 0) >= 0 {
 		return nil, errWide
