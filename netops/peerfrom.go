@@ -57,3 +57,25 @@ func gatewaysFrom(have State, id uint32, first netip.Addr) []NodeGateway {
 	}
 	return gateways
 }
+
+// RangesFrom returns the ranges of peers that the observed state of a node routes or guards: all except for the
+// internal CIDR, which is the route that the node's own address takes. It does not depend on records.
+func RangesFrom(have State) []netip.Prefix {
+	var internal, all []netip.Prefix
+	for _, a := range have.Addresses {
+		if r, ok := have.Longest(RoutingTable, a.Prefix.Addr()); ok {
+			internal = append(internal, r.Dst)
+		}
+	}
+	for _, r := range have.Routes {
+		all = append(all, onlyIf(r.Table == RoutingTable, r.Dst)...)
+	}
+	for _, s := range have.Firewall.Sets {
+		if s.Name == SetPeers {
+			all = append(all, s.Elements...)
+		}
+	}
+	all = Only(all, func(p netip.Prefix) bool { return !cidr.Within(p, internal) })
+	slices.SortFunc(all, netip.Prefix.Compare)
+	return slices.Compact(all)
+}

@@ -2,10 +2,12 @@ package netops_test
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/nft"
 )
 
 // TestPeerFrom checks that the states of nodes have all of a peer that a node needs to keep it: whatever gateways and
@@ -44,6 +46,29 @@ func TestPeerFrom(t *testing.T) {
 	}
 	if found := netops.PeerFrom(netops.GuardState(apart.Peers[0].CIDRs), apart.InternalCIDR, apart.Peers[0].CIDRs); len(found.CIDRs) > 0 {
 		t.Errorf("of the guard alone: %+v", found)
+	}
+}
+
+// TestRangesFrom checks that the ranges of all peers are found in the state of a node, also in what remains if another
+// program has removed its table or its routes.
+func TestRangesFrom(t *testing.T) {
+	t.Parallel()
+	guardOnly := topology.NodeOfThreeGateways().PeerCIDRs()
+	held := topology.NodeOfTwoPeers()
+	held.HeldBack = []netip.Prefix{netip.MustParsePrefix("10.99.0.0/16")}
+	noTable, noRoutes := netops.NodeState(held), netops.NodeState(held)
+	noTable.Firewall, noRoutes.Routes = nft.Table{}, nil
+	for name, test := range map[string]struct {
+		have netops.State
+		want []netip.Prefix
+	}{
+		"nothing": {}, "the guard alone": {netops.GuardState(guardOnly), guardOnly},
+		"paths": {netops.NodeState(topology.NodeOfThreeGateways()), guardOnly}, "no paths": {netops.NodeState(withoutPods(0, 1, 2)), guardOnly},
+		"held back": {netops.NodeState(held), held.PeerCIDRs()}, "no table": {noTable, held.PeerCIDRs()}, "no routes": {noRoutes, held.PeerCIDRs()},
+	} {
+		if got := netops.RangesFrom(test.have); !slices.Equal(got, test.want) {
+			t.Errorf("%s: ranges %v, want %v", name, got, test.want)
+		}
 	}
 }
 

@@ -23,8 +23,8 @@ import (
 const reported = 3 * time.Second
 
 // TestDamagedRecords damages records while packets cross, restarts helpers and a node, and removes the gateway's pod.
-// Existing paths continue, the node without state drops packets for the peer, and no packet goes to an address of a
-// former gateway.
+// Existing paths continue, the node without state drops packets for the peer, as does one whose reservations lack the
+// peer, and no packet goes to an address of a former gateway.
 func TestDamagedRecords(t *testing.T) {
 	t.Parallel()
 	a, b, _ := twoClusters(t)
@@ -71,6 +71,17 @@ func TestDamagedRecords(t *testing.T) {
 		}
 		return err
 	})
+	a.Put(good)
+	expectAll(a, b)
+
+	empty, err := ipam.New()
+	require.NoError(t, err)
+	reservations := a.Edit(records.IPAMName, func(string) string { return store.Encode(empty) })
+	a.Damage(good.Name)
+	a.NodeHelpers[0].Kill()
+	a.StartNode(0)
+	a.awaitBlocked(0, b)
+	a.Put(reservations)
 	a.Put(good)
 	expectAll(a, b)
 

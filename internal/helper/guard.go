@@ -39,6 +39,7 @@ func (l *nodeLoop) guard(ctx context.Context) error {
 		return err
 	}
 	have := *l.found
+	o.found = l.found
 	own, err := l.ownAddresses(have.Addresses, o.apiServers)
 	if err != nil {
 		return err

@@ -148,3 +148,23 @@ func TestFirstPass(t *testing.T) {
 		})
 	}
 }
+
+// TestFirstPassOfUnclaimed checks that the first pass completes the guard of ranges that only the kernel has: a
+// peering's record is damaged, nothing is reserved for it, and another program removed the table.
+func TestFirstPassOfUnclaimed(t *testing.T) {
+	t.Parallel()
+	damaged := peeringMap(t, testPeering())
+	damaged.Data[records.DataKey] = "damaged"
+	ns, kernel := openKernel(t)
+	l := guardLoop(t, nil, fabricMap(t, testFabric()), reserved(t), damaged)
+	l.kernel, l.older = kernel, olderFlows{kernel: kernel}
+	want := netops.GuardState(testPeering().Seen())
+	require.NoError(t, kernel.Apply(netops.Diff(netops.State{}, want)))
+	ns.Run("nft", "delete", "table", "ip", netops.Table)
+	require.NoError(t, ns.Do(func() error { return l.guard(t.Context()) }))
+	have, err := kernel.Observe()
+	require.NoError(t, err)
+	if rest := netops.Diff(have, want); !rest.Empty() {
+		t.Errorf("to the guard there is still to do:\n%s", rest)
+	}
+}

@@ -44,6 +44,9 @@ type lastValid struct {
 	peerings map[string]records.Peering
 	gateways map[records.GatewayID]located
 	reserved reservations
+	// unclaimed are the ranges in the kernel that were of no record and not reserved when this process started, as long
+	// as they may be of a peering with neither: without the guard, its packets would leave the node unencrypted.
+	unclaimed []netip.Prefix
 }
 
 // reservations are the ranges by which peers are reached, by peering.
@@ -126,16 +129,36 @@ func (m *lastValid) readTrusted(o nodeObjects, c serving.Cluster) (nodeView, []f
 		}
 	}
 	c.Fabric, c.Before, c.Reserved = m.fabric, m.peerings, m.reserved.ranges
-	v := nodeView{
-		fabric: m.fabric, Choice: serving.Choose(c),
-		blind: m.fabric == nil && begun, unreserved: m.reserved.ranges == nil && (o.ipam != nil || begun),
-	}
-	v.partial = v.unreserved && len(v.Peerings) < len(c.Records)
+	unread := m.reserved.ranges == nil && (o.ipam != nil || begun)
+	unreserved := unread || c.Unknown()
+	m.keepUnclaimed(o.found, c, unreserved)
+	c.Unclaimed = m.unclaimed
+	v := nodeView{fabric: m.fabric, Choice: serving.Choose(c), blind: m.fabric == nil && begun, unreserved: unreserved}
+	v.partial = unread && len(v.Peerings) < len(c.Records)
 	for _, p := range v.Peerings {
 		m.peerings[p.Name] = p
 	}
 	maps.DeleteFunc(m.peerings, func(name string, _ records.Peering) bool { _, there := c.Records[name]; return !there })
 	return v, append(faults, v.Faults...)
+}
+
+// keepUnclaimed stores the ranges in the kernel that an earlier process left, without those of records and
+// reservations: these are released with them. It forgets all once the ranges of all peerings are known.
+func (m *lastValid) keepUnclaimed(found *netops.State, c serving.Cluster, unreserved bool) {
+	if !unreserved {
+		m.unclaimed = nil
+		return
+	}
+	if found == nil {
+		return
+	}
+	claimed := slices.Concat(slices.Collect(maps.Values(c.Reserved))...)
+	for _, r := range c.Records {
+		if r.Err == nil {
+			claimed = append(claimed, r.Peering.Seen()...)
+		}
+	}
+	m.unclaimed = netops.Only(netops.RangesFrom(*found), func(p netip.Prefix) bool { return !cidr.Within(p, claimed) })
 }
 
 // readFabric stores the fabric if it is valid. A missing fabric means that the desired state is empty, unless there are

@@ -209,7 +209,8 @@ func (l *nodeLoop) apply(view nodeView) error {
 }
 
 // errUnreserved is the reason for which a booted node keeps its boot guard: only the guard has some ranges of peers.
-var errUnreserved = errors.New("the boot guard stays: ConfigMap " + records.IPAMName + " has not been read")
+var errUnreserved = errors.New("the boot guard stays: ConfigMap " + records.IPAMName +
+	" has not been read, or lacks the ranges of a peering whose record cannot be read")
 
 // lift removes the boot guard once the node's own guard, which is in the kernel, has the ranges of all peers.
 func (l *nodeLoop) lift(view nodeView) error {

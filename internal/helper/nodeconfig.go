@@ -26,9 +26,10 @@ type nodeView struct {
 	pods     localPods
 	refused  map[string]string // by peering: why it is not served according to its record
 
-	blind      bool          // there are peerings, and no valid fabric
-	unreserved bool          // there may be reservations for peers, and none could be read
-	partial    bool          // and there are peerings that are not served
+	blind bool // there are peerings, and no valid fabric
+	// unreserved: ranges of peers are not known. No reservations could be read, or a peering has none and no record.
+	unreserved bool
+	partial    bool          // no reservations could be read, and there are peerings that are not served
 	aging      time.Duration // until the next gateway expires; 0: none is about to
 }
 

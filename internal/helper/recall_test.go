@@ -156,6 +156,67 @@ func TestRestartWithout(t *testing.T) {
 	}
 }
 
+// TestUnreservedRestart checks that the ranges of a peering without a reservation, whose record is damaged when the
+// helper restarts, stay guarded until the record can be read or is deleted, and no longer. Ranges of peerings that are
+// removed meanwhile are released.
+func TestUnreservedRestart(t *testing.T) {
+	internal := netip.MustParseAddr("10.80.0.7")
+	for name, reservations := range map[string]*corev1.ConfigMap{
+		"an older backup": reserved(t, secondPeering()), "no reservations": reserved(t), "damaged": {ObjectMeta: reserved(t).ObjectMeta},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := severalGateways(t)
+			before := w.view().state(internal)
+			good := peeringMap(t, severalPeering())
+			w.damage(records.PeeringName("b"))
+			w.put(reservations.DeepCopy())
+			expect := func(when string, unreserved bool, want ...netip.Prefix) nodeView {
+				t.Helper()
+				v := w.view()
+				if !sameRanges(v.HeldBack, want) || v.unreserved != unreserved {
+					t.Errorf("%s: held back %v, want %v; ranges are missing: %t", when, v.HeldBack, want, v.unreserved)
+				}
+				return v
+			}
+			b := severalPeering().Seen()
+			w.restart(before)
+			v := expect("restarted", true, b...)
+			if left := v.state(internal); len(left.Links) != 1 {
+				t.Errorf("links %v, want that of the other peering", left.Links)
+			}
+			w.restart(v.state(internal))
+			expect("restarted again", true, b...)
+			w.objects.found = nil
+			if len(reservations.Data) > 0 {
+				w.put(reserved(t))
+			}
+			w.drop(records.PeeringName("c"))
+			expect("the other peering is removed", true, b...)
+			w.objects.apiServers = parsed.Addresses("10.11.4.5")
+			expect("an address of the API server", true, severalPeering().Peer.ExternalCIDR.Seen)
+			w.objects.apiServers = nil
+			w.put(good)
+			if v = expect("mended", len(reservations.Data) == 0); !slices.Equal(v.names(), []string{"b"}) {
+				t.Errorf("served are %v", v.names())
+			}
+			w.drop(good.Name)
+			w.put(reserved(t))
+			expect("removed", false)
+
+			w.put(good)
+			w.damage(good.Name)
+			w.restart(before)
+			w.view()
+			w.drop(good.Name)
+			expect("deleted without being mended", false)
+			w.objects.found = nil
+			w.put(good)
+			w.damage(good.Name)
+			expect("only a damaged record, which was never served", true)
+		})
+	}
+}
+
 // TestRestartWithoutReservations checks that a helper changes nothing if it can read neither the reservations nor a
 // peering which the kernel may have.
 func TestRestartWithoutReservations(t *testing.T) {

@@ -55,6 +55,12 @@ func (r Ranges) Overlapping(p netip.Prefix) (Range, bool) {
 	return Range{}, false
 }
 
+// routes reports whether one of the ranges is of a peer, and contains all of p.
+func (r Ranges) routes(p netip.Prefix) bool {
+	near, overlaps := r.Overlapping(p)
+	return overlaps && near.Peering != "" && cidr.Covers(near.Prefix, p)
+}
+
 // Conflict returns an error if p overlaps one of the ranges; nil: none.
 func (r Ranges) Conflict(p netip.Prefix) error {
 	if other, overlaps := r.Overlapping(p); overlaps {

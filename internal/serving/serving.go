@@ -36,6 +36,19 @@ type Cluster struct {
 	Records  map[string]Record
 	Before   map[string]records.Peering
 	Reserved map[string][]netip.Prefix
+	// Unclaimed are ranges of a peer, of which it is not known which one: an earlier process routed or guarded them.
+	Unclaimed []netip.Prefix
+}
+
+// Unknown reports whether there is a peering none of whose ranges are known: its record is not readable, it was not
+// served before, and nothing is reserved for it.
+func (c Cluster) Unknown() bool {
+	for name, r := range c.Records {
+		if _, known := c.Before[name]; r.Err != nil && !known && len(c.Reserved[name]) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Choice are the peerings that a node serves.
@@ -95,6 +108,11 @@ func Choose(c Cluster) Choice {
 	slices.SortFunc(choice.Peerings, func(a, b records.Peering) int { return byName(a, b.Name) })
 	for _, name := range slices.Sorted(maps.Keys(guard)) {
 		choice.holdBack(name, guard[name], own.Ranges, all.Ranges)
+	}
+	for _, p := range c.Unclaimed { // by the cluster or a record since then: not any more
+		if _, overlaps := own.Overlapping(p); !overlaps && !all.routes(p) {
+			choice.HeldBack = append(choice.HeldBack, p)
+		}
 	}
 	slices.SortFunc(choice.HeldBack, netip.Prefix.Compare)
 	choice.HeldBack = slices.Compact(choice.HeldBack)
@@ -206,7 +224,7 @@ func (c *Choice) holdBack(name string, ranges []netip.Prefix, own, all Ranges) {
 	var conflicts []error
 	known := len(c.HeldBack)
 	for _, p := range ranges {
-		if near, overlaps := all.Overlapping(p); overlaps && near.Peering != "" && cidr.Covers(near.Prefix, p) {
+		if all.routes(p) {
 			continue
 		}
 		if err := own.Conflict(p); err != nil {
