@@ -53,7 +53,7 @@ type lastValid struct {
 type reservations struct {
 	text     string // of the record from which they were read
 	ranges   map[string][]netip.Prefix
-	external map[string]netip.Prefix // one of ranges
+	external map[string][]netip.Prefix // among ranges; the peering uses one of them
 }
 
 func newLastValid() *lastValid {
@@ -202,13 +202,13 @@ func (m *lastValid) readReservations(cm *corev1.ConfigMap) []fault {
 	if err != nil {
 		return []fault{{Object: records.IPAMName, Err: fmt.Errorf("read ConfigMap %s: %w", records.IPAMName, err)}}
 	}
-	m.reserved = reservations{text, make(map[string][]netip.Prefix), make(map[string]netip.Prefix)}
+	m.reserved = reservations{text, make(map[string][]netip.Prefix), make(map[string][]netip.Prefix)}
 	for _, held := range registry.List() {
 		name, ok := held.Owner.Peering()
 		if ok && (held.Purpose == ipam.PeerPods || held.Purpose == ipam.PeerExternal) && held.Range.Addr().Is4() {
 			m.reserved.ranges[name] = append(m.reserved.ranges[name], held.Range)
 			if held.Purpose == ipam.PeerExternal {
-				m.reserved.external[name] = held.Range
+				m.reserved.external[name] = append(m.reserved.external[name], held.Range)
 			}
 		}
 	}

@@ -16,10 +16,11 @@ import (
 // gateway mode and the peer's nodes that answer probes.
 func (m *lastValid) recall(o nodeObjects, name string, read map[string]serving.Record) {
 	found := netops.PeerFrom(*o.found, m.fabric.InternalCIDR, m.reserved.ranges[name])
-	external := m.reserved.external[name]
-	if !slices.Contains(found.CIDRs, external) || ofAnother(found, name, read) {
+	routed := netops.Only(m.reserved.external[name], func(p netip.Prefix) bool { return slices.Contains(found.CIDRs, p) })
+	if len(routed) == 0 || ofAnother(found, name, read) {
 		return
 	}
+	external := routed[0]
 	p := records.Peering{Name: name, MTU: found.MTU, Peer: records.Peer{ExternalCIDR: records.Mapping{Seen: external}}}
 	for _, seen := range found.CIDRs {
 		if seen != external {

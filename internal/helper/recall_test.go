@@ -105,6 +105,27 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestRestartWithTwoReservations restarts a node's helper while a peering's record is damaged, and the peering has two
+// reservations for the peer's external CIDR: the one that the kernel routes counts.
+func TestRestartWithTwoReservations(t *testing.T) {
+	internal := netip.MustParseAddr("10.80.0.7")
+	for _, further := range parsed.Prefixes("10.2.0.0/16", "10.99.0.0/16") { // before and after it
+		w := severalGateways(t)
+		before := w.view().state(internal)
+		registry, err := store.Decode(w.objects.ipam.Data[records.DataKey])
+		require.NoError(t, err)
+		require.NoError(t, registry.Reserve(ipam.Reservation{Range: further, Owner: ipam.Peering("b"), Purpose: ipam.PeerExternal, Real: netip.MustParsePrefix("10.60.0.0/16")}))
+		cm := w.objects.ipam.DeepCopy()
+		cm.Data[records.DataKey] = store.Encode(registry)
+		w.put(cm)
+		w.damage(records.PeeringName("b"))
+		w.restart(before)
+		if v := w.view(); !slices.Equal(v.names(), []string{"b", "c"}) || !slices.Equal(v.HeldBack, []netip.Prefix{further}) {
+			t.Errorf("%s is also reserved: served %v, held back %v", further, v.names(), v.HeldBack)
+		}
+	}
+}
+
 // damage replaces the text of a ConfigMap.
 func (w *fakeCluster) damage(name string) {
 	for _, cm := range append(slices.Clone(w.objects.maps), w.objects.fabric, w.objects.ipam) {
