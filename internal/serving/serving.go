@@ -186,6 +186,8 @@ func (t *taken) first(c candidate) (*records.Peering, error) {
 			for _, g := range p.Gateways {
 				t.ids[g.Address], t.ids[g.OverlayID] = p.Name, p.Name
 			}
+			delete(t.ids, netip.Addr{}) // of gateways that are not known, or only in part
+			delete(t.ids, uint32(0))
 			t.addPeer(p)
 			return &p, err
 		}
@@ -202,10 +204,7 @@ func (t *taken) conflict(p records.Peering) error {
 		}
 	}
 	for _, g := range p.Gateways {
-		if g.OverlayID == 0 {
-			continue // not known
-		}
-		if !t.internal.Contains(g.Address) || cidr.Lower(t.internal).Contains(g.Address) {
+		if g.Address.IsValid() && (!t.internal.Contains(g.Address) || cidr.Lower(t.internal).Contains(g.Address)) {
 			return fmt.Errorf("gateway address %s is not in the second half of the internal CIDR %s", g.Address, t.internal)
 		}
 		if other, is := t.ids[g.Address]; is {

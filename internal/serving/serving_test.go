@@ -30,6 +30,12 @@ func peering(name string, gateway int, pods string) records.Peering {
 	}
 }
 
+// withGateway returns a peering with a second gateway.
+func withGateway(p records.Peering, address netip.Addr, overlay uint32) records.Peering {
+	p.Gateways = append(slices.Clone(p.Gateways), records.LocalGateway{OverlayID: overlay, Address: address})
+	return p
+}
+
 func byName(all ...records.Peering) map[string]records.Peering {
 	named := map[string]records.Peering{}
 	for _, p := range all {
@@ -65,6 +71,17 @@ func TestPrecedence(t *testing.T) {
 		"both exchange":        {byName(b, c), recorded(peering("b", 1, other), peering("c", 2, one)), map[string]string{"b": other, "c": one}, nil},
 		"one follows another":  {byName(b, c), recorded(peering("b", 1, other), peering("c", 2, third)), map[string]string{"b": other, "c": third}, nil},
 		"an overlay ID":        {byName(c), recorded(peering("b", 2, one), c), map[string]string{"c": other}, []string{"b"}},
+		"a gateway address":    {byName(c), recorded(withGateway(peering("b", 1, one), c.Gateways[0].Address, 3), c), map[string]string{"c": other}, []string{"b"}},
+		"a gateway address, the overlay ID is not known": {
+			byName(b, withGateway(c, b.Gateways[0].Address, 0)), map[string]serving.Record{"b": {Peering: b}, "c": {Err: unreadable}}, map[string]string{"b": one}, []string{"c"},
+		},
+		"a gateway address of the nodes, the overlay ID is not known": {
+			byName(withGateway(c, netip.MustParseAddr("10.80.0.7"), 0)), map[string]serving.Record{"c": {Err: unreadable}}, map[string]string{}, []string{"c"},
+		},
+		"gateways that are not known": {
+			byName(withGateway(b, netip.Addr{}, 0), withGateway(c, netip.Addr{}, 0)), map[string]serving.Record{"b": {Err: unreadable}, "c": {Err: unreadable}},
+			map[string]string{"b": one, "c": other}, []string{"b", "c"},
+		},
 		"from one that is damaged": {
 			byName(b, c), map[string]serving.Record{"b": {Peering: peering("b", 1, other)}, "c": {Err: unreadable}},
 			map[string]string{"b": one, "c": other}, []string{"b", "c"},
