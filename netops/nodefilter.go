@@ -163,6 +163,15 @@ func (c NodeConfig) destinations(self nft.Expr) []nft.Chain {
 	}
 }
 
+// SourcesMissing reports whether the observed table lacks rules of the desired one that translate packets: connections
+// that begin meanwhile get another source, which they keep.
+func SourcesMissing(have, want nft.Table) bool {
+	translating := func(c nft.Chain) bool { return c.Hook != nil && c.Hook.Type == "nat" }
+	have.Chains, want.Chains = Only(have.Chains, translating), Only(want.Chains, translating)
+	have.Sets = want.Sets
+	return len(want.Chains) > 0 && !nft.Diff(have, want).Empty()
+}
+
 // guardChain drops packets for peers that do not leave on the overlay.
 const guardChain = "guard"
 

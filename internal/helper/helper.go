@@ -74,6 +74,8 @@ type reconciler struct {
 	// described is when the kernel's state was last logged.
 	described time.Time
 	faults    []string // as last logged
+	// untranslated: connections may have begun without the rules for sources, which a pass has added or is about to.
+	untranslated bool
 	// forward are the foreign chains that forwarded packets pass, as of the last pass.
 	forward []nft.ForwardChain
 }
@@ -103,6 +105,7 @@ func (r *reconciler) pass(want netops.State) error {
 		r.log.Info("kernel differs from what is wanted", "steps", len(plan.Steps), "plan", fmt.Sprintf("%.600s", text))
 		r.log.Debug("kernel is changed", "wholePlan", text)
 		r.metrics.changes.Inc()
+		r.untranslated = r.untranslated || netops.SourcesMissing(have.Firewall, want.Firewall)
 		if r.reached != nil {
 			r.drift.add(drifted(have, r.reached())...)
 		}

@@ -153,7 +153,7 @@ func (l *nodeLoop) step(ctx context.Context) error {
 	// Before connections are forgotten: probes of a removed peering are connections, too. A path that cannot be probed
 	// affects its own peering only.
 	probing := errors.Join(lifting, l.probes.update(view, l.claims.internal))
-	if err := l.older.forget(view.ranges()); err != nil {
+	if err := l.forget(view); err != nil {
 		return errors.Join(probing, err)
 	}
 	var applied []string
@@ -161,6 +161,21 @@ func (l *nodeLoop) step(ctx context.Context) error {
 		applied = append(applied, p.Name)
 	}
 	return errors.Join(probing, l.report(view, applied))
+}
+
+// forget deletes the connections that a pass leaves with a wrong path or source.
+func (l *nodeLoop) forget(v nodeView) error {
+	if l.untranslated {
+		s := kernel.Sources{Pods: v.pods.prefixes(), Node: l.claims.internal}
+		for _, p := range v.Peerings {
+			s.Peers = append(s.Peers, p.Seen()...)
+		}
+		if err := l.older.forgetUntranslated(s); err != nil {
+			return err
+		}
+		l.untranslated = false
+	}
+	return l.older.forget(v.ranges())
 }
 
 // begin reads the kernel before this process changes it.

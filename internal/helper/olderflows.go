@@ -31,6 +31,15 @@ func (o *olderFlows) forget(now []netip.Prefix) error {
 	return nil
 }
 
+// forgetUntranslated deletes the connections to peers that began while the table was missing or flushed. It is called
+// before forget, to which it leaves ranges all of whose connections will be forgotten.
+func (o *olderFlows) forgetUntranslated(s kernel.Sources) error {
+	if s.Peers = without(s.Peers, without(s.Peers, o.done)); len(s.Peers) == 0 {
+		return nil
+	}
+	return o.kernel.FlushWrongSources(s)
+}
+
 // without returns the elements of a list that are not in another.
 func without(list, other []netip.Prefix) []netip.Prefix {
 	return slices.DeleteFunc(slices.Clone(list), func(p netip.Prefix) bool { return slices.Contains(other, p) })

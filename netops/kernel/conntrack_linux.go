@@ -21,6 +21,40 @@ func (k *Kernel) FlushConntrack(ranges []netip.Prefix) error {
 	if len(ranges) == 0 {
 		return nil
 	}
+	if err := k.deleteConnections(func(c connection) bool { return c.touches(ranges) }); err != nil {
+		return fmt.Errorf("flush conntrack entries of %v: %w", ranges, err)
+	}
+	return nil
+}
+
+// Sources are the sources with which packets of a node leave for peers: those of its pods keep their address, all
+// others have the node's.
+type Sources struct {
+	Peers, Pods []netip.Prefix
+	Node        netip.Addr
+}
+
+// FlushWrongSources deletes the connections to peers with another source that were not answered yet. They began while
+// the rules for sources were missing: the network plugin translated them to an address that the gateway drops, and
+// their retransmissions too. It can also be an address that the gateway accepts: connections that were answered
+// continue.
+func (k *Kernel) FlushWrongSources(s Sources) error {
+	if err := k.deleteConnections(s.wrong); err != nil {
+		return fmt.Errorf("flush conntrack entries with wrong sources: %w", err)
+	}
+	return nil
+}
+
+func (s Sources) wrong(c connection) bool {
+	want := s.Node
+	if cidr.Contains(s.Pods, c.src) {
+		want = c.src
+	}
+	return !c.answered && cidr.Contains(s.Peers, c.replySrc) && c.replyDst != want
+}
+
+// deleteConnections deletes the connections that match.
+func (k *Kernel) deleteConnections(match func(connection) bool) error {
 	table, err := dial(unix.NETLINK_NETFILTER, k.netns, raw.Config{})
 	if err != nil {
 		return fmt.Errorf("open connection tracking: %w", err)
@@ -31,10 +65,7 @@ func (k *Kernel) FlushConntrack(ranges []netip.Prefix) error {
 		return fmt.Errorf("open connection tracking: %w", err)
 	}
 	defer func() { _ = changes.Close() }()
-	if err := consistently(func() error { return flushConntrack(table, changes, ranges) }); err != nil {
-		return fmt.Errorf("flush conntrack entries of %v: %w", ranges, err)
-	}
-	return nil
+	return consistently(func() error { return flushConntrack(table, changes, match) })
 }
 
 // conntrackRequest returns a ctnetlink request for IPv4 (linux/netfilter/nfnetlink_conntrack.h).
@@ -46,7 +77,7 @@ func conntrackRequest(kind uint16, flags raw.HeaderFlags, attributes []byte) raw
 }
 
 // flushConntrack deletes matching entries while it reads the table. An entry that no longer exists is not an error.
-func flushConntrack(table, changes *raw.Conn, ranges []netip.Prefix) error {
+func flushConntrack(table, changes *raw.Conn, match func(connection) bool) error {
 	const get, remove = 1, 2 // IPCTNL_MSG_CT_GET, IPCTNL_MSG_CT_DELETE
 	if _, err := table.Send(conntrackRequest(get, raw.Dump, nil)); err != nil {
 		return cause(err)
@@ -59,7 +90,7 @@ func flushConntrack(table, changes *raw.Conn, ranges []netip.Prefix) error {
 		if err != nil {
 			return cause(err)
 		}
-		if len(errs) == maxReported || !matchesRanges(m.Data, ranges) {
+		if len(errs) == maxReported || !match(connectionOf(m.Data)) {
 			continue
 		}
 		request := conntrackRequest(remove, raw.Acknowledge, m.Data[nfgenmsgLen:])
@@ -89,25 +120,47 @@ func enlargeDump(c *raw.Conn) error {
 
 const nfgenmsgLen = 4 // bytes: family, version, resource
 
-// matchesRanges reports whether an entry has an address in one of the ranges, before or after translation.
-func matchesRanges(entry []byte, ranges []netip.Prefix) bool {
+// connection has the addresses of a conntrack entry: those of its first packet, and of the reply to it as it arrives,
+// which are the destination and the source after translation. The zero value of an address: there is none.
+type connection struct {
+	src, dst, replySrc, replyDst netip.Addr
+	answered                     bool
+}
+
+// touches reports whether an address is in one of the ranges.
+func (c connection) touches(ranges []netip.Prefix) bool {
+	return cidr.Contains(ranges, c.src) || cidr.Contains(ranges, c.dst) || cidr.Contains(ranges, c.replySrc) || cidr.Contains(ranges, c.replyDst)
+}
+
+// connectionOf decodes an entry.
+func connectionOf(entry []byte) (c connection) {
 	const original, reply, ip = 1, 2, 1 // CTA_TUPLE_ORIG, CTA_TUPLE_REPLY, CTA_TUPLE_IP
+	const src, dst = 1, 2               // CTA_IP_V4_SRC, CTA_IP_V4_DST
+	const status, seenReply = 3, 1 << 1 // CTA_STATUS, IPS_SEEN_REPLY
 	for way, tuple := range attributes(entry[min(nfgenmsgLen, len(entry)):]) {
-		if way != original && way != reply {
-			continue
+		if way == status && len(tuple) >= 4 {
+			c.answered = binary.BigEndian.Uint32(tuple)&seenReply != 0
 		}
 		for part, addresses := range attributes(tuple) {
-			if part != ip {
+			if part != ip || way != original && way != reply {
 				continue
 			}
-			for _, address := range attributes(addresses) { // CTA_IP_V4_SRC, CTA_IP_V4_DST
-				if a, ok := netip.AddrFromSlice(address); ok && cidr.Contains(ranges, a) {
-					return true
+			for which, address := range attributes(addresses) {
+				a, _ := netip.AddrFromSlice(address)
+				switch {
+				case way == original && which == src:
+					c.src = a
+				case way == original && which == dst:
+					c.dst = a
+				case which == src:
+					c.replySrc = a
+				case which == dst:
+					c.replyDst = a
 				}
 			}
 		}
 	}
-	return false
+	return c
 }
 
 // attributes iterates over the types and values of attributes (linux/netlink.h), and stops at one that is longer than

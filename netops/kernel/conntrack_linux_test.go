@@ -48,6 +48,46 @@ func TestFlushConntrack(t *testing.T) {
 	}
 }
 
+// TestFlushWrongSources: connections to peers whose source is neither that of their pod nor the node's are deleted, all
+// others stay.
+func TestFlushWrongSources(t *testing.T) {
+	t.Parallel()
+	k := newNamespace(t).kernel()
+	handle, err := k.open(unix.NETLINK_NETFILTER)
+	require.NoError(t, err)
+	defer handle.Close()
+	prefixes := func(p string) []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix(p)} }
+	s := Sources{Peers: prefixes("10.11.0.0/16"), Pods: prefixes("10.244.1.0/24"), Node: netip.MustParseAddr("10.80.0.7")}
+	for i, f := range []struct {
+		src, dst, replySrc, replyDst string
+		wrong                        bool
+	}{
+		{"10.244.1.2", "10.11.3.4", "10.11.3.4", "10.244.1.2", false},
+		{"10.244.1.2", "10.11.3.4", "10.11.3.4", "172.31.0.1", true}, // masqueraded
+		{"10.244.1.2", "10.11.3.4", "10.11.3.4", "10.80.0.7", true},
+		{"10.244.1.2", "10.96.0.1", "10.11.3.4", "10.244.1.2", false}, // a Service
+		{"10.244.1.2", "10.96.0.1", "10.11.3.4", "172.31.0.1", true},
+		{"10.80.0.7", "10.11.3.4", "10.11.3.4", "10.80.0.7", false}, // of the node
+		{"172.31.0.1", "10.11.3.4", "10.11.3.4", "172.31.0.1", true},
+		{"192.0.2.9", "172.31.0.1", "10.11.3.4", "10.80.0.7", false}, // a NodePort
+		{"192.0.2.9", "172.31.0.1", "10.11.3.4", "172.31.0.1", true},
+		{"10.11.3.4", "10.244.1.2", "10.244.1.2", "10.11.3.4", false}, // of the peer
+		{"10.244.1.2", "192.0.2.9", "192.0.2.9", "172.31.0.1", false}, // elsewhere
+	} {
+		port := uint16(1000 + i)
+		require.NoError(t, handle.ConntrackCreate(netlink.ConntrackTable, unix.AF_INET, &netlink.ConntrackFlow{
+			FamilyType: unix.AF_INET, TimeOut: 600, Forward: tuple(f.src, f.dst, port, 80), Reverse: tuple(f.replySrc, f.replyDst, 80, port),
+		}))
+		require.NoError(t, k.FlushWrongSources(s))
+		flows, err := handle.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
+		require.NoError(t, err)
+		left := slices.ContainsFunc(flows, func(l *netlink.ConntrackFlow) bool { return l.Forward.SrcPort == port })
+		if left == f.wrong {
+			t.Errorf("%+v: it is left: %t", f, left)
+		}
+	}
+}
+
 // tuple returns one direction of a UDP flow.
 func tuple(src, dst string, srcPort, dstPort uint16) netlink.IPTuple {
 	return netlink.IPTuple{
