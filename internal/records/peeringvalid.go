@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strconv"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/setting"
 )
 
 func (p Peering) validate() error {
@@ -67,11 +69,19 @@ func (t Tunnel) validate() error {
 		unless(pair, "tunnel addresses %s and %s: want two of one link-local IPv4 range", t.Address, t.PeerAddress),
 		unless(t.ListenPort != 0, "tunnel: listen port missing"),
 		unless(len(t.Endpoints) <= maxEndpoints, "tunnel: %d endpoints: want at most %d", len(t.Endpoints), maxEndpoints),
-		each(t.Endpoints, func(endpoint string) error {
-			_, port, err := net.SplitHostPort(endpoint)
-			return unless(err == nil && port != "0", "endpoint %q: want host:port", endpoint)
-		}),
+		each(t.Endpoints, validateEndpoint),
 	)
+}
+
+func validateEndpoint(endpoint string) error {
+	host, port, err := net.SplitHostPort(endpoint)
+	if n, notNumber := strconv.ParseUint(port, 10, 16); err != nil || host == "" || notNumber != nil || n == 0 {
+		return fmt.Errorf("endpoint %q: want host:port", endpoint)
+	}
+	if _, err := setting.HostOrAny(host); err != nil {
+		return fmt.Errorf("endpoint %q: host %w", endpoint, err)
+	}
+	return nil
 }
 
 func (p Peer) validate() error {

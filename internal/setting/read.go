@@ -60,7 +60,7 @@ func PacketSize(text string) (int, error) {
 // address reads an IP address by which other hosts can reach a host.
 func address(text string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(text)
-	if err != nil || !a.IsGlobalUnicast() || a.Zone() != "" {
+	if err != nil || !a.IsGlobalUnicast() || a.Is4In6() || a.Zone() != "" {
 		return netip.Addr{}, errAddress
 	}
 	return a, nil
@@ -74,13 +74,12 @@ func AddressOrAny(text string) (netip.Addr, error) {
 	return address(text)
 }
 
-// HostOrAny reads an address or a DNS name; "" leaves the choice open. A name whose last label is a number is a
-// mistyped address.
+// HostOrAny reads an address or a DNS name; "" leaves the choice open. A name whose last label is a number, decimal or
+// hexadecimal, is an address to many resolvers (inet_aton), or a mistyped one.
 func HostOrAny(text string) (string, error) {
 	name := strings.ToLower(strings.TrimSuffix(text, "."))
-	_, notNumber := strconv.ParseUint(name[strings.LastIndexByte(name, '.')+1:], 10, 64)
 	_, err := address(text)
-	if text == "" || err == nil || notNumber != nil && len(name) <= maxName && dnsName.MatchString(name) {
+	if text == "" || err == nil || !number.MatchString(name[strings.LastIndexByte(name, '.')+1:]) && len(name) <= maxName && dnsName.MatchString(name) {
 		return text, nil
 	}
 	return "", errHost
@@ -90,5 +89,8 @@ func HostOrAny(text string) (string, error) {
 const maxName = 253
 
 const label = `[a-z0-9]([-a-z0-9]*[a-z0-9])?`
+
+// number matches labels that inet_aton reads as a number, and "0x", which some implementations take for 0.
+var number = regexp.MustCompile(`^([0-9]+|0x[0-9a-f]*)$`)
 
 var dnsName = regexp.MustCompile(`^` + label + `(\.` + label + `)*$`)

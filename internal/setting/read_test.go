@@ -17,6 +17,10 @@ func TestChecks(t *testing.T) {
 		"packet size": {reads(PacketSize), []string{"0", "576", "65535"}, []string{"", "1", "575", "65536", "-1400", "1400B"}, errSize},
 		"address":     {reads(address), []string{"192.0.2.1", "10.0.0.1", "2001:db8::1"}, []string{"127.0.0.1", "::1", "0.0.0.0", "224.0.0.1", "169.254.1.1", "fe80::1%eth0", "lb"}, errAddress},
 		"host":        {reads(HostOrAny), []string{"192.0.2.1", "gateway", "GW.example.com", "gw.example.com."}, []string{"::1", "192.0.2.256", "192.0.2", "foo_bar..", "a..b", "-a", "gw:51840"}, errHost},
+		"host in another form of an address": {reads(HostOrAny), []string{"0x7f000001.example.com", "x1", "1x", "0y7f", "0xg", "7f000001"}, []string{
+			"2130706433", "99999999999999999999", "017700000001", "0x7f000001", "0X7F000001", "0x", "0177.0.0.1", "0x7f.0.0.1", "127.0.0.0x1", "127.0x1",
+			"gw.0x1", "192.0.2.01", "192.0.2.1.", "0x7f000001.", "::ffff:127.0.0.1", "::ffff:0.0.0.0", "::ffff:192.0.2.1", "[2001:db8::1]",
+			".", "..", ".gw", "gw..", "gw.example..", "gw .example", "gw.example\n", "127。0。0。1", "①27.0.0.1"}, errHost},
 	} {
 		for _, text := range c.taken {
 			if err := c.check(text); err != nil {

@@ -282,7 +282,7 @@ func (c *Cluster) services(ctx context.Context) error {
 				continue
 			}
 			patch := fmt.Sprintf(`[{"op": "test", "path": "/spec/ports/%[1]d/name", "value": %[2]q}, {"op": "add", "path": "/spec/ports/%[1]d/nodePort", "value": %[3]d}]`,
-				i, port.Name, port.Port-21000)
+				i, port.Name, nodePort(port.Port))
 			_, err := c.Fake.CoreV1().Services(c.Namespace).Patch(ctx, svc.Name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
 			if err != nil && !overtaken(err) {
 				return err
@@ -291,6 +291,10 @@ func (c *Cluster) services(ctx context.Context) error {
 	}
 	return nil
 }
+
+// nodePort returns a node port for a port of a Service, within the default range of API servers. For the default port
+// of gateways it is 30840.
+func nodePort(port int32) int32 { return 30000 + (port+1592)%2768 }
 
 // StoredReports returns the reports of nodes without a request: reactors cannot make one.
 func (c *Cluster) StoredReports(t *testing.T) []records.Node {
