@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/setting"
 	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -57,10 +57,10 @@ func TestPodSettingsRoundTrip(t *testing.T) {
 
 func TestPodSettingsOverOthers(t *testing.T) {
 	all := everySetting()
-	assert.Equal(t, "nothing over all settings", all, records.Over(Pods{}, all))
+	assert.Equal(t, "nothing over all settings", all, setting.Over(Pods{}, all))
 	want := everySetting()
 	want.Labels, want.PriorityClass = map[string]string{}, new("")
-	assert.Equal(t, "two cleared settings over all", want, records.Over(Pods{Labels: map[string]string{}, PriorityClass: new("")}, all))
+	assert.Equal(t, "two cleared settings over all", want, setting.Over(Pods{Labels: map[string]string{}, PriorityClass: new("")}, all))
 }
 
 // TestSelectorsHaveNoSettings: settings must not be part of a selector, which is immutable.

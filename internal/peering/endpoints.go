@@ -35,7 +35,8 @@ func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []discover.
 	if svc.Spec.Type == corev1.ServiceTypeNodePort {
 		port = svc.Spec.Ports[i].NodePort
 	}
-	if s.EndpointPort != nil {
+	s = s.Complete()
+	if *s.EndpointPort != 0 {
 		requested, err := t.Port(*s.EndpointPort)
 		if err != nil {
 			return nil, err.Error()
@@ -46,7 +47,7 @@ func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []discover.
 		return nil, "no node port yet"
 	}
 	hosts, missing := serviceHosts(svc, nodes)
-	if s.EndpointHost != nil {
+	if *s.EndpointHost != "" {
 		hosts, missing = []string{*s.EndpointHost}, ""
 	}
 	for i := range min(len(hosts), maxEndpoints) {

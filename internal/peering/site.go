@@ -18,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/setting"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/choose"
 	"liqonet.io/liqonet/templates"
@@ -250,4 +251,4 @@ func (s *site) summary() string {
 }
 
 // pods returns the settings for liqonet's pods: those of this run's options, else those of the installation.
-func (s *site) pods() templates.Pods { return records.Over(s.options.Pods, s.observed.pods) }
+func (s *site) pods() templates.Pods { return setting.Over(s.options.Pods, s.observed.pods) }

@@ -49,9 +49,9 @@ func (m *member) tunnel(own, peer int) records.Tunnel {
 // checkPorts rejects first ports from which the tunnels' ports would exceed the maximum.
 func (c *connector) checkPorts() error {
 	last := records.TunnelID{Server: c.server().gatewayCount(), Client: c.server().peer.gatewayCount()}
-	for flag, first := range c.server().settings.FirstPorts() {
-		if _, err := last.Port(first); err != nil {
-			return &progress.InputError{Err: fmt.Errorf("--%s: %w", flag, err)}
+	for _, first := range c.server().settings.FirstPorts() {
+		if _, err := last.Port(first.Port); err != nil {
+			return &progress.InputError{Err: fmt.Errorf("--%s: %w", first.Flag, err)}
 		}
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"sync"
 
 	"liqonet.io/liqonet/internal/hint"
@@ -85,9 +84,11 @@ var gatewaySettings = []GatewaySetting{
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.ClampMSS, "bool", setting.YesOrNo) }},
 	{Flag: "gw-server-service-type", Group: gateways, initial: string(LoadBalancer), ofServer: true, usage: "type of the Service of the server's gateway",
 		Value: func(s *GatewaySettings) setting.Text { return words(&s.ServiceType, LoadBalancer, NodePort, ClusterIP) }},
-	{Flag: "gw-server-service-port", Group: gateways, initial: "51840", ofServer: true, firstPort: true, usage: "UDP port of the server's gateway; those of further tunnels count up from it",
+	{Flag: "gw-server-service-port", Group: gateways, initial: "51840", ofServer: true, usage: "UDP port of the server's gateway; those of further tunnels count up from it",
+		firstPort: func(s GatewaySettings) *uint16 { return s.ServicePort },
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.ServicePort, "PORT", setting.Port) }},
-	{Flag: "gw-server-service-nodeport", Group: gateways, initial: "0", shown: "allocated by the cluster", ofServer: true, firstPort: true, usage: "NodePort of the server's gateway; those of further tunnels count up from it",
+	{Flag: "gw-server-service-nodeport", Group: gateways, initial: "0", shown: "allocated by the cluster", ofServer: true, usage: "NodePort of the server's gateway; those of further tunnels count up from it",
+		firstPort: func(s GatewaySettings) *uint16 { return s.NodePort },
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.NodePort, "PORT", setting.PortOrAny) },
 		needs: func(s GatewaySettings) error { return needsType(s, "NodePort", NodePort, LoadBalancer) }},
 	{Flag: "gw-server-service-loadbalancerip", Group: gateways, initial: "0.0.0.0", shown: "any", ofServer: true, usage: "address to request from the load balancer, 0.0.0.0 for any",
@@ -99,7 +100,8 @@ var gatewaySettings = []GatewaySetting{
 		Value: func(s *GatewaySettings) setting.Text { return annotations(&s.ServiceAnnotations) }},
 	{Flag: "gw-client-address", Group: gateways, shown: "the Service's", ofServer: true, usage: `address or name where the client reaches the server, "" for the Service's`,
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.EndpointHost, "HOST", setting.HostOrAny) }},
-	{Flag: "gw-client-port", Group: gateways, initial: "0", shown: "the Service's", ofServer: true, firstPort: true, usage: "UDP port where the client reaches the server, 0 for the Service's; those of further tunnels count up from it",
+	{Flag: "gw-client-port", Group: gateways, initial: "0", shown: "the Service's", ofServer: true, usage: "UDP port where the client reaches the server, 0 for the Service's; those of further tunnels count up from it",
+		firstPort: func(s GatewaySettings) *uint16 { return s.EndpointPort },
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.EndpointPort, "PORT", setting.PortOrAny) }},
 }
 
@@ -108,11 +110,12 @@ type GatewaySetting struct {
 	Flag, Group string // Group is that of the flag in help
 	Value       func(*GatewaySettings) setting.Text
 
-	usage     string
-	initial   string // the default, as text
-	shown     string // the default in help, where its text does not explain itself
-	ofServer  bool   // it describes the server's cluster: if that changes, the default applies
-	firstPort bool   // it is the port of the first tunnel, from which those of other tunnels count up
+	usage    string
+	initial  string // the default, as text
+	shown    string // the default in help, where its text does not explain itself
+	ofServer bool   // it describes the server's cluster: if that changes, the default applies
+	// firstPort returns the port of the first tunnel, from which those of other tunnels count up; nil: it is none.
+	firstPort func(GatewaySettings) *uint16
 	// needs returns an error if other settings, with their defaults, exclude all values but the default; nil: none do.
 	needs func(GatewaySettings) error
 }
@@ -156,17 +159,6 @@ func (g GatewaySetting) Usage() string {
 	return fmt.Sprintf("%s (default: unchanged, %s in a new peering)", g.usage, cmp.Or(g.shown, g.initial))
 }
 
-// Over returns a struct of pointers and maps with the fields of given, and those of recorded for nil ones.
-func Over[T any](given, recorded T) T {
-	fields, others := reflect.ValueOf(&given).Elem(), reflect.ValueOf(recorded)
-	for i := range fields.NumField() {
-		if field := fields.Field(i); field.IsNil() {
-			field.Set(others.Field(i))
-		}
-	}
-	return given
-}
-
 var gatewayDefaults = sync.OnceValue(func() (s GatewaySettings) {
 	for _, g := range gatewaySettings {
 		_ = g.Value(&s).Set(g.initial) // see TestEachSettingHasARow
@@ -175,13 +167,13 @@ var gatewayDefaults = sync.OnceValue(func() (s GatewaySettings) {
 })
 
 // Complete returns the settings with the defaults instead of nil.
-func (s GatewaySettings) Complete() GatewaySettings { return Over(s, gatewayDefaults()) }
+func (s GatewaySettings) Complete() GatewaySettings { return setting.Over(s, gatewayDefaults()) }
 
 // Decide returns the settings that a peering gets, with nil for defaults: the given ones over the recorded ones.
 // Recorded ones that the given ones exclude become the default, and so do those of the server's cluster if the other
 // one becomes the server. The error is that of a given one that others exclude.
 func (s GatewaySettings) Decide(recorded GatewaySettings, otherServer bool) (GatewaySettings, error) {
-	decided := Over(s, recorded)
+	decided := setting.Over(s, recorded)
 	given, fields, defaults := reflect.ValueOf(s), reflect.ValueOf(&decided).Elem(), reflect.ValueOf(gatewayDefaults())
 	for i, g := range gatewaySettings {
 		field := fields.Field(i)
@@ -204,12 +196,20 @@ func (s GatewaySettings) Decide(recorded GatewaySettings, otherServer bool) (Gat
 	return decided, nil
 }
 
-// FirstPorts returns the ports that are set from which those of further tunnels count up, by flag.
-func (s GatewaySettings) FirstPorts() map[string]uint16 {
-	ports := make(map[string]uint16)
+// FirstPort is a port that is set, from which those of further tunnels count up.
+type FirstPort struct {
+	Flag string
+	Port uint16
+}
+
+// FirstPorts returns the first ports that are set, in the order of the settings.
+func (s GatewaySettings) FirstPorts() (ports []FirstPort) {
 	for _, g := range gatewaySettings {
-		if n, _ := strconv.ParseUint(g.Value(&s).String(), 10, 16); g.firstPort && n > 0 {
-			ports[g.Flag] = uint16(n)
+		if g.firstPort == nil {
+			continue
+		}
+		if port := g.firstPort(s); port != nil && *port > 0 {
+			ports = append(ports, FirstPort{g.Flag, *port})
 		}
 	}
 	return ports

@@ -116,3 +116,14 @@ func Pairs[M ~map[K]V, K ~string, V any](to *M, kind string, read func(key, valu
 		return all, nil
 	}
 }
+
+// Over returns a struct of pointers and maps with the fields of given, and those of recorded for nil ones.
+func Over[T any](given, recorded T) T {
+	fields, others := reflect.ValueOf(&given).Elem(), reflect.ValueOf(recorded)
+	for i := range fields.NumField() {
+		if field := fields.Field(i); field.IsNil() {
+			field.Set(others.Field(i))
+		}
+	}
+	return given
+}

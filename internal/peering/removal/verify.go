@@ -16,6 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/setting"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -105,7 +106,7 @@ func (v *verifier) prepare(ctx context.Context) error {
 	}
 	v.namespace = base[0]
 	v.set, err = templates.Verify(templates.VerifyValues{
-		Namespace: v.Cluster.Namespace, Image: image, Pods: records.Over(v.Pods, settings), Remove: v.remove, Run: v.run, Without: v.remains.Silent,
+		Namespace: v.Cluster.Namespace, Image: image, Pods: setting.Over(v.Pods, settings), Remove: v.remove, Run: v.run, Without: v.remains.Silent,
 	})
 	return err
 }
