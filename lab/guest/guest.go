@@ -144,6 +144,11 @@ func runAll(cmd *exec.Cmd, writers []io.Writer) error {
 	if err != nil {
 		return err
 	}
+	release, err := pin(cmd.Process.Pid)
+	if err != nil {
+		return errors.Join(err, group.kill(), group.wait())
+	}
+	defer release()
 	err = group.wait()
 	if exit := new(exec.ExitError); errors.As(err, &exit) {
 		err = nil
