@@ -44,6 +44,7 @@ func newGuestBuild() *cobra.Command {
 func newGuestRun() *cobra.Command {
 	var virtualTime bool
 	var timeout time.Duration
+	var skipped string
 	cmd := &cobra.Command{
 		Use:   "run -- PROGRAM [ARGUMENT...]",
 		Short: "Run a program of this machine in a new guest",
@@ -64,10 +65,17 @@ func newGuestRun() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return runInGuest(ctx, cmd, guest.Options{Kernel: kernel, Argv: args, VirtualTime: virtualTime})
+			run := func() error {
+				return runInGuest(ctx, cmd, guest.Options{Kernel: kernel, Argv: args, VirtualTime: virtualTime})
+			}
+			if !isTest(args) {
+				return run()
+			}
+			return unlessPassed(skipped, args, kernel, run)
 		},
 	}
 	virtualTimeFlag(cmd, &virtualTime)
+	cmd.Flags().StringVar(&skipped, "skipped", "", "do not run a test binary that passed before, and add its folder to this file")
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "end the guest after this time; 0: never")
 	return cmd
 }

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,55 +14,69 @@ import (
 	"liqonet.io/liqonet/lab/build"
 )
 
-// stamp is a file that exists if tests have passed. Its name is the hash of their inputs: the command, the variables
-// that select drivers, the test binaries, files in testdata, and the files of a guest. go test itself caches no results
-// of tests that another program runs.
+// stamp is a file that exists if a test binary has passed. Its name is the hash of all that decides this: the binary
+// and its arguments, the variables that select drivers, files in testdata, and the files of a guest. go test itself
+// caches no results of tests that another program runs.
 type stamp string
 
-// newStamp returns the stamp of a "go test" of packages, which are the arguments before the first flag. made are the
-// files from which guests are made, this program first.
-func newStamp(ctx context.Context, goTest *exec.Cmd, args []string, made ...string) (stamp, error) {
-	packages := args
-	if i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") }); i >= 0 {
-		packages = args[:i]
+// testFlag begins the flags of go test that a test binary gets.
+const testFlag = "-test."
+
+// isTest reports whether a command is that of a test binary, as go test runs it.
+func isTest(argv []string) bool {
+	return len(argv) > 1 && strings.HasPrefix(argv[1], testFlag)
+}
+
+// unlessPassed runs a test binary in the folder of its package, and keeps that it passed. If it is known to have passed
+// and skipped is the name of a file, it does not run, and the folder is added to this file.
+func unlessPassed(skipped string, argv []string, kernel string, run func() error) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
 	}
+	s, err := newStamp(argv, self, kernel)
+	if err != nil {
+		return err
+	}
+	if skipped == "" || !s.is() {
+		if err := run(); err != nil {
+			return err
+		}
+		return s.set()
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(skipped, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "passed before, and nothing has changed since: %s\n", dir)
+	return errors.Join(err, f.Close())
+}
+
+// newStamp returns the stamp of a test binary in the folder of its package. made are the files from which guests are
+// made.
+func newStamp(argv []string, made ...string) (stamp, error) {
 	sum := sha256.New()
-	for _, e := range slices.Sorted(slices.Values(goTest.Env)) {
-		if strings.HasPrefix(e, "LIQONET_") {
+	for _, e := range slices.Sorted(slices.Values(os.Environ())) {
+		if strings.HasPrefix(e, "LIQONET_TEST_") {
 			fmt.Fprintln(sum, e)
 		}
 	}
-	binaries, err := os.MkdirTemp("", "liqonet-guesttest-")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = os.RemoveAll(binaries) }()
-	build := []string{"test", "-c", "-trimpath", "-buildvcs=false", "-o", binaries + "/"}
-	for _, arg := range goTest.Args[1:] {
-		fmt.Fprintf(sum, "%q ", strings.ReplaceAll(arg, made[0], "lab"))
-		if strings.HasPrefix(arg, "-tags=") {
-			build = append(build, arg)
+	for _, arg := range argv[1:] {
+		if !strings.HasPrefix(arg, testFlag+"testlogfile=") { // a temporary one
+			fmt.Fprintf(sum, "%q ", arg)
 		}
 	}
-	if _, err := goOutput(ctx, goTest.Env, append(build, packages...)...); err != nil {
-		return "", err
-	}
-	folders, err := goOutput(ctx, goTest.Env, append([]string{"list", "-f", "{{.Dir}}/testdata"}, packages...)...)
-	if err != nil {
-		return "", err
-	}
-	for _, place := range slices.Concat(strings.Fields(folders), []string{binaries}, made) {
+	for _, place := range append([]string{"testdata", argv[0]}, made...) {
 		if err := addFiles(sum, place); err != nil {
 			return "", err
 		}
 	}
-	return stampOf(sum.Sum(nil))
-}
-
-// stampOf returns the stamp with a hash, in the lab's build cache.
-func stampOf(hash []byte) (stamp, error) {
 	cache, err := build.CacheDir()
-	return stamp(filepath.Join(cache, "passed", fmt.Sprintf("%x", hash[:16]))), err
+	return stamp(filepath.Join(cache, "passed", fmt.Sprintf("%x", sum.Sum(nil)[:16]))), err
 }
 
 // addFiles writes the names and contents of all files below a path, which may be absent.
@@ -82,17 +93,6 @@ func addFiles(to io.Writer, place string) error {
 		return nil
 	}
 	return err
-}
-
-func goOutput(ctx context.Context, env []string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	var said bytes.Buffer
-	cmd.Env, cmd.Stderr = env, &said
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("go %s: %w\n%s", args[0], err, said.Bytes())
-	}
-	return string(out), nil
 }
 
 func (s stamp) is() bool {

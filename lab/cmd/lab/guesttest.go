@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -33,8 +32,8 @@ func newGuestTest() *cobra.Command {
 of WireGuard. Packages are named as for go test, in this folder's module. A machine whose own kernel has
 WireGuard and Geneve is used instead, unless --kernel says otherwise.
 
-If the same tests have passed before, and neither their binaries and testdata nor the guest have changed since, none is
-run; --again runs them all the same.`,
+If the same tests of a package have passed before in a guest, and neither their binary and testdata nor the guest have
+changed since, none is run; --again runs them all the same.`,
 		Example: `  lab guest test --run 'TestPath/geneve' -v ./netops
   lab guest test ./netops/...
   lab guest test --virtual-time --run Timers ./netops/tunnel/wireguard
@@ -63,7 +62,14 @@ const virtualTag = "virtualtime"
 const virtualTimeout = 5 * time.Minute
 
 func (o guestTest) test(cmd *cobra.Command, args []string) error {
-	goTest, err := o.arguments(cmd, args)
+	// The guest's programs add to this file the packages whose tests they did not run.
+	skipped, err := os.CreateTemp("", "liqonet-skipped-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(skipped.Name()) }()
+	defer skipped.Close()
+	goTest, err := o.arguments(cmd, args, skipped.Name())
 	if err != nil {
 		return err
 	}
@@ -76,39 +82,19 @@ func (o guestTest) test(cmd *cobra.Command, args []string) error {
 		}
 	}
 	c.Stdout, c.Stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
-	stamp, err := o.stamp(cmd.Context(), c, args)
-	if err != nil {
-		return err
-	}
-	if stamp.is() && !o.again {
-		fmt.Fprintf(cmd.OutOrStdout(), "passed before, and nothing has changed since: %s\n", strings.Join(args, " "))
-		return nil
-	}
 	if err := c.Run(); err != nil {
 		if c.ProcessState.Exited() {
 			return exitCode(c.ProcessState.ExitCode())
 		}
 		return fmt.Errorf("go test: %w", err)
 	}
-	return stamp.set()
+	_, err = io.Copy(cmd.OutOrStdout(), skipped)
+	return err
 }
 
-// stamp returns the stamp of a "go test" with these arguments.
-func (o guestTest) stamp(ctx context.Context, goTest *exec.Cmd, args []string) (stamp, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	kernel, err := guest.EnsureKernel(ctx, progress.New(io.Discard))
-	if err != nil {
-		return "", err
-	}
-	return newStamp(ctx, goTest, args, self, kernel)
-}
-
-// arguments returns the arguments of go. With -exec it runs test binaries by "lab guest run".
-func (o guestTest) arguments(cmd *cobra.Command, args []string) ([]string, error) {
-	out := []string{"test", "-count=1"}
+// arguments returns the arguments of go. With -exec it runs test binaries by "lab guest run", which decides whether one
+// has passed before; on this machine's kernel go does.
+func (o guestTest) arguments(cmd *cobra.Command, args []string, skipped string) ([]string, error) {
 	inGuest := o.where == kernelGuest || o.virtualTime
 	if o.where == kernelAuto && !inGuest {
 		enough, err := guest.HostSuffices()
@@ -116,6 +102,10 @@ func (o guestTest) arguments(cmd *cobra.Command, args []string) ([]string, error
 			return nil, err
 		}
 		inGuest = !enough
+	}
+	out := []string{"test"}
+	if inGuest || o.again {
+		out = append(out, "-count=1")
 	}
 	if inGuest {
 		// The kernel is built before go test runs two guests, and here its progress is visible.
@@ -127,12 +117,16 @@ func (o guestTest) arguments(cmd *cobra.Command, args []string) ([]string, error
 			return nil, err
 		}
 		words := []string{self, "guest", "run"}
+		if !o.again {
+			words = append(words, "--skipped="+skipped)
+		}
 		if o.virtualTime {
 			// The timeout of go test would count virtual time in the guest, and this machine's outside.
 			words = append(words, "--virtual-time", "--timeout="+virtualTimeout.String())
 			out = append(out, "-tags="+virtualTag, "-timeout=0")
 		}
-		out = append(out, "-exec="+quoted(append(words, "--")))
+		// The same code makes the same binary in every folder.
+		out = append(out, "-trimpath", "-buildvcs=false", "-exec="+quoted(append(words, "--")))
 	}
 	if o.run != "" {
 		out = append(out, "-run="+o.run)
