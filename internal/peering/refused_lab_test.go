@@ -95,18 +95,9 @@ func unansweredRequests() []refusal {
 	}
 }
 
-// wrongClusters returns those with kubeconfigs without a reachable cluster, with the same cluster twice, or without
-// permissions.
+// wrongClusters returns those with the same cluster twice, or without permissions.
 func wrongClusters() []refusal {
 	return []refusal{
-		{
-			name: "no such kubeconfig", code: 2, err: "nowhere", hint: "--kubeconfig",
-			args: []string{"--kubeconfig", "/nowhere"},
-		},
-		{
-			name: "no such context", code: 2, err: `context "c"`, hint: "a, b",
-			args: []string{"--remote-context", "c"},
-		},
 		{
 			name: "the same cluster by two contexts", code: 2, err: "are the same cluster", hint: "--remote-context",
 			kubeconfig: contextsOf("SERVER-a", "SERVER-a"),
@@ -118,24 +109,15 @@ func wrongClusters() []refusal {
 	}
 }
 
-// wrongFlags returns those with invalid flags, or flags that leave no addresses.
+// wrongFlags returns those with flags that leave no addresses. Those that make no sense are refused before any cluster is
+// asked: TestScripts of package commands has them.
 func wrongFlags() []refusal {
 	return []refusal{
-		{name: "a CIDR that is none", code: 2, err: "is not a CIDR", hint: "--help", args: []string{"--pod-cidr", "10.244.0.0"}},
-		{name: "a CIDR with host bits", code: 2, err: "use 10.244.0.0/16", hint: "--help", args: []string{"--pod-cidr", "10.244.0.1/16"}},
-		{name: "an IPv6 CIDR", code: 2, err: "only IPv4", hint: "--help", args: []string{"--remote-pod-cidr", "fd00::/64"}},
-		{name: "a CIDR that is too wide", code: 2, err: "/8 to /26", hint: "--help", args: []string{"--internal-cidr", "10.0.0.0/7"}},
 		{
 			name: "a CIDR wider than any pool", code: 4, err: "no free addresses", hint: "--pool",
 			args: []string{"--pod-cidr", "10.0.0.0/9", "--remote-pod-cidr", "10.0.0.0/9", "--pool", "172.16.0.0/12"},
 		},
 		{name: "no free range", code: 4, err: "no free addresses", hint: "--pool", args: []string{"--pool", "192.168.0.0/24"}},
-		{name: "a node port without node ports", code: 2, err: "--gw-server-service-nodeport 30000", hint: "--gw-server-service-type",
-			args: []string{"--gw-server-service-type", "ClusterIP", "--gw-server-service-nodeport", "30000"}},
-		{name: "equal names", code: 2, err: "--remote-name", hint: "--help", args: []string{"--name", "x", "--remote-name", "x"}},
-		{name: "lengths that differ", code: 2, err: "differ in length", hint: "--help",
-			args: []string{"--internal-cidr", "10.80.0.0/16", "--external-cidr", "10.70.0.0/20"}},
-		{name: "no time", code: 2, err: "--timeout", hint: "--help", args: []string{"--timeout", "0s"}},
 	}
 }
 
