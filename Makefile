@@ -12,9 +12,13 @@ VERSION ?=
 IMAGE_REPOSITORY ?=
 
 # The image is the static binary and nothing else. Without VCS stamps, a commit that changes no code changes no
-# binary, and so no image in a cluster.
+# binary, and so no image in a cluster. Tests have the flags of the build: else each package is compiled for either.
 export CGO_ENABLED := 0
-GO_BUILD := go build -trimpath -buildvcs=false
+export GOFLAGS := $(strip $(filter-out -trimpath -buildvcs=%,$(GOFLAGS)) -trimpath -buildvcs=false)
+GO_BUILD := go build
+
+# golangci-lint has the checks of go vet, and more, of the tests with build tags, too.
+GO_TEST := go test -vet=off
 LDFLAGS := -s -w $(if $(VERSION),-X liqonet.io/liqonet/internal/buildinfo.version=$(VERSION)) \
 	$(if $(IMAGE_REPOSITORY),-X liqonet.io/liqonet/internal/buildinfo.repository=$(IMAGE_REPOSITORY))
 
@@ -96,6 +100,7 @@ LONG_PATHS := $(LONG_PATHS)|TestPathSizes/reported|TestManyPeers|TestEveryPath|T
 LONG_PATHS := $(LONG_PATHS)|TestDetoursAreShown/(port|type|IPsec|smaller|prohibit|unreachable)
 GUEST_PATHS := TestTwoClusters|TestNothingInTheClear|TestStandbyGateways|TestPathSizes/silent|TestRepair/gateway/tunnel|TestUnreachableGateway
 GUEST_BENCH := TestWeather
+GUEST_KERNEL_PACKAGES := ./netops/kernel ./netops/tunnel/wireguard
 GUEST_KERNEL := TestPods\b|TestForgedOverlay\b|TestUnderlaySizes|TestNarrowHops|TestMarksOfOuterPackets|TestGatewayAddresses
 GUEST_KERNEL := $(GUEST_KERNEL)|TestForgedProbe|TestInnerIPv6|TestApply\b|TestRemoteEndMoves|TestManyRemoteEnds|TestOtherMode|TestOverlaySockets
 GUEST_KERNEL := $(GUEST_KERNEL)|TestDesiredStates|TestGroupChangesUnderTraffic|TestUnexpectedPacketsInTunnel/.*/WireGuard
@@ -108,6 +113,7 @@ test: export SHORT_LABS := -short -skip=$(LONG_LABS)
 test: export SHORT_GUEST_PATHS := --run=$(GUEST_PATHS)
 test: export SHORT_GUEST_BENCH := --run=$(GUEST_BENCH)
 test: export SHORT_GUEST_KERNEL := --run=$(GUEST_KERNEL)
+test: export SHORT_GUEST_KERNEL_PACKAGES := $(GUEST_KERNEL_PACKAGES)
 test: ## Run the tests: check, those of the kernel, and real clusters, the long ones in a short form; needs root
 test-long: ## Run all parts of all tests: more than half an hour; needs root
 test test-long: deps build lint
@@ -116,7 +122,7 @@ test test-long: deps build lint
 	@echo "on guests' kernels: Geneve and kernel WireGuard; some minutes, then the output of both"
 	bin/lab guest build
 	$(call timed,guests) $(MAKE) --no-print-directory --jobs 2 --output-sync=target guest-path guest-kernel
-	cd lab; $(call timed,labs) go test -timeout 90m $${SHORT_LABS:-} ./...
+	cd lab; $(call timed,labs) $(GO_TEST) -timeout 90m $${SHORT_LABS:-} ./...
 
 # Paths and kernel wait more than they compute. Unit tests, which only compute, get what processor time is left, so that
 # they delay nothing that is timed.
@@ -125,10 +131,10 @@ unit-beside:
 	nice -n 19 $(MAKE) --no-print-directory unit
 
 paths:
-	cd bench; $(call timed,paths) go test $(LONGEST) -p 1 $(PARALLEL) "$${SHORT_PATHS:--skip=}" ./pathtest ./...
+	cd bench; $(call timed,paths) $(GO_TEST) $(LONGEST) -p 1 $(PARALLEL) "$${SHORT_PATHS:--skip=}" ./pathtest ./...
 
 kernel:
-	$(call timed,kernel) go test $(LONGEST) $(PARALLEL) $(KERNEL_PACKAGES)
+	$(call timed,kernel) $(GO_TEST) $(LONGEST) $(PARALLEL) $(KERNEL_PACKAGES)
 
 # A guest has one processor: one guest runs the tests of the path, another one those of the kernel. What passed, and of which
 # nothing has changed since, is not run again, as by go test on this machine's kernel; CI sets GUESTS=--again.
@@ -138,8 +144,9 @@ guest-path:
 	cd bench && ../bin/lab guest test $(GUESTS) "$${SHORT_GUEST_PATHS:---run=}" ./pathtest -- $(LONGEST) -short -p 1
 
 guest-kernel:
-	cd bench && ../bin/lab guest test $(GUESTS) "$${SHORT_GUEST_BENCH:---run=}" . ./load ./path ./report -- $(LONGEST) -short -p 1
-	bin/lab guest test $(GUESTS) "$${SHORT_GUEST_KERNEL:---run=}" ./netops ./netops/... -- $(LONGEST) -short -p 1 $(PARALLEL)
+	cd bench && ../bin/lab guest test $(GUESTS) $${SHORT_GUEST_BENCH:-./load ./path ./report} . -- $(LONGEST) -short -p 1
+	bin/lab guest test $(GUESTS) "$${SHORT_GUEST_KERNEL:---run=}" $${SHORT_GUEST_KERNEL_PACKAGES:-./netops ./netops/...} -- $(LONGEST) -short -p 1 $(PARALLEL)
+	[[ "$${SHORT_GUEST_KERNEL:-}" ]] || bin/lab guest test $(GUESTS) ./internal/helper -- $(LONGEST) -short
 	bin/lab guest test $(GUESTS) --virtual-time --run Timers ./netops/tunnel/wireguard
 
 .PHONY: bench
@@ -188,9 +195,8 @@ FEW_COLLECTIONS := GOGC=400
 
 .PHONY: unit
 unit:
-	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/liqoctl
-	go vet -tags lab $(KERNEL_PACKAGES) ./internal/peering
-	$(call timed,unit) env $(FEW_COLLECTIONS) go test $(LONGEST) $(filter-out $(shell go list $(KERNEL_PACKAGES)),$(shell go list ./...))
+	GOOS=darwin GOARCH=arm64 go list -export ./cmd/liqoctl >/dev/null # compiles it, and links nothing
+	$(call timed,unit) env $(FEW_COLLECTIONS) $(GO_TEST) $(LONGEST) $(filter-out $(shell go list $(KERNEL_PACKAGES)),$(shell go list ./...))
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run golangci-lint over all modules, whose go.mod must be tidy

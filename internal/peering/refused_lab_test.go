@@ -109,8 +109,8 @@ func wrongClusters() []refusal {
 	}
 }
 
-// wrongFlags returns those with flags that leave no addresses. Those that make no sense are refused before any cluster is
-// asked: TestScripts of package commands has them.
+// wrongFlags returns those with flags that leave no addresses. Flags that make no sense are refused before any cluster
+// is asked: TestScripts of package commands has them.
 func wrongFlags() []refusal {
 	return []refusal{
 		{
