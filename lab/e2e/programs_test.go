@@ -53,7 +53,7 @@ func removePrograms() error { return os.RemoveAll(programs.folder) }
 func liqoctlProgram(t *testing.T) string {
 	t.Helper()
 	return program(t, "liqoctl", func(ctx context.Context, file string) error {
-		return goCommand(ctx, "build", "-trimpath", "-o", file, "./cmd/liqoctl")
+		return goCommand(ctx, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", file, "./cmd/liqoctl") // as make build does
 	})
 }
 
@@ -75,7 +75,7 @@ func liqoctlImage(t *testing.T) string {
 func runLabTest(ctx context.Context, t *testing.T, l *lab.Lab, pkg, name string, variables ...string) {
 	t.Helper()
 	binary := program(t, path.Base(pkg)+".test", func(ctx context.Context, file string) error {
-		return goCommand(ctx, "test", "-c", "-tags", "lab", "-o", file, pkg)
+		return goCommand(ctx, "test", "-c", "-ldflags=-s -w", "-tags", "lab", "-o", file, pkg)
 	})
 	short := fmt.Sprintf("-test.short=%t", testing.Short())
 	verbose := fmt.Sprintf("-test.v=%t", testing.Verbose()) // else it prints of failed tests only
