@@ -53,7 +53,8 @@ func removePrograms() error { return os.RemoveAll(programs.folder) }
 func liqoctlProgram(t *testing.T) string {
 	t.Helper()
 	return program(t, "liqoctl", func(ctx context.Context, file string) error {
-		return goCommand(ctx, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", file, "./cmd/liqoctl") // as make build does
+		// As make build does.
+		return goCommand(ctx, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", file, "./cmd/liqoctl")
 	})
 }
 

@@ -41,8 +41,8 @@ func TestUnderlaySizes(t *testing.T) {
 	}
 }
 
-// upload sends some MiB, with -short one, to a server that answers every chunk, without pauses. All but the first segments
-// are as large as they can be.
+// upload sends some MiB, with -short one, to a server that answers every chunk, without pauses. All but the first
+// segments are as large as they can be.
 func upload(t *testing.T, from namespace, to netip.AddrPort) {
 	t.Helper()
 	const pause = 20 * time.Second
