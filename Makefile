@@ -27,8 +27,7 @@ TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/liqonet-tools
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 
-# Tests of these packages, and of the module bench, change kernel state in namespaces of their own: they need root. One
-# package of bench runs at a time: what it measures is time.
+# Tests of these packages, and of the module bench, change kernel state in namespaces of their own: they need root.
 KERNEL_PACKAGES := ./netops ./internal/helper ./netops/...
 
 # How many tests of one such package run in parallel. They wait more than they compute. A guest has one processor: what is
@@ -124,14 +123,18 @@ test test-long: deps build lint
 	$(call timed,guests) $(MAKE) --no-print-directory --jobs 2 --output-sync=target guest-path guest-kernel
 	cd lab; $(call timed,labs) $(GO_TEST) -timeout 90m $${SHORT_LABS:-} ./...
 
-# Paths and kernel wait more than they compute. Unit tests, which only compute, get what processor time is left, so that
-# they delay nothing that is timed.
-.PHONY: paths kernel unit-beside
+# Paths and kernel wait more than they compute. Unit tests, which only compute, and then the tests of the benchmarks, which
+# flood, get what processor time is left, so that they delay nothing that is timed.
+.PHONY: paths kernel unit-beside bench-tests
 unit-beside:
 	nice -n 19 $(MAKE) --no-print-directory unit
+	nice -n 19 $(MAKE) --no-print-directory bench-tests
 
 paths:
-	cd bench; $(call timed,paths) $(GO_TEST) $(LONGEST) -p 1 $(PARALLEL) "$${SHORT_PATHS:--skip=}" ./pathtest ./...
+	cd bench; $(call timed,paths) $(GO_TEST) $(LONGEST) $(PARALLEL) "$${SHORT_PATHS:--skip=}" ./pathtest
+
+bench-tests:
+	cd bench; $(call timed,bench) $(GO_TEST) $(LONGEST) -p 1 "$${SHORT_PATHS:--skip=}" $$(go list ./... | grep -v /pathtest)
 
 kernel:
 	$(call timed,kernel) $(GO_TEST) $(LONGEST) $(PARALLEL) $(KERNEL_PACKAGES)
