@@ -147,7 +147,7 @@ guest-path:
 	cd bench && ../bin/lab guest test $(GUESTS) "$${SHORT_GUEST_PATHS:---run=}" ./pathtest -- $(LONGEST) -short -p 1
 
 guest-kernel:
-	cd bench && ../bin/lab guest test $(GUESTS) $${SHORT_GUEST_BENCH:-./load ./path ./report} . -- $(LONGEST) -short -p 1
+	cd bench && ../bin/lab guest test $(GUESTS) $${SHORT_GUEST_BENCH:-./load ./path ./report} . -- $(LONGEST) $${SHORT_GUEST_BENCH:+-short} -p 1
 	bin/lab guest test $(GUESTS) "$${SHORT_GUEST_KERNEL:---run=}" $${SHORT_GUEST_KERNEL_PACKAGES:-./netops ./netops/...} -- $(LONGEST) -short -p 1 $(PARALLEL)
 	[[ "$${SHORT_GUEST_KERNEL:-}" ]] || bin/lab guest test $(GUESTS) ./internal/helper -- $(LONGEST) -short
 	bin/lab guest test $(GUESTS) --virtual-time --run Timers ./netops/tunnel/wireguard

@@ -195,7 +195,7 @@ var places = map[string][]string{
 	"github.com/spf13/cobra": {"commands/"},
 	"github.com/spf13/viper": {"commands/cli/settings.go"},
 	"github.com/pterm/pterm": {"commands/ui/terminal.go"},
-	// Only the driver and who makes keys know the protocol, and only the start of a gateway knows the driver.
+	// Only the driver and the code that makes keys know the protocol, and only the start of a gateway knows the driver.
 	"golang.zx2c4.com/wireguard":       {"netops/tunnel/wireguard/", "internal/inventory/keys.go", "internal/testbed/"},
 	module + "netops/tunnel/wireguard": {"internal/helper/gateway.go"},
 }
@@ -209,7 +209,7 @@ func TestImportedInOnePlace(t *testing.T) {
 		for _, p := range packages {
 			for _, file := range p.importers(t, dep) {
 				used = true
-				if !slices.ContainsFunc(only, func(place string) bool { return strings.HasPrefix(file, filepath.Join(root, place)) }) {
+				if !slices.ContainsFunc(only, func(place string) bool { return below(file, filepath.Join(root, place)) }) {
 					t.Errorf("%s imports %s, which is for %s alone", file, dep, strings.Join(only, " and "))
 				}
 			}

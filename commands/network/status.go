@@ -236,7 +236,8 @@ func (o statusOptions) explanation(all []status.Peering) string {
 	return o.next("")
 }
 
-// next returns the command that explains the state of a peering, or of all (""). With both clusters there is one.
+// next returns the command that explains the state of a peering, or of all (""). With both clusters, that of all is
+// used.
 func (o statusOptions) next(peer string) string {
 	command := "liqoctl network diagnose"
 	if o.Remote == nil && peer != "" {
@@ -268,7 +269,7 @@ func (o statusOptions) paint(state string) string {
 	return ui.StateColour(state)
 }
 
-// columns are those of the table of peerings. With both clusters, others of them are only in the wide one.
+// columns are those of the table of peerings. With both clusters, fewer of them are in the plain one.
 func (o statusOptions) columns() ui.Columns[status.Peering] {
 	type side = status.Peering
 	both := o.Remote != nil

@@ -11,7 +11,7 @@ import (
 // Code identifies what a finding is about; docs/checks has a page for each.
 type Code string
 
-// The codes of what changes the state of a peering.
+// The codes of findings about a peering.
 const (
 	APIClock            Code = "LQ-API-CLOCK"
 	ObjectsIntact       Code = "LQ-OBJECTS-INTACT"       // an object is missing, or was altered

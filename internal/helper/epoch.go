@@ -98,7 +98,7 @@ func (l *gatewayLoop) watchSuccessor(ctx context.Context) {
 func (l *gatewayLoop) confirmed(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, successorTimeout)
 	defer cancel()
-	// changes nothing
+	// An empty patch returns the object without a right to read it.
 	cm, err := publish.Patch(ctx, l.Client.CoreV1().ConfigMaps(l.Namespace), l.ID.Name(), struct{}{}, nil)
 	pod, _ := l.recorded(cm)
 	return err == nil && pod == l.Pod

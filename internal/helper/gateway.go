@@ -41,7 +41,7 @@ type Gateway struct {
 type gatewayLoop struct {
 	Gateway
 	reconciler
-	health  *liveness.Loop
+	health  *liveness.Probes
 	driver  tunnel.Driver
 	keysAt  time.Time                   // when the keys were made; zero: not known
 	served  atomic.Pointer[gatewayView] // of the last successful pass; nil: none yet

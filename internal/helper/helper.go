@@ -74,7 +74,7 @@ type reconciler struct {
 	// described is when the kernel's state was last logged.
 	described time.Time
 	faults    []string // as last logged
-	// untranslated: connections may have begun without the rules for sources, which a pass has added or is about to.
+	// untranslated means that connections may have begun without the rules that translate their sources.
 	untranslated bool
 	// forward are the foreign chains that forwarded packets pass, as of the last pass.
 	forward []nft.ForwardChain
@@ -142,7 +142,7 @@ func (r *reconciler) undisturbed() bool {
 // service has the parts of a helper.
 type service struct {
 	Env
-	health  *liveness.Loop
+	health  *liveness.Probes
 	objects *cache.Cache
 	metrics *metrics
 	kernel  *kernel.Kernel
@@ -204,7 +204,7 @@ const (
 
 // loop calls step at the start, whenever one of the channels delivers, and at every resync, until ctx ends. Errors of a
 // step are logged, shown by the readiness probe of a node and the status of a gateway, and retried soon.
-func loop(ctx context.Context, h *liveness.Loop, log *slog.Logger, step func(context.Context) error, events ...<-chan struct{}) error {
+func loop(ctx context.Context, h *liveness.Probes, log *slog.Logger, step func(context.Context) error, events ...<-chan struct{}) error {
 	signals := wakeup.Merge(ctx, events...)
 	timer, pause := time.NewTimer(0), time.NewTimer(0)
 	defer timer.Stop()

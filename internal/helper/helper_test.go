@@ -19,7 +19,7 @@ import (
 
 // passes are the times at which a loop calls its step.
 type passes struct {
-	health *liveness.Loop
+	health *liveness.Probes
 	events chan struct{}
 	err    error // what a step answers
 	at     []time.Duration

@@ -133,7 +133,7 @@ func (m *lastValid) readTrusted(o nodeObjects, c serving.Cluster) (nodeView, []f
 	unreserved := unread || c.Unknown()
 	m.keepUnclaimed(o.found, c, unreserved)
 	c.Unclaimed = m.unclaimed
-	v := nodeView{fabric: m.fabric, Choice: serving.Choose(c), blind: m.fabric == nil && begun, unreserved: unreserved}
+	v := nodeView{fabric: m.fabric, Choice: serving.Choose(c), blind: m.fabric == nil && begun, unreserved: unreserved, unread: unread}
 	v.partial = unread && len(v.Peerings) < len(c.Records)
 	for _, p := range v.Peerings {
 		m.peerings[p.Name] = p

@@ -233,7 +233,7 @@ func (l *nodeLoop) lift(view nodeView) error {
 		return l.kernel.LiftBootGuard()
 	}
 	stays, err := l.kernel.HasBootGuard()
-	if stays {
+	if stays && view.unread { // of a single peering without reservations, the fault of its record is reported
 		err = errors.Join(errUnreserved, err)
 	}
 	return err

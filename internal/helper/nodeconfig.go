@@ -29,6 +29,7 @@ type nodeView struct {
 	blind bool // there are peerings, and no valid fabric
 	// unreserved: ranges of peers are not known. No reservations could be read, or a peering has none and no record.
 	unreserved bool
+	unread     bool          // no reservations could be read
 	partial    bool          // no reservations could be read, and there are peerings that are not served
 	aging      time.Duration // until the next gateway expires; 0: none is about to
 }

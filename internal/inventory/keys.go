@@ -33,7 +33,7 @@ type Keys struct {
 // Public returns the public key.
 func (k *Keys) Public() string { return k.Private().PublicKey().String() }
 
-// Driver returns what the peer's record has of the gateway; its key is not known without keys.
+// Driver returns the public part, for the peer's record; the zero value for nil.
 func (k *Keys) Driver() records.Driver {
 	if k == nil {
 		return records.Driver{}

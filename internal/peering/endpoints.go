@@ -18,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/kube/discover"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/setting"
 )
 
 // maxEndpoints limits the number of nodes in a client's record. Two are sufficient; more help while nodes are replaced.
@@ -81,6 +82,11 @@ func serviceHosts(svc *corev1.Service, nodes []discover.Node) (hosts []string, m
 		}
 		missing = "no cluster IP yet"
 	}
+	// A record with another one, such as a loopback address, would be refused as a whole.
+	hosts = slices.DeleteFunc(hosts, func(host string) bool {
+		_, err := setting.HostOrAny(host)
+		return err != nil
+	})
 	if len(hosts) > 0 {
 		return hosts, ""
 	}

@@ -92,7 +92,7 @@ func ReadText[T any](component, text string) (d T, unknown []string, err error) 
 	if err == nil {
 		// It needs no errors about unknown fields, which take most of the time of strict decoding.
 		err = strict.UnmarshalCaseSensitivePreserveInts(document, &o)
-		if no, _ := strict.SyntaxErrorOffset(err); no {
+		if malformed, _ := strict.SyntaxErrorOffset(err); malformed {
 			err = errNoJSON
 		}
 	}

@@ -86,11 +86,11 @@ var gatewaySettings = []GatewaySetting{
 		Value: func(s *GatewaySettings) setting.Text { return words(&s.ServiceType, LoadBalancer, NodePort, ClusterIP) }},
 	{Flag: "gw-server-service-port", Group: gateways, initial: "51840", ofServer: true, usage: "UDP port of the server's gateway; those of further tunnels count up from it",
 		firstPort: func(s GatewaySettings) *uint16 { return s.ServicePort },
-		Value: func(s *GatewaySettings) setting.Text { return field(&s.ServicePort, "PORT", setting.Port) }},
+		Value:     func(s *GatewaySettings) setting.Text { return field(&s.ServicePort, "PORT", setting.Port) }},
 	{Flag: "gw-server-service-nodeport", Group: gateways, initial: "0", shown: "allocated by the cluster", ofServer: true, usage: "NodePort of the server's gateway; those of further tunnels count up from it",
 		firstPort: func(s GatewaySettings) *uint16 { return s.NodePort },
-		Value: func(s *GatewaySettings) setting.Text { return field(&s.NodePort, "PORT", setting.PortOrAny) },
-		needs: func(s GatewaySettings) error { return needsType(s, "NodePort", NodePort, LoadBalancer) }},
+		Value:     func(s *GatewaySettings) setting.Text { return field(&s.NodePort, "PORT", setting.PortOrAny) },
+		needs:     func(s GatewaySettings) error { return needsType(s, "NodePort", NodePort, LoadBalancer) }},
 	{Flag: "gw-server-service-loadbalancerip", Group: gateways, initial: "0.0.0.0", shown: "any", ofServer: true, usage: "address to request from the load balancer, 0.0.0.0 for any",
 		Value: func(s *GatewaySettings) setting.Text {
 			return field(&s.LoadBalancerIP, "ADDRESS", setting.AddressOrAny)
@@ -102,7 +102,7 @@ var gatewaySettings = []GatewaySetting{
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.EndpointHost, "HOST", setting.HostOrAny) }},
 	{Flag: "gw-client-port", Group: gateways, initial: "0", shown: "the Service's", ofServer: true, usage: "UDP port where the client reaches the server, 0 for the Service's; those of further tunnels count up from it",
 		firstPort: func(s GatewaySettings) *uint16 { return s.EndpointPort },
-		Value: func(s *GatewaySettings) setting.Text { return field(&s.EndpointPort, "PORT", setting.PortOrAny) }},
+		Value:     func(s *GatewaySettings) setting.Text { return field(&s.EndpointPort, "PORT", setting.PortOrAny) }},
 }
 
 // GatewaySetting is a setting of gateways: its flag, its default and its rules.

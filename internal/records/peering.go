@@ -130,7 +130,7 @@ type LocalGateway struct {
 }
 
 // Driver is what the driver of a tunnel must know of the peer's gateway: one member, by the name of the driver. Only
-// the driver and who makes keys read it. The zero value: not known yet.
+// the driver and the code that makes keys read it. The zero value: not known yet.
 type Driver struct {
 	WireGuard wireguard.Peer `json:"wireguard"`
 }

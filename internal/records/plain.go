@@ -66,7 +66,7 @@ func toJSON(text string, jsonOnly bool) ([]byte, error) {
 		return nil, errTooManyValues
 	}
 	if document := []byte(text); jsonOnly || json.Valid(document) {
-		return document, nil // whether the former is valid is known once it is decoded
+		return document, nil // JSON of reports is validated when it is decoded
 	}
 	var root yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &root); err != nil {

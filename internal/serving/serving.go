@@ -109,7 +109,7 @@ func Choose(c Cluster) Choice {
 	for _, name := range slices.Sorted(maps.Keys(guard)) {
 		choice.holdBack(name, guard[name], own.Ranges, all.Ranges)
 	}
-	for _, p := range c.Unclaimed { // by the cluster or a record since then: not any more
+	for _, p := range c.Unclaimed { // without those that the cluster uses, or a served peering routes
 		if _, overlaps := own.Overlapping(p); !overlaps && !all.routes(p) {
 			choice.HeldBack = append(choice.HeldBack, p)
 		}
@@ -184,10 +184,13 @@ func (t *taken) first(c candidate) (*records.Peering, error) {
 		conflict := t.conflict(p)
 		if conflict == nil {
 			for _, g := range p.Gateways {
-				t.ids[g.Address], t.ids[g.OverlayID] = p.Name, p.Name
+				if g.Address.IsValid() {
+					t.ids[g.Address] = p.Name
+				}
+				if g.OverlayID != 0 {
+					t.ids[g.OverlayID] = p.Name
+				}
 			}
-			delete(t.ids, netip.Addr{}) // of gateways that are not known, or only in part
-			delete(t.ids, uint32(0))
 			t.addPeer(p)
 			return &p, err
 		}

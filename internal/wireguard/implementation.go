@@ -1,4 +1,4 @@
-// Package wireguard has names that records, manifests, the makers of keys and the driver of tunnels share. It imports
+// Package wireguard has what records, manifests, the makers of keys and the driver of tunnels share. It imports
 // no other package of this module.
 package wireguard
 

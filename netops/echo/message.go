@@ -25,7 +25,8 @@ const (
 )
 
 // version is the version of the layout below. Additions use a new flag and the first bytes of the padding, which older
-// ends ignore. Only incompatible changes need a new version. Nodes are numbers, from which a receiver derives addresses
+// ends ignore. From the first release on, only incompatible
+// changes need a new version. Nodes are numbers, from which a receiver derives addresses
 // of either family.
 //
 //	 0 magic "LQNE"   4 version      5 kind       6 flags

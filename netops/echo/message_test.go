@@ -30,7 +30,8 @@ func fullMessage() Message {
 	}
 }
 
-// The wire format must be stable, because the two clusters of a peering are not upgraded together.
+// From the first release on, the wire format must be stable, because the two clusters of a peering are not upgraded
+// together.
 func TestWireFormat(t *testing.T) {
 	const want = "4c514e4501020007" + // magic, version 1, reply, three flags
 		"0102030405060708" + "2122232425262728" + "11121314" + "005805dc" + // session, sent, sequence, size, path

@@ -52,7 +52,7 @@ func TestFlushedTable(t *testing.T) {
 		if got, answered := answerOf(t, datagrams, n.namespace); answered {
 			t.Fatalf("without the table: %q, want no answer to a packet with another source", got)
 		}
-		stream := make(chan net.Conn)
+		stream := make(chan net.Conn, 1)
 		go func() {
 			ctx, cancel := context.WithTimeout(t.Context(), answerWait)
 			defer cancel()

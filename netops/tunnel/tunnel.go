@@ -1,5 +1,6 @@
 // Package tunnel is the contract between gateways and the drivers of their tunnels. A tunnel is one link that carries
-// packets to one gateway of the peer. Drivers are subpackages; only they, and who makes keys, know their protocol.
+// packets to one gateway of the peer. Drivers are subpackages; only they, and the code that makes keys, know their
+// protocol.
 //
 // In scope for a driver: the link's existence, the session, the remote end and its endpoints. The link's address, MTU
 // and up state are in package netops, as are routes, filters and forwarding. Drivers do not depend on peerings.
@@ -77,7 +78,7 @@ type Stats struct {
 	Changed bool
 }
 
-// Session is what makes a tunnel able to carry packets. Nobody but its driver knows how long one lasts.
+// Session is what makes a tunnel able to carry packets. Only its driver knows how long one lasts.
 type Session struct {
 	Since  time.Time // end of its last handshake; zero: none since Open, the last Renew or the last change of endpoint
 	Usable bool      // the other end accepts packets of this session

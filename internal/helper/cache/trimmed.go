@@ -11,9 +11,9 @@ import (
 // TooLong replaces a text, and is rejected as damaged.
 const TooLong = "too long"
 
-// Followed reports whether helpers read the record in the ConfigMap of that name: all except the gateways' reports for
-// users.
-func Followed(name string) bool {
+// readByHelpers reports whether helpers read the record in the ConfigMap of that name: all except the gateways' reports
+// for users.
+func readByHelpers(name string) bool {
 	id, known := records.IdentityOf(name)
 	return known && id.Component != records.ComponentStatus
 }
@@ -23,7 +23,7 @@ func Trimmed(obj any, matters bool) any {
 	if cm, ok := obj.(*corev1.ConfigMap); ok && !matters {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: cm.Name, Namespace: cm.Namespace, ResourceVersion: cm.ResourceVersion, UID: cm.UID}}
 	}
-	if cm, ok := obj.(*corev1.ConfigMap); ok && Followed(cm.Name) {
+	if cm, ok := obj.(*corev1.ConfigMap); ok && readByHelpers(cm.Name) {
 		id, _ := records.IdentityOf(cm.Name)
 		text, there := cm.Data[records.DataKey]
 		if len(text) > records.MaxSize(id.Component) {

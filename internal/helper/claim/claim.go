@@ -174,7 +174,7 @@ func Restore(ctx context.Context, client kubernetes.Interface, lease *coordinati
 	metadata := map[string]any{"labels": leaseLabels(node.Name), "ownerReferences": leaseOwners(node)}
 	lease, err := publish.Patch(ctx, client.CoordinationV1().Leases(lease.Namespace), lease.Name, metadata, nil)
 	if err != nil {
-		return nil, fmt.Errorf("bring back the Lease of the internal address: %w", err)
+		return nil, fmt.Errorf("restore the Lease of the internal address: %w", err)
 	}
 	return lease, nil
 }

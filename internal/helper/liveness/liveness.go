@@ -13,9 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Loop answers the kubelet's probes: live while the loop runs; ready if the last pass reached the desired state, or
+// Probes answers the kubelet's probes: live while the loop runs; ready if the last pass reached the desired state, or
 // once Serving is true.
-type Loop struct {
+type Probes struct {
 	// Serving is set for a gateway, which is ready once it is true: if a damaged record made all gateways unready at
 	// the same time, all could be evicted at the same time, regardless of their PodDisruptionBudget.
 	Serving func() bool
@@ -27,24 +27,24 @@ type Loop struct {
 	last time.Time // of the last pass; the zero value: the loop waits for the API server
 }
 
-// New returns the state of a loop that has not begun. Without a pass for the duration stuck, it is not live.
-func New(stuck time.Duration) *Loop { return &Loop{err: errors.New("no pass yet"), stuck: stuck} }
+// New returns the answers for a loop that has not begun. Without a pass for the duration stuck, it is not live.
+func New(stuck time.Duration) *Probes { return &Probes{err: errors.New("no pass yet"), stuck: stuck} }
 
 // Begin marks the start of the loop.
-func (h *Loop) Begin() {
+func (h *Probes) Begin() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last = time.Now()
 }
 
 // Set records the end of a pass; nil: it reached the desired state.
-func (h *Loop) Set(err error) {
+func (h *Probes) Set(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.err, h.last = err, time.Now()
 }
 
-func (h *Loop) ready() error {
+func (h *Probes) ready() error {
 	if h.Serving != nil && h.Serving() {
 		return nil
 	}
@@ -52,13 +52,13 @@ func (h *Loop) ready() error {
 }
 
 // Failed returns the error of the last pass.
-func (h *Loop) Failed() error {
+func (h *Probes) Failed() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.err
 }
 
-func (h *Loop) live() error {
+func (h *Probes) live() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.last.IsZero() && time.Since(h.last) > h.stuck {
@@ -87,7 +87,7 @@ const (
 )
 
 // Serve serves probes and metrics at an address until ctx ends.
-func (h *Loop) Serve(ctx context.Context, address string, reg *prometheus.Registry) error {
+func (h *Probes) Serve(ctx context.Context, address string, reg *prometheus.Registry) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", address)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (h *Loop) Serve(ctx context.Context, address string, reg *prometheus.Regist
 	return h.serveAt(ctx, listener, reg)
 }
 
-func (h *Loop) serveAt(ctx context.Context, listener net.Listener, reg *prometheus.Registry) error {
+func (h *Probes) serveAt(ctx context.Context, listener net.Listener, reg *prometheus.Registry) error {
 	mux := http.NewServeMux()
 	mux.Handle("GET /readyz", answer(h.ready))
 	mux.Handle("GET /livez", answer(h.live))

@@ -72,7 +72,7 @@ func TestEventsAreOfTheirObjects(t *testing.T) {
 	testEvents(t, func(r *recorded) {
 		r.Add("ConfigMap", "status-b", true, StateChanged, "healthy, was down")
 		r.Add("Lease", "node-10.80.0.7", false, DriftRestored, "x\x1b[31m\ny"+strings.Repeat("ü", maxMessage))
-		r.Add("ConfigMap", "gone", false, StateChanged, "nobody can see this")
+		r.Add("ConfigMap", "gone", false, StateChanged, "not visible")
 		r.after(0)
 		if len(r.created) != 2 {
 			t.Fatalf("%d events: %v", len(r.created), r.created)

@@ -57,7 +57,7 @@ func recordFields(object kube.Object) ([]kube.FieldChange, error) {
 	flat := make(map[string]any)
 	flatten(flat, "", fields)
 	for _, path := range slices.Collect(maps.Keys(flat)) {
-		// The client's record has no endpoints until the server has some.
+		// The client's record has no endpoints until the server has some. Every tunnel has a peerAddress.
 		if tunnel, ok := strings.CutSuffix(path, ".peerAddress"); ok && flat["role"] == string(records.Client) {
 			flat[endpointsOf(tunnel)] = cmp.Or(flat[endpointsOf(tunnel)], "")
 		}

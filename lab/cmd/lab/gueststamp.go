@@ -61,7 +61,7 @@ func unlessPassed(skipped string, argv []string, kernel string, run func() error
 func newStamp(argv []string, made ...string) (stamp, error) {
 	sum := sha256.New()
 	for _, e := range slices.Sorted(slices.Values(os.Environ())) {
-		if strings.HasPrefix(e, "LIQONET_TEST_") {
+		if strings.HasPrefix(e, "LIQONET_") && !strings.HasPrefix(e, "LIQONET_LAB_") {
 			fmt.Fprintln(sum, e)
 		}
 	}

@@ -48,7 +48,7 @@ func (c Config) validate() error {
 	case c.MTU < minMTU || c.MTU > maxMTU:
 		return fmt.Errorf("MTU %d: want %d to %d", c.MTU, minMTU, maxMTU)
 	case c.ListenPort == 0 && len(c.Endpoints) == 0:
-		return errors.New("listen port 0: nobody could find a device without endpoints")
+		return errors.New("listen port 0: a device without endpoints cannot be found")
 	}
 	return c.validatePeer()
 }

@@ -37,7 +37,8 @@ type Device struct {
 	readded        bool           // a renewal added a peer that another program had deleted; reported by the next Apply
 }
 
-// Open is that of tunnel.Driver: it adopts the kernel device of an earlier process, or creates a device.
+// Open brings a device to the state of cfg, as tunnel.Driver has it: it adopts the kernel device of an earlier process,
+// or creates a device.
 func Open(cfg Config, log *slog.Logger, found func()) (*Device, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("open tunnel %s: %w", cfg.Name, err)
@@ -130,7 +131,7 @@ func (d *Device) find(name string) (netlink.Link, error) {
 	return link, nil
 }
 
-// Apply is that of tunnel.Tunnel. With another implementation, the link is replaced.
+// Apply brings the device to the state of cfg, as tunnel.Tunnel has it. With another implementation, the link is replaced.
 func (d *Device) Apply(cfg Config) (changed bool, err error) {
 	if err := cfg.validate(); err != nil {
 		return false, fmt.Errorf("apply tunnel %s: %w", cfg.Name, err)

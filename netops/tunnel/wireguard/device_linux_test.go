@@ -183,7 +183,7 @@ func TestCloseAndOpen(t *testing.T) {
 		p.client.mustAsk(target)
 		require.NoError(t, device.Close(true))
 		if p.client.hasLink(linkName) {
-			t.Error("after Remove the link is there")
+			t.Error("after Close(true) the link is there")
 		}
 	})
 }

@@ -24,7 +24,7 @@ func New(folder string) (Driver, error) {
 		if err != nil {
 			return d, fmt.Errorf("read tunnel keys: %w", err)
 		}
-		if *into, err = ParseSecret(strings.TrimSpace(string(text))); err != nil {
+		if *into, err = parseSecret(strings.TrimSpace(string(text))); err != nil {
 			return d, fmt.Errorf("read tunnel key %s: %w", name, err)
 		}
 	}

@@ -27,8 +27,8 @@ func NewSecret(key wgtypes.Key) Secret {
 	return Secret{key: func() wgtypes.Key { return key }}
 }
 
-// ParseSecret parses a key in base64, WireGuard's usual format. The error does not contain the text.
-func ParseSecret(base64 string) (Secret, error) {
+// parseSecret parses a key in base64, WireGuard's usual format. The error does not contain the text.
+func parseSecret(base64 string) (Secret, error) {
 	key, err := wgtypes.ParseKey(base64)
 	if err != nil {
 		return Secret{}, errors.New("WireGuard key: not 32 bytes in base64")
@@ -38,9 +38,6 @@ func ParseSecret(base64 string) (Secret, error) {
 
 // IsZero reports whether there is no key.
 func (s Secret) IsZero() bool { return s.key == nil }
-
-// Equal reports whether both are the same key.
-func (s Secret) Equal(o Secret) bool { return s.reveal() == o.reveal() }
 
 // PublicKey returns the public half of a private key; all zeros for none.
 func (s Secret) PublicKey() wgtypes.Key {
