@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"liqonet.io/liqonet/internal/records"
 )
 
 // Widths in help: lines are limited to a readable length, and descriptions of flags are aligned.
@@ -29,8 +31,8 @@ func Grouped(f *pflag.Flag, group string) {
 // sections are the groups of flags in help, in order. A flag is in the group of its annotation, else in the first one
 // whose list contains its name.
 var sections = []struct{ title, flags string }{
-	{"Gateways", "server-side gateways remote-gateways"},
-	{"Tunnel", ""},
+	{records.GroupGateways, "server-side gateways remote-gateways"},
+	{records.GroupTunnel, ""},
 	{"Installation", "image overlay allow-forward update all-nodes skip-validation"},
 	{"Cluster", "kubeconfig context cluster user namespace request-timeout"},
 	{"Addresses", "name pod-cidr service-cidr node-network reserve pool external-cidr internal-cidr"},

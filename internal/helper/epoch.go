@@ -83,7 +83,7 @@ func (l *gatewayLoop) watchSuccessor(ctx context.Context) {
 			}
 		}
 		if over := !l.confirmed(ctx); s.outlived.Swap(over) != over {
-			l.Log.Warn("the peer has heard a later pod of this gateway", "stepsDown", over)
+			l.Log.Warn("the peer has received echoes of a later pod of this gateway", "stepsDown", over)
 			wakeup.Notify(l.wake)
 		}
 		select {

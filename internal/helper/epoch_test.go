@@ -55,20 +55,20 @@ func TestSuccessor(t *testing.T) {
 	const later = 200
 	for _, c := range []struct {
 		name    string
-		told    membership.Epoch
+		newest  membership.Epoch
 		of      string // pod in the API server
 		away    bool   // the API server is away
 		want    bool
 		onceHas bool // the API server is back
 	}{
-		{name: "a later pod", told: later, of: "two", want: true, onceHas: true},
-		{name: "a later pod, no API server", told: later, of: "two", away: true, want: true, onceHas: true},
-		{name: "the API server names this one", told: later, of: "one"},
-		{name: "no API server", told: later, of: "one", away: true, want: true},
-		{name: "the same pod", told: 100, of: "two", away: true},
-		{name: "an earlier pod", told: 99, of: "two", away: true},
-		{name: "not known", told: 0, of: "two", away: true},
-		{name: "no pod can have it", told: math.MaxUint32, of: "two", away: true},
+		{name: "a later pod", newest: later, of: "two", want: true, onceHas: true},
+		{name: "a later pod, no API server", newest: later, of: "two", away: true, want: true, onceHas: true},
+		{name: "the API server names this one", newest: later, of: "one"},
+		{name: "no API server", newest: later, of: "one", away: true, want: true},
+		{name: "the same pod", newest: 100, of: "two", away: true},
+		{name: "an earlier pod", newest: 99, of: "two", away: true},
+		{name: "not known", newest: 0, of: "two", away: true},
+		{name: "no pod can have it", newest: math.MaxUint32, of: "two", away: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestSuccessor(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan struct{})
 				go func() { l.watchSuccessor(ctx); close(ended) }()
-				l.echoes.tunnel(1).answer(netip.AddrPort{}, echo.Message{Content: echo.Content{Newest: uint32(c.told)}})
+				l.echoes.tunnel(1).answer(netip.AddrPort{}, echo.Message{Content: echo.Content{Newest: uint32(c.newest)}})
 				synctest.Wait()
 				if got := l.echoes.own.outlived.Load(); got != c.want {
 					t.Errorf("stepped down: %t, want %t", got, c.want)
@@ -163,27 +163,27 @@ func TestFarPods(t *testing.T) {
 		device := &farTunnel{from: second}
 		e := g.tunnel(1)
 		e.far.device = device
-		hear := func(of membership.Epoch) (newest membership.Epoch) {
+		receive := func(of membership.Epoch) (newest membership.Epoch) {
 			c := e.answer(netip.AddrPort{}, echo.Message{Content: echo.Content{Epoch: uint32(of)}})
 			synctest.Wait()
 			return membership.Epoch(c.Newest)
 		}
 		pass := func(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // synctest's clock
-		hear(100)
+		receive(100)
 		device.from = first
 		for range 20 {
-			if newest := hear(50); newest != 100 {
+			if newest := receive(50); newest != 100 {
 				t.Fatalf("the answer to an earlier pod has epoch %d", newest)
 			}
-			hear(math.MaxUint32)
-			pass(membership.PodEvery / 10)
-			hear(100)
+			receive(math.MaxUint32)
+			pass(100 * time.Millisecond)
+			receive(100)
 		}
 		if n := len(device.renewed); n != 2 || device.renewed[0] != second {
 			t.Errorf("renewed at %v, want %v once a second", device.renewed, second)
 		}
 		pass(membership.PodSilence)
-		if newest := hear(50); newest != 50 {
+		if newest := receive(50); newest != 50 {
 			t.Errorf("the answer to the only pod left has epoch %d", newest)
 		}
 		if n := len(device.renewed); n != 2 {

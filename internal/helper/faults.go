@@ -15,28 +15,28 @@ import (
 // fault is an object whose record is rejected.
 type fault = serving.Fault
 
-// faultsTold bounds the faults that are logged and counted: a client that may write ConfigMaps can create thousands.
-const faultsTold = 50
+// maxFaults bounds the faults that are logged and counted: a client that may write ConfigMaps can create thousands.
+const maxFaults = 50
 
 // firstTexts returns the first texts, and the number of others.
 func firstTexts(texts []string) []string {
 	slices.Sort(texts)
-	if len(texts) <= faultsTold {
+	if len(texts) <= maxFaults {
 		return texts
 	}
-	return append(slices.Clone(texts[:faultsTold]), fmt.Sprintf("and %d more", len(texts)-faultsTold))
+	return append(slices.Clone(texts[:maxFaults]), fmt.Sprintf("and %d more", len(texts)-maxFaults))
 }
 
 // reportFaults counts the faults with an object, and logs all if they have changed. Lasting ones are passed to event: a
-// missing pod of a gateway does not last, it happens whenever a pod is replaced. A fault without an error is none.
+// missing pod of a gateway does not last, it happens whenever a pod is replaced.
 func (r *reconciler) reportFaults(faults []fault, event func(message string)) {
 	var texts, lasting []string
 	r.metrics.faults.Reset()
 	for i, f := range faults {
-		if f.Err != nil && f.Object != "" && i < faultsTold {
+		if f.Object != "" && i < maxFaults {
 			r.metrics.faults.WithLabelValues(f.Object).Set(1)
 		}
-		if f.Err == nil || errors.Is(f.Err, errWaiting) {
+		if errors.Is(f.Err, errWaiting) {
 			continue
 		}
 		texts = append(texts, f.Err.Error())

@@ -23,7 +23,7 @@ import (
 // would be written in each pass.
 func TestManyDamagedRecordsAreReportedOnce(t *testing.T) {
 	w := newFakeCluster(t)
-	for i := range 2 * faultsTold {
+	for i := range 2 * maxFaults {
 		w.put(&corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: records.PeeringName(fmt.Sprintf("garbage-%d", i)), Namespace: testNamespace},
 			Data:       map[string]string{records.DataKey: strings.Repeat("x", i+1)},
@@ -35,17 +35,17 @@ func TestManyDamagedRecordsAreReportedOnce(t *testing.T) {
 	first, faults := w.memory.view(w.objects, w.now)
 	l.reportFaults(faults, func(message string) { events = append(events, message) })
 	// All records, and the missing fabric.
-	if n := strings.Count(log.String(), "read ConfigMap"); n != faultsTold || !strings.Contains(log.String(), fmt.Sprintf("and %d more", faultsTold+1)) {
-		t.Errorf("%d faults are logged, want %d", n, faultsTold)
+	if n := strings.Count(log.String(), "read ConfigMap"); n != maxFaults || !strings.Contains(log.String(), fmt.Sprintf("and %d more", maxFaults+1)) {
+		t.Errorf("%d faults are logged, want %d", n, maxFaults)
 	}
-	if len(events) != 1 || strings.Count(events[0], "read ConfigMap") != faultsTold {
+	if len(events) != 1 || strings.Count(events[0], "read ConfigMap") != maxFaults {
 		t.Errorf("events %q", events)
 	}
 	families, err := l.metrics.registry.Gather()
 	require.NoError(t, err)
 	for _, f := range families {
-		if n := len(f.GetMetric()); f.GetName() == "liqonet_records_refused" && n != faultsTold {
-			t.Errorf("%d series, want %d", n, faultsTold)
+		if n := len(f.GetMetric()); f.GetName() == "liqonet_records_refused" && n != maxFaults {
+			t.Errorf("%d series, want %d", n, maxFaults)
 		}
 	}
 	log.Reset()
@@ -68,7 +68,7 @@ func TestGatewayReportsSomeOfManyFaults(t *testing.T) {
 		refused = append(refused, fault{Err: fmt.Errorf("read Lease node-%d: %w", i, errors.New("damaged document"))})
 	}
 	l.reportFaults(refused, func(string) {})
-	if !strings.Contains(log.String(), "and 9950 more") || log.Len() > 100*faultsTold {
+	if !strings.Contains(log.String(), "and 9950 more") || log.Len() > 100*maxFaults {
 		t.Errorf("logged %d bytes: %.200s", log.Len(), &log)
 	}
 }

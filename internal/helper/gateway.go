@@ -127,7 +127,7 @@ func (l *gatewayLoop) setUpStores(objects *cache.Cache) {
 func (l *gatewayLoop) step(context.Context) error {
 	if l.echoes.own.epoch == 0 {
 		l.echoes.own.epoch = l.beginEpoch()
-		l.recallEndpoints()
+		l.readKnownEndpoints()
 		l.before = l.lastEcho()
 	}
 	v, damage := l.view()
@@ -221,7 +221,13 @@ func (l *gatewayLoop) view() (*gatewayView, error) {
 		errPeering = fmt.Errorf("ConfigMap %s: there is no gateway %d: %w", records.PeeringName(l.ID.Peering), l.ID.Number, errWaiting)
 	}
 	damage := errors.Join(errFabric, errPeering)
-	faults := []fault{{Object: records.FabricName, Err: errFabric}, {Object: records.PeeringName(l.ID.Peering), Err: errPeering}}
+	var faults []fault
+	if errFabric != nil {
+		faults = append(faults, fault{Object: records.FabricName, Err: errFabric})
+	}
+	if errPeering != nil {
+		faults = append(faults, fault{Object: records.PeeringName(l.ID.Peering), Err: errPeering})
+	}
 	report := func() {
 		l.reportFaults(faults, func(message string) {
 			l.events.Add("ConfigMap", l.ID.StatusName(), false, publish.RecordRefused, message)

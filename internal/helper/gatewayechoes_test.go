@@ -104,7 +104,7 @@ func TestFromNode(t *testing.T) {
 		t.Errorf("noted %+v", p)
 	}
 	if nodes := g.nodes.statuses(); len(nodes) != 2 || nodes[0].LastProof.IsZero() || !nodes[1].LastEcho.IsZero() {
-		t.Errorf("status %+v: want n1 heard and proven, n2 never heard", nodes)
+		t.Errorf("status %+v: want an echo and a proof of n1, none of n2", nodes)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestWitnesses(t *testing.T) {
 		}
 		n.update(gatewayView{fabric: testFabric(), nodes: all})
 		if n.watched() || len(n.witnesses) != 0 {
-			t.Error("witnesses before any node was heard")
+			t.Error("witnesses before any node has sent an echo")
 		}
 		if asked := hear(true, 0); !slices.Equal(asked, []int{0}) || n.watched() {
 			t.Errorf("asked %v: want the gateway's own node, and that it is not relied on", asked)

@@ -230,7 +230,7 @@ func TestGatewayRecordIsBounded(t *testing.T) {
 		g.Endpoint = netip.MustParseAddrPort(endpoint)
 		w.put(gatewayMap(t, "b", g))
 		if got := w.view().gateways[firstGateway("b")].Endpoint; (got == g.Endpoint) != want {
-			t.Errorf("heard at %s: %v", endpoint, got)
+			t.Errorf("observed at %s: %v", endpoint, got)
 		}
 	}
 	g.Endpoint = netip.MustParseAddrPort("192.0.2.7:51840")
@@ -252,7 +252,7 @@ func TestGatewayRecordIsBounded(t *testing.T) {
 		}
 		w.put(gatewayMap(t, "b", g))
 		if got := fmt.Sprint(w.view().gateways[firstGateway("b")].OtherEndpoints); got != test.want {
-			t.Errorf("with %d tunnels, also heard at %s: %s, want %s", len(test.tunnels), test.others, got, test.want)
+			t.Errorf("with %d tunnels, also observed at %s: %s, want %s", len(test.tunnels), test.others, got, test.want)
 		}
 	}
 	w.drop(records.PeeringName("c"))

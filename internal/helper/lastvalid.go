@@ -91,7 +91,7 @@ func (m *lastValid) view(o nodeObjects, now time.Time) (nodeView, []fault) {
 	for _, p := range v.Peerings {
 		for i, own := range p.Gateways {
 			if own.OverlayID == 0 {
-				continue // not in the kernel from which the peering was recalled
+				continue // not in the kernel from which the peering was rebuilt
 			}
 			id := records.GatewayID{Peering: p.Name, Number: i + 1}
 			served[id] = true
@@ -125,7 +125,7 @@ func (m *lastValid) readTrusted(o nodeObjects, c serving.Cluster) (nodeView, []f
 	faults := append(m.readFabric(o.fabric, c, begun), m.readReservations(o.ipam)...)
 	if m.fabric != nil && o.found != nil {
 		for name := range c.Records {
-			m.recall(o, name, c.Records)
+			m.rebuild(o, name, c.Records)
 		}
 	}
 	c.Fabric, c.Before, c.Reserved = m.fabric, m.peerings, m.reserved.ranges

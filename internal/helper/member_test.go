@@ -23,7 +23,7 @@ func TestPeerMovesOnlyItself(t *testing.T) {
 		v.peering.Gateways[0].Tunnels = append(v.peering.Gateways[0].Tunnels, v.peering.Gateways[0].Tunnels[0])
 		v.peering.Gateways = append(v.peering.Gateways, v.peering.Gateways[0])
 		g, _ := testEchoes(v)
-		tell := func(c echo.Content) {
+		announce := func(c echo.Content) {
 			for i := range v.own().Tunnels {
 				g.tunnel(i+1).answeredBy(echo.Message{Content: c}, 0)
 			}
@@ -33,36 +33,36 @@ func TestPeerMovesOnlyItself(t *testing.T) {
 			if !noWay() {
 				t.Error("a way on, though no tunnel has been answered for a moment")
 			}
-			tell(echo.Content{})
+			announce(echo.Content{})
 			time.Sleep(membership.Moment / 2) //nolint:forbidigo // synctest's clock
 		}
 		for _, c := range []echo.Content{{}, {Draining: true}, {NoWay: true}, {NoWay: true, Draining: true, Unused: true}, {Nodes: math.MaxUint32}, {Nodes: 1}, {}} {
-			tell(c)
+			announce(c)
 			if unused := g.unused(v.own(), records.ActiveActive); len(unused) > 0 {
-				t.Errorf("peer says %+v in all tunnels: unused are %v", c, unused)
+				t.Errorf("the peer announces %+v in all tunnels: unused are %v", c, unused)
 			}
 			if want := c.NoWay || g.tunnel(1).Standing() == membership.Recovered; noWay() != want {
-				t.Errorf("peer says %+v: the gateway tells its nodes that it has no way on: %t", c, noWay())
+				t.Errorf("the peer announces %+v: the gateway announces to its nodes that it has no way on: %t", c, noWay())
 			}
 		}
-		for _, says := range []echo.Content{{}, {Draining: true}} {
+		for _, content := range []echo.Content{{}, {Draining: true}} {
 			changes, is := 0, noWay()
 			for i := range 200 { // in four seconds
-				says.NoWay = i%2 == 0
-				tell(says)
+				content.NoWay = i%2 == 0
+				announce(content)
 				time.Sleep(20 * time.Millisecond) //nolint:forbidigo // synctest's clock
 				if now := noWay(); now != is {
 					changes, is = changes+1, now
 				}
 			}
 			if changes > 4 {
-				t.Errorf("peer says %+v, with and without a way on, fifty times a second: its nodes receive %d changes in four seconds", says, changes)
+				t.Errorf("the peer announces %+v, with and without a way on, fifty times a second: its nodes receive %d changes in four seconds", content, changes)
 			}
 		}
 		v.peering.Gateways = v.peering.Gateways[:1]
 		g.update(v)
-		if tell(echo.Content{NoWay: true}); noWay() {
-			t.Error("the only gateway tells its nodes that it has no way on")
+		if announce(echo.Content{NoWay: true}); noWay() {
+			t.Error("the only gateway announces to its nodes that it has no way on")
 		}
 	})
 }
@@ -85,18 +85,18 @@ func TestIdleGateway(t *testing.T) {
 			from, m := echoOf(internal, echo.Report{Node: nodeNumber(internal)})
 			m.Content.Unused = unused
 			if c := g.answer(from, m); !c.Draining {
-				t.Error("a node is not told that the gateway drains")
+				t.Error("a node gets no announcement of the drain")
 			}
 		}
 		peer := func(unused bool) {
 			m := echo.Message{Content: echo.Content{Unused: unused}}
 			if c := g.tunnel(1).answer(netip.AddrPort{}, m); !c.Draining {
-				t.Error("the peer is not told that the gateway drains")
+				t.Error("the peer gets no announcement of the drain")
 			}
 			g.tunnel(1).answeredBy(echo.Message{}, 0)
 		}
 		g.drain()
-		expect("nobody is alive", true)
+		expect("no node is alive", true)
 		node("10.80.0.7", true)
 		node("10.80.0.8", false)
 		expect("one node sends", false)
@@ -105,7 +105,7 @@ func TestIdleGateway(t *testing.T) {
 		peer(false)
 		expect("the peer sends", false)
 		peer(true)
-		expect("nobody sends", true)
+		expect("no sender is left", true)
 		node("10.80.0.8", false)
 		expect("a node sends again", false)
 		time.Sleep(health.NodeSilence) //nolint:forbidigo // synctest's clock
@@ -115,7 +115,7 @@ func TestIdleGateway(t *testing.T) {
 		expect("the peer's gateway sends and does not answer", false)
 		peer(true)
 		node("10.80.0.8", true)
-		expect("nobody sends", true)
+		expect("no sender is left", true)
 		time.Sleep(time.Millisecond) //nolint:forbidigo // as above
 		g.unneeded()
 		if g.unneeded() {

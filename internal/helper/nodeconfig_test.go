@@ -103,11 +103,11 @@ func TestNodeState(t *testing.T) {
 	expect("no peering", nodeView{fabric: &fabric}, netops.State{})
 	expect("endpoint of the record", full, netops.NodeState(config))
 
-	heard := testGateway()
-	heard.Endpoint = netip.MustParseAddrPort("10.11.3.4:51840") // within the peer's range: requires an exemption
-	full.gateways = map[records.GatewayID]records.Gateway{firstGateway("b"): heard}
+	observed := testGateway()
+	observed.Endpoint = netip.MustParseAddrPort("10.11.3.4:51840") // within the peer's range: requires an exemption
+	full.gateways = map[records.GatewayID]records.Gateway{firstGateway("b"): observed}
 	config.Peers[0].Endpoints = parsed.Addresses("10.11.3.4", "192.0.2.7")
-	expect("endpoint that is heard", full, netops.NodeState(config))
+	expect("observed endpoint", full, netops.NodeState(config))
 
 	full.gateways = nil
 	config.Peers[0].Gateways[0].Pod = netip.Addr{}

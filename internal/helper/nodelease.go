@@ -36,7 +36,7 @@ const (
 // unchanged.
 func (l *nodeLoop) claim(ctx context.Context, v nodeView) error {
 	if v.fabric == nil {
-		l.recall()
+		l.findLease()
 		return nil
 	}
 	node, err := l.self()
@@ -91,9 +91,9 @@ func (l *nodeLoop) restore(ctx context.Context, node *corev1.Node) error {
 	return err
 }
 
-// recall finds the Lease of an earlier process of this node, after the fabric was deleted: the CLI waits for the report
-// that the node is clean.
-func (l *nodeLoop) recall() {
+// findLease finds the Lease of an earlier process of this node, after the fabric was deleted: the CLI waits for the
+// report that the node is clean.
+func (l *nodeLoop) findLease() {
 	for _, lease := range cache.Listed[*coordinationv1.Lease](l.leases) {
 		if a, err := claim.Of(*lease); err == nil && claim.Held(lease, l.Name) && l.claims.lease == "" {
 			l.claims.internal, l.claims.lease = a, lease.Name

@@ -83,8 +83,8 @@ func (p *peerEndpoints) own(a netip.Addr) bool {
 	return host || cidr.Contains(p.forbidden, a)
 }
 
-// recall sets the addresses that an earlier process has recorded.
-func (p *peerEndpoints) recall(known []netip.Addr) {
+// setKnown sets the addresses that an earlier process has recorded.
+func (p *peerEndpoints) setKnown(known []netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.known = known
@@ -133,10 +133,10 @@ func (p *peerEndpoints) current() []netip.Addr {
 	return slices.SortedFunc(maps.Keys(p.named), netip.Addr.Compare)
 }
 
-// recallEndpoints reads the record of an earlier process, or pod, of the gateway.
-func (l *gatewayLoop) recallEndpoints() {
+// readKnownEndpoints reads the record of an earlier process, or pod, of the gateway.
+func (l *gatewayLoop) readKnownEndpoints() {
 	if cm := l.ownLocation(); cm != nil {
 		g, _ := cache.Record[records.Gateway](cm) // an unreadable record has none
-		l.echoes.endpoints.recall(g.PeerEndpoints)
+		l.echoes.endpoints.setKnown(g.PeerEndpoints)
 	}
 }

@@ -136,7 +136,7 @@ func TestNameEndpoints(t *testing.T) {
 			return g.tunnel(1).answer(netip.AddrPort{}, echoNaming(endpoint)).Endpoint
 		}
 		if got := of("192.0.2.1"); got.IsValid() {
-			t.Errorf("named %v although no node has been heard", got)
+			t.Errorf("named %v although no node has sent an echo", got)
 		}
 		g.nodes.answer(echoOf("10.80.0.7", echo.Report{Node: 7}))
 		g.nodes.answer(echoOf("10.80.0.8", echo.Report{Node: 8}))
@@ -213,7 +213,7 @@ func TestPeerEndpointsRecalled(t *testing.T) {
 	l := &gatewayLoop{Gateway: Gateway{Env: Env{Namespace: testNamespace}, ID: firstGateway("b")}, location: tools.NewStore(tools.MetaNamespaceKeyFunc)}
 	require.NoError(t, l.location.Add(gatewayMap(t, "b", g)))
 	l.echoes, _ = testEchoes(testView())
-	l.recallEndpoints()
+	l.readKnownEndpoints()
 	l.echoes.update(testView())
 	if got := l.echoes.endpoints.current(); !slices.Equal(got, parsed.Addresses("192.0.2.1")) {
 		t.Errorf("goes on with %v", got)

@@ -16,22 +16,22 @@ import (
 func TestOneRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun, ended := 0, 0
-		r := &renewal{log: slog.New(slog.DiscardHandler), mu: new(sync.Mutex)}
-		r.renew = func(ctx context.Context) error { begun++; <-ctx.Done(); ended++; return ctx.Err() }
-		locked := func(f func(time.Time)) { r.mu.Lock(); defer r.mu.Unlock(); f(time.Now()) }
+		e := &tunnelEchoes{log: slog.New(slog.DiscardHandler), mu: new(sync.Mutex)}
+		e.renewal.renew = func(ctx context.Context) error { begun++; <-ctx.Done(); ended++; return ctx.Err() }
+		locked := func(f func(time.Time)) { e.mu.Lock(); defer e.mu.Unlock(); f(time.Now()) }
 		for round := 1; round <= 2; round++ {
-			locked(r.answered)
+			locked(e.renewal.answered)
 			synctest.Wait()
 			for range 600 {
 				time.Sleep(100 * time.Millisecond) //nolint:forbidigo // synctest's clock
-				locked(r.consider)
+				locked(e.renewIfDue)
 			}
 			synctest.Wait()
 			if begun != round || ended != round-1 {
 				t.Fatalf("%d renewals have begun and %d ended, want %d and %d", begun, ended, round, round-1)
 			}
 		}
-		locked(r.answered)
+		locked(e.renewal.answered)
 		synctest.Wait()
 	})
 }

@@ -56,7 +56,7 @@ func tell(t *testing.T, ns netns.Namespace, family int) {
 	message = append(message, make([]byte, unix.NLMSG_HDRLEN-len(message))...)
 	message = binary.NativeEndian.AppendUint32(message, ^uint32(unix.EIO)+1)
 	message = append(message, make([]byte, unix.NLMSG_HDRLEN)...)
-	told := 0
+	sent := 0
 	for line := range strings.Lines(ns.Run("cat", "/proc/net/netlink")) {
 		var socket string
 		var protocol int
@@ -72,9 +72,9 @@ func tell(t *testing.T, ns netns.Namespace, family int) {
 			defer func() { _ = unix.Close(fd) }()
 			return unix.Sendto(fd, message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Pid: port})
 		})
-		told++
+		sent++
 	}
-	if told == 0 {
-		t.Fatal("nobody hears notifications")
+	if sent == 0 {
+		t.Fatal("no socket gets notifications")
 	}
 }

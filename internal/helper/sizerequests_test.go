@@ -26,7 +26,7 @@ func TestPathMTURequests(t *testing.T) {
 		g, _ := testEchoes(v)
 		asks := func(address string) bool { return g.knows(netip.AddrPortFrom(netip.MustParseAddr(address), 4711)) }
 		if asks(peer) {
-			t.Errorf("%s: the peer is answered before it is heard", role)
+			t.Errorf("%s: the peer is answered before its first request", role)
 		}
 		g.tunnel(1).measure(nil, netip.AddrPortFrom(netip.MustParseAddr(peer), 51840))
 		g.tunnel(1).measure(nil, netip.AddrPort{}) // the tunnel is renewed
@@ -71,23 +71,23 @@ func TestReceivedPathSizes(t *testing.T) {
 	v := testView()
 	v.peering.Role = records.Server
 	g, m := testEchoes(v)
-	tell := func(p echo.Path) {
+	report := func(p echo.Path) {
 		g.tunnel(1).answer(netip.AddrPort{}, echo.Message{Content: echo.Content{Path: p}})
 		from, message := echoOf("10.80.0.7", echo.Report{Node: 7})
 		message.Content.Path = p
 		g.nodes.answer(from, message)
 	}
-	for told, want := range map[echo.Path]records.PathSize{
+	for path, want := range map[echo.Path]records.PathSize{
 		{}:                        {},
 		{Asked: true}:             {Asked: true},
 		{Asked: true, Size: 1400}: {Asked: true, MTU: 1400},
 		{Asked: true, Size: 575}:  {},
 	} {
-		tell(told)
+		report(path)
 		var s records.TunnelStatus
 		g.tunnel(1).describe(&s)
 		if nodes := g.nodes.statuses(); s.Path != want || nodes[0].Path != want || nodes[1].Path != (records.PathSize{}) {
-			t.Errorf("told %+v: status %+v, node %+v, want %+v", told, s.Path, nodes[0].Path, want)
+			t.Errorf("path %+v: status %+v, node %+v, want %+v", path, s.Path, nodes[0].Path, want)
 		}
 	}
 	if n := m.total(t, "liqonet_peer_values_ignored_total"); n != 2 {

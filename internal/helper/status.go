@@ -52,7 +52,7 @@ func (l *gatewayLoop) report() {
 		wakeup.Notify(l.echoes.own.claim)
 		return // the later pod reports
 	}
-	all, heard, implementation := l.readTunnels()
+	all, observed, implementation := l.readTunnels()
 	if implementation == "" {
 		return // none is open
 	}
@@ -60,8 +60,8 @@ func (l *gatewayLoop) report() {
 		Version: records.SchemaVersion, Pod: l.Pod, Node: l.Node, PodIP: l.PodIP, PeerNodes: l.echoes.peers.current(),
 		PeerEndpoints: l.echoes.endpoints.current(), Epoch: uint32(l.echoes.own.epoch),
 	}
-	if len(heard) > 0 {
-		location.Endpoint, location.OtherEndpoints = heard[0], heard[1:]
+	if len(observed) > 0 {
+		location.Endpoint, location.OtherEndpoints = observed[0], observed[1:]
 	}
 	l.locations.Set(location)
 	s := records.Status{

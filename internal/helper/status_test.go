@@ -41,11 +41,11 @@ func testStatus() records.Status {
 func TestAnsweredAt(t *testing.T) {
 	s := tunnel.Stats{Endpoint: netip.MustParseAddrPort("192.0.2.7:30000")}
 	if got := answeredAt(s); got.IsValid() {
-		t.Errorf("never heard: %s", got)
+		t.Errorf("never received: %s", got)
 	}
 	s.Session.Since = noon
 	if got := answeredAt(s); got != s.Endpoint {
-		t.Errorf("heard: %s", got)
+		t.Errorf("received: %s", got)
 	}
 }
 

@@ -54,7 +54,6 @@ type tunnelEchoes struct {
 
 func newTunnelEchoes(g *gatewayEchoes, number int) *tunnelEchoes {
 	t := &tunnelEchoes{gateway: g, log: g.log.With("peerGateway", number), mu: &g.mu}
-	t.renewal = renewal{log: t.log, mu: t.mu}
 	t.size.Changed = t.sendNow
 	return t
 }
@@ -122,7 +121,7 @@ func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
 	t.mu.Lock()
 	now := time.Now()
 	t.path, t.nodes, t.sender = path, m.Content.Nodes, membership.Sender{Echo: now, Unused: m.Content.Unused}
-	t.renewal.due.Heard(now)
+	t.renewal.due.Received(now)
 	t.Announced(m.Content, now)
 	t.from(membership.Epoch(m.Content.Epoch), now)
 	t.learnEndpoint(m.Content)
@@ -191,7 +190,7 @@ func (t *tunnelEchoes) missed(consecutive int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	t.renewal.consider(now)
+	t.renewIfDue(now)
 	t.Missed(consecutive, 2*gatewayTrain, now)
 }
 
@@ -201,7 +200,7 @@ func (t *tunnelEchoes) counted(bytes int64) {
 	defer t.mu.Unlock()
 	now := time.Now()
 	t.renewal.due.Counted(bytes, now)
-	t.renewal.consider(now)
+	t.renewIfDue(now)
 }
 
 // silent handles missing answers.

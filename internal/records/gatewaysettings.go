@@ -69,38 +69,41 @@ const (
 	ClusterIP    ServiceType = "ClusterIP"
 )
 
-// The groups of flags in help.
-const gateways, tunnel = "Gateways", "Tunnel"
+// The titles of the groups of flags in help.
+const (
+	GroupGateways = "Gateways"
+	GroupTunnel   = "Tunnel"
+)
 
 // gatewaySettings describes the fields of GatewaySettings.
 var gatewaySettings = []GatewaySetting{
-	{Flag: "gateway-mode", Group: gateways, initial: string(ActiveActive), usage: "which of several gateways carry packets: all, or the first one that can",
+	{Flag: "gateway-mode", Group: GroupGateways, initial: string(ActiveActive), usage: "which of several gateways carry packets: all, or the first one that can",
 		Value: func(s *GatewaySettings) setting.Text { return words(&s.GatewayMode, ActiveActive, ActiveStandby) }},
-	{Flag: "wireguard", Group: tunnel, initial: string(Auto), usage: "WireGuard implementation; auto: the kernel's if the gateway's node has it",
+	{Flag: "wireguard", Group: GroupTunnel, initial: string(Auto), usage: "WireGuard implementation; auto: the kernel's if the gateway's node has it",
 		Value: func(s *GatewaySettings) setting.Text { return words(&s.Implementation, Auto, Kernel, Userspace) }},
-	{Flag: "mtu", Group: tunnel, initial: "0", usage: "MTU between pods of the two clusters, 0 for the measured path MTU",
+	{Flag: "mtu", Group: GroupTunnel, initial: "0", usage: "MTU between pods of the two clusters, 0 for the measured path MTU",
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.MTU, "BYTES", setting.PacketSize) }},
-	{Flag: "mss-clamp", Group: tunnel, initial: "true", usage: "clamp the MSS of TCP connections to the MTU",
+	{Flag: "mss-clamp", Group: GroupTunnel, initial: "true", usage: "clamp the MSS of TCP connections to the MTU",
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.ClampMSS, "bool", setting.YesOrNo) }},
-	{Flag: "gw-server-service-type", Group: gateways, initial: string(LoadBalancer), ofServer: true, usage: "type of the Service of the server's gateway",
+	{Flag: "gw-server-service-type", Group: GroupGateways, initial: string(LoadBalancer), ofServer: true, usage: "type of the Service of the server's gateway",
 		Value: func(s *GatewaySettings) setting.Text { return words(&s.ServiceType, LoadBalancer, NodePort, ClusterIP) }},
-	{Flag: "gw-server-service-port", Group: gateways, initial: "51840", ofServer: true, usage: "UDP port of the server's gateway; those of further tunnels count up from it",
+	{Flag: "gw-server-service-port", Group: GroupGateways, initial: "51840", ofServer: true, usage: "UDP port of the server's gateway; those of further tunnels count up from it",
 		firstPort: func(s GatewaySettings) *uint16 { return s.ServicePort },
 		Value:     func(s *GatewaySettings) setting.Text { return field(&s.ServicePort, "PORT", setting.Port) }},
-	{Flag: "gw-server-service-nodeport", Group: gateways, initial: "0", shown: "allocated by the cluster", ofServer: true, usage: "NodePort of the server's gateway; those of further tunnels count up from it",
+	{Flag: "gw-server-service-nodeport", Group: GroupGateways, initial: "0", shown: "allocated by the cluster", ofServer: true, usage: "NodePort of the server's gateway; those of further tunnels count up from it",
 		firstPort: func(s GatewaySettings) *uint16 { return s.NodePort },
 		Value:     func(s *GatewaySettings) setting.Text { return field(&s.NodePort, "PORT", setting.PortOrAny) },
 		needs:     func(s GatewaySettings) error { return needsType(s, "NodePort", NodePort, LoadBalancer) }},
-	{Flag: "gw-server-service-loadbalancerip", Group: gateways, initial: "0.0.0.0", shown: "any", ofServer: true, usage: "address to request from the load balancer, 0.0.0.0 for any",
+	{Flag: "gw-server-service-loadbalancerip", Group: GroupGateways, initial: "0.0.0.0", shown: "any", ofServer: true, usage: "address to request from the load balancer, 0.0.0.0 for any",
 		Value: func(s *GatewaySettings) setting.Text {
 			return field(&s.LoadBalancerIP, "ADDRESS", setting.AddressOrAny)
 		},
 		needs: func(s GatewaySettings) error { return needsType(s, "load balancer", LoadBalancer) }},
-	{Flag: "gw-server-service-annotation", Group: gateways, shown: "none", ofServer: true, usage: "annotation of the Service of the server's gateway; repeat for more",
+	{Flag: "gw-server-service-annotation", Group: GroupGateways, shown: "none", ofServer: true, usage: "annotation of the Service of the server's gateway; repeat for more",
 		Value: func(s *GatewaySettings) setting.Text { return annotations(&s.ServiceAnnotations) }},
-	{Flag: "gw-client-address", Group: gateways, shown: "the Service's", ofServer: true, usage: `address or name where the client reaches the server, "" for the Service's`,
+	{Flag: "gw-client-address", Group: GroupGateways, shown: "the Service's", ofServer: true, usage: `address or name where the client reaches the server, "" for the Service's`,
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.EndpointHost, "HOST", setting.HostOrAny) }},
-	{Flag: "gw-client-port", Group: gateways, initial: "0", shown: "the Service's", ofServer: true, usage: "UDP port where the client reaches the server, 0 for the Service's; those of further tunnels count up from it",
+	{Flag: "gw-client-port", Group: GroupGateways, initial: "0", shown: "the Service's", ofServer: true, usage: "UDP port where the client reaches the server, 0 for the Service's; those of further tunnels count up from it",
 		firstPort: func(s GatewaySettings) *uint16 { return s.EndpointPort },
 		Value:     func(s *GatewaySettings) setting.Text { return field(&s.EndpointPort, "PORT", setting.PortOrAny) }},
 }

@@ -14,8 +14,8 @@ import (
 const (
 	// PodSilence is the time after the last echo of the latest pod after which an earlier one counts again.
 	PodSilence = 10 * time.Second
-	// PodEvery is the minimum interval at which sessions of an earlier pod are ended.
-	PodEvery = time.Second
+	// podEvery is the minimum interval at which sessions of an earlier pod are ended.
+	podEvery = time.Second
 	// epochAhead is the largest expected difference of clocks: a later time is not a valid epoch.
 	epochAhead = 24 * time.Hour
 )
@@ -88,7 +88,7 @@ func (p *Pods) Is(e Epoch) bool { return e == p.latest }
 
 // End reports whether the session of an earlier pod may be ended now.
 func (p *Pods) End(now time.Time) bool {
-	if now.Sub(p.ended) < PodEvery {
+	if now.Sub(p.ended) < podEvery {
 		return false
 	}
 	p.ended = now

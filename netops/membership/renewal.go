@@ -17,28 +17,28 @@ const (
 // not cause one, nor a peer's helper that is away while its kernel forwards: any packet counts. The zero value has
 // asked nothing and is never due.
 type Renewal struct {
-	heard    time.Time     // last packet, else the first request to the peer
+	last     time.Time     // last packet, else the first request to the peer
 	received int64         // bytes, by the device's counter
 	read     time.Time     // when received was read
 	next     time.Time     // no renewal before this time; zero: none since the last packet
 	pause    time.Duration // until next
 }
 
-// Heard handles a message of the peer, or the first request to it.
-func (r *Renewal) Heard(now time.Time) { r.heard, r.next, r.pause = now, time.Time{}, 0 }
+// Received handles a message of the peer, or the first request to it.
+func (r *Renewal) Received(now time.Time) { r.last, r.next, r.pause = now, time.Time{}, 0 }
 
 // Counted handles the number of bytes received from the peer. A growing number means that packets arrived since it was
 // last read.
 func (r *Renewal) Counted(bytes int64, now time.Time) {
-	if bytes > r.received && r.read.After(r.heard) {
-		r.Heard(r.read)
+	if bytes > r.received && r.read.After(r.last) {
+		r.Received(r.read)
 	}
 	r.received, r.read = bytes, now
 }
 
 // Due reports whether the tunnel is to be renewed now, and begins the pause until the next renewal if it is.
 func (r *Renewal) Due(now time.Time) bool {
-	if r.heard.IsZero() || now.Before(r.next) || now.Sub(r.heard) < RenewAfter {
+	if r.last.IsZero() || now.Before(r.next) || now.Sub(r.last) < RenewAfter {
 		return false
 	}
 	r.pause = min(max(2*r.pause, RenewAfter), RenewPause)

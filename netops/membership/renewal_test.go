@@ -13,7 +13,7 @@ var begin = time.Unix(1e9, 0)
 // of a second, it calls happens with the elapsed time; the peer sent a packet at the beginning.
 func renewalsOf(during time.Duration, happens func(r *Renewal, passed time.Duration)) (times []float64) {
 	var r Renewal
-	r.Heard(begin)
+	r.Received(begin)
 	for passed := time.Duration(0); passed <= during; passed += 100 * time.Millisecond {
 		happens(&r, passed)
 		if r.Due(begin.Add(passed)) {
@@ -41,10 +41,10 @@ func TestRenewal(t *testing.T) {
 		{"nothing comes", func(*Renewal, time.Duration) {}, []float64{2, 4, 8, 12, 16, 20}},
 		{"nothing was asked", func(r *Renewal, _ time.Duration) { *r = Renewal{} }, nil},
 		{"the device receives nothing", every(500*time.Millisecond, func(r *Renewal, now time.Time) { r.Counted(1000, now) }), []float64{2, 4, 8, 12, 16, 20}},
-		{"a message now and then", every(1900*time.Millisecond, (*Renewal).Heard), nil},
+		{"a message now and then", every(1900*time.Millisecond, (*Renewal).Received), nil},
 		{"a message after each renewal", func(r *Renewal, passed time.Duration) {
 			if (passed+200*time.Millisecond)%(5*time.Second) == 0 {
-				r.Heard(begin.Add(passed))
+				r.Received(begin.Add(passed))
 			}
 		}, []float64{2, 4, 6.8, 8.8, 11.8, 13.8, 16.8, 18.8}},
 		{"only bytes come: the peer's helper is away", every(500*time.Millisecond, func(r *Renewal, now time.Time) { bytes += 100; r.Counted(bytes, now) }), nil},

@@ -131,7 +131,8 @@ func (d *Device) find(name string) (netlink.Link, error) {
 	return link, nil
 }
 
-// Apply brings the device to the state of cfg, as tunnel.Tunnel has it. With another implementation, the link is replaced.
+// Apply brings the device to the state of cfg, as tunnel.Tunnel has it. With another implementation, the link is
+// replaced.
 func (d *Device) Apply(cfg Config) (changed bool, err error) {
 	if err := cfg.validate(); err != nil {
 		return false, fmt.Errorf("apply tunnel %s: %w", cfg.Name, err)

@@ -11,10 +11,10 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// recall stores a peering, and where its gateways are, as an earlier process left them in the kernel: it goes on,
+// rebuild stores a peering, and where its gateways are, as an earlier process left them in the kernel: it goes on,
 // whatever this process can read of its records. The kernel has the part of them that node helpers use, except for the
 // gateway mode and the peer's nodes that answer probes.
-func (m *lastValid) recall(o nodeObjects, name string, read map[string]serving.Record) {
+func (m *lastValid) rebuild(o nodeObjects, name string, read map[string]serving.Record) {
 	found := netops.PeerFrom(*o.found, m.fabric.InternalCIDR, m.reserved.ranges[name])
 	routed := netops.Only(m.reserved.external[name], func(p netip.Prefix) bool { return slices.Contains(found.CIDRs, p) })
 	if len(routed) == 0 || ofAnother(found, name, read) {
