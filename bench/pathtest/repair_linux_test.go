@@ -2,6 +2,7 @@ package pathtest
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -132,8 +133,38 @@ func TestRepair(t *testing.T) {
 	servePods(t, a, b)
 	expectAll(a, b)
 	expectAll(b, a)
+	t.Run("node/connection that begins without the table", func(t *testing.T) { beginsWithoutTable(t, a, b, node) })
 	if got := foreigners(b.Nodes[0]); got != foreign {
 		t.Errorf("foreign objects changed from\n%s\nto\n%s", foreign, got)
+	}
+}
+
+// beginsWithoutTable flushes the table of a node of b, where the network plugin has the address of the node for
+// connections to the peer: one that begins meanwhile reaches a's pod with its own address after the repair.
+func beginsWithoutTable(t *testing.T, a, b *testCluster, node watched) {
+	plugin := fmt.Sprintf("add table ip plugin; add chain ip plugin post { type nat hook postrouting priority 81; };"+
+		"add rule ip plugin post oifname \"lqn-gw*\" snat to %s", b.NodeAddress(0))
+	node.ns.For(t).Run("nft", plugin)
+	defer node.ns.For(t).Run("nft", "delete table ip plugin")
+	type result struct {
+		source string
+		err    error
+	}
+	var results []chan result
+	repaired(t, node, func() {
+		node.ns.For(t).Run("nft", "flush", "table", "ip", netops.Table)
+		got := make(chan result, 1)
+		results = append(results, got)
+		go func() {
+			source, err := seenBy(b.Pods[0], a.RemappedPod(0))
+			got <- result{source, err}
+		}()
+		wait.Until(t, "a connection that begins", patience, func() bool { return b.Pods[0].Run("ss", "-Htn", "state", "syn-sent") != "" })
+	})
+	for _, got := range results {
+		if r := <-got; r.err != nil || r.source != b.RemappedPod(0).String() {
+			t.Errorf("the peer sees %q (%v), want %s", r.source, r.err, b.RemappedPod(0))
+		}
 	}
 }
 
