@@ -89,7 +89,7 @@ func Halves(p netip.Prefix) (lower, upper netip.Prefix) {
 	return netip.PrefixFrom(p.Addr(), p.Bits()+1), netip.PrefixFrom(second, p.Bits()+1)
 }
 
-// Lower returns the lower half of a range.
+// Lower returns the lower half of a range. That of a single address is not valid.
 func Lower(p netip.Prefix) netip.Prefix { return netip.PrefixFrom(p.Masked().Addr(), p.Bits()+1) }
 
 // Swap replaces the network bits of an address by those of a range of its family and keeps the host bits: 1:1
@@ -120,7 +120,7 @@ func Offset(p netip.Prefix, a netip.Addr) uint32 { return Number(a) - Number(p.M
 // Nth returns the address at a distance from the first one of an IPv4 range, and false if the range has no such
 // address.
 func Nth(p netip.Prefix, n uint32) (netip.Addr, bool) {
-	if !p.Addr().Is4() || uint64(n) >= 1<<(32-p.Bits()) {
+	if !p.IsValid() || !p.Addr().Is4() || uint64(n) >= 1<<(32-p.Bits()) {
 		return netip.Addr{}, false
 	}
 	return Address(Number(p.Masked().Addr()) + n), true

@@ -63,6 +63,9 @@ func TestNumber(t *testing.T) {
 	if got := cidr.Offset(netip.MustParsePrefix("10.80.0.9/16"), netip.MustParseAddr("10.80.128.1")); got != 0x8001 {
 		t.Errorf("offset %#x", got)
 	}
+	if got, ok := cidr.Nth(cidr.Lower(netip.MustParsePrefix("10.80.0.9/32")), 1); ok {
+		t.Errorf("half of a single address has %s", got)
+	}
 	for text, want := range map[string]map[uint32]string{
 		"10.80.0.9/30": {0: "10.80.0.8", 3: "10.80.0.11", 4: "", 1<<32 - 1: ""},
 		"0.0.0.0/0":    {1<<32 - 1: "255.255.255.255"},
