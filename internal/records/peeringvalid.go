@@ -89,7 +89,7 @@ func (p Peer) validate() error {
 		ValidateName(p.Name),
 		unless(p.ClusterID != "", "peer: cluster ID missing"),
 		unless(len(p.PodCIDRs) > 0 && len(p.PodCIDRs) <= maxCIDRs, "peer: %d pod CIDRs: want 1 to %d", len(p.PodCIDRs), maxCIDRs),
-		each(p.CIDRs(), validateMapping),
+		each(p.CIDRs(), validateMapping), validateHalved(p.ExternalCIDR.Seen),
 	)
 }
 

@@ -58,6 +58,23 @@ func TestRoundTrip(t *testing.T) {
 	assert.Equal(t, "after encode and decode", want, got, comparable)
 }
 
+// TestNodesHaveHalf checks that internal and external CIDRs have a first half for nodes. Without it, helpers would take
+// addresses outside the CIDR.
+func TestNodesHaveHalf(t *testing.T) {
+	for text, good := range map[string]bool{"10.0.0.0/7": false, "10.0.0.0/8": true, "10.1.2.0/26": true, "10.1.2.0/27": false, "10.1.2.2/31": false, "10.1.2.3/32": false} {
+		cidr := netip.MustParsePrefix(text).Masked()
+		f := records.Fabric{Version: 1, ClusterID: "x", Name: "a", ExternalCIDR: cidr, InternalCIDR: cidr}
+		if _, err := records.Encode(f); (err == nil) != good {
+			t.Errorf("fabric with %s: %v", cidr, err)
+		}
+		p := peering()
+		p.Peer.ExternalCIDR = records.Mapping{Real: cidr, Seen: cidr}
+		if _, err := records.Encode(p); (err == nil) != good {
+			t.Errorf("peer with %s: %v", cidr, err)
+		}
+	}
+}
+
 // TestUnknownLocal: a cluster whose remapped ranges at the peer are unknown writes no local field.
 func TestUnknownLocal(t *testing.T) {
 	p := peering()

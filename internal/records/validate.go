@@ -76,6 +76,7 @@ func (f Fabric) validate() error {
 		unless(f.ClusterID != "", "clusterID: missing"),
 		unless(sameLength, "external CIDR %s and internal CIDR %s: nodes are mapped 1:1, so both must have the same length",
 			f.ExternalCIDR, f.InternalCIDR),
+		validateHalved(f.ExternalCIDR), validateHalved(f.InternalCIDR),
 		unless(slices.Contains([]OverlayKind{"", Geneve, VXLAN}, f.Overlay.Kind), "overlay kind %q: want geneve or vxlan", f.Overlay.Kind),
 		validateKnownMTU(f.MTU),
 	)
@@ -150,6 +151,19 @@ func (n Node) validate() error {
 
 func validateCIDR(p netip.Prefix) error {
 	return unless(p.IsValid() && p.Addr().Is4() && p == p.Masked(), "CIDR %s: want an IPv4 range without host bits", p)
+}
+
+// Limits for the length of internal and external CIDRs: an overlay ID is a 24-bit offset in the internal CIDR, and half
+// of each CIDR must have room for the nodes.
+const (
+	WidestCIDR    = 8
+	NarrowestCIDR = 26
+)
+
+// validateHalved checks the length of an internal or external CIDR: helpers calculate with the half of the nodes.
+func validateHalved(p netip.Prefix) error {
+	return unless(!p.IsValid() || p.Bits() >= WidestCIDR && p.Bits() <= NarrowestCIDR,
+		"internal or external CIDR %s: want a length of /%d to /%d", p, WidestCIDR, NarrowestCIDR)
 }
 
 // validateKnownMTU accepts 0, which means unknown.

@@ -14,11 +14,10 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// Limits for the length of the internal and external CIDR: an overlay ID is a 24-bit offset in the internal CIDR, and
-// half of the CIDR must have room for the nodes.
+// Limits for the length of the internal and external CIDR.
 const (
-	WidestCIDR    = 8
-	NarrowestCIDR = 26
+	WidestCIDR    = records.WidestCIDR
+	NarrowestCIDR = records.NarrowestCIDR
 )
 
 // Ranges are the ranges of a cluster without liqonet.
