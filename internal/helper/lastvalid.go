@@ -45,8 +45,10 @@ type lastValid struct {
 	gateways map[records.GatewayID]located
 	reserved reservations
 	// unclaimed are the ranges in the kernel that were of no record and not reserved when this process started, as long
-	// as they may be of a peering with neither: without the guard, its packets would leave the node unencrypted.
+	// as they may be of a peering whose ranges are not all known: without the guard, its packets would leave the node
+	// unencrypted.
 	unclaimed []netip.Prefix
+	read      map[string]bool // peerings whose record this process has read
 }
 
 // reservations are the ranges by which peers are reached, by peering.
@@ -57,7 +59,7 @@ type reservations struct {
 }
 
 func newLastValid() *lastValid {
-	return &lastValid{peerings: make(map[string]records.Peering), gateways: make(map[records.GatewayID]located)}
+	return &lastValid{peerings: make(map[string]records.Peering), gateways: make(map[records.GatewayID]located), read: make(map[string]bool)}
 }
 
 var (
@@ -119,6 +121,7 @@ func (m *lastValid) readTrusted(o nodeObjects, c serving.Cluster) (nodeView, []f
 		if id, ok := records.IdentityOf(cm.Name); ok && id.Component == records.ComponentPeering {
 			p, err := cache.Record[records.Peering](cm)
 			c.Records[id.Peering] = serving.Record{Peering: p, Err: err}
+			m.read[id.Peering] = m.read[id.Peering] || err == nil
 		}
 	}
 	begun := len(c.Records) > 0
@@ -131,7 +134,7 @@ func (m *lastValid) readTrusted(o nodeObjects, c serving.Cluster) (nodeView, []f
 	c.Fabric, c.Before, c.Reserved = m.fabric, m.peerings, m.reserved.ranges
 	unread := m.reserved.ranges == nil && (o.ipam != nil || begun)
 	unreserved := unread || c.Unknown()
-	m.keepUnclaimed(o.found, c, unreserved)
+	m.keepUnclaimed(o.found, c, unread)
 	c.Unclaimed = m.unclaimed
 	v := nodeView{fabric: m.fabric, Choice: serving.Choose(c), blind: m.fabric == nil && begun, unreserved: unreserved, unread: unread}
 	v.partial = unread && len(v.Peerings) < len(c.Records)
@@ -139,13 +142,18 @@ func (m *lastValid) readTrusted(o nodeObjects, c serving.Cluster) (nodeView, []f
 		m.peerings[p.Name] = p
 	}
 	maps.DeleteFunc(m.peerings, func(name string, _ records.Peering) bool { _, there := c.Records[name]; return !there })
+	maps.DeleteFunc(m.read, func(name string, _ bool) bool { _, there := c.Records[name]; return !there })
 	return v, append(faults, v.Faults...)
 }
 
 // keepUnclaimed stores the ranges in the kernel that an earlier process left, without those of records and
-// reservations: these are released with them. It forgets all once the ranges of all peerings are known.
-func (m *lastValid) keepUnclaimed(found *netops.State, c serving.Cluster, unreserved bool) {
-	if !unreserved {
+// reservations: these are released with them. It forgets all once this process has read the record of each peering:
+// reservations, as of an older backup, can lack some of a peering's ranges.
+func (m *lastValid) keepUnclaimed(found *netops.State, c serving.Cluster, unread bool) {
+	for name := range c.Records {
+		unread = unread || !m.read[name]
+	}
+	if !unread {
 		m.unclaimed = nil
 		return
 	}

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -234,6 +235,42 @@ func TestUnreservedRestart(t *testing.T) {
 			w.put(good)
 			w.damage(good.Name)
 			expect("only a damaged record, which was never served", true)
+		})
+	}
+}
+
+// TestPartlyReservedRestart checks that the ranges of a peering that its reservations lack, as in a backup from before
+// the peer got them, stay guarded if its record is damaged when the helper restarts.
+func TestPartlyReservedRestart(t *testing.T) {
+	other := netip.MustParsePrefix("10.99.0.0/16")
+	for name, change := range map[string]func(*records.Peering){
+		"no pods":        func(p *records.Peering) { p.Peer.PodCIDRs = nil },
+		"other pods":     func(p *records.Peering) { p.Peer.PodCIDRs = []records.Mapping{{Real: other, Seen: other}} },
+		"other external": func(p *records.Peering) { p.Peer.ExternalCIDR.Seen = other },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := severalGateways(t)
+			before, good, backup := w.view().state(netip.MustParseAddr("10.80.0.7")), peeringMap(t, severalPeering()), severalPeering()
+			change(&backup)
+			w.put(reserved(t, backup, secondPeering()))
+			w.damage(good.Name)
+			w.restart(before)
+			guarded := func(when string) {
+				t.Helper()
+				v := w.view()
+				for _, p := range severalPeering().Seen() {
+					if !cidr.Within(p, v.ranges()) {
+						t.Errorf("%s: %s is neither routed nor guarded: served %v, held back %v", when, p, v.names(), v.HeldBack)
+					}
+				}
+			}
+			guarded("restarted")
+			w.objects.found = nil
+			guarded("the next pass")
+			w.put(good, reserved(t, severalPeering(), secondPeering()))
+			if v := w.view(); len(v.HeldBack) > 0 || !slices.Equal(v.names(), []string{"b", "c"}) {
+				t.Errorf("mended: served %v, held back %v", v.names(), v.HeldBack)
+			}
 		})
 	}
 }
