@@ -80,9 +80,6 @@ func (l *Level) UnmarshalText(text []byte) error {
 	return fmt.Errorf("level %q: want note, warning or a state", text)
 }
 
-// LevelOf returns the level that results in a state.
-func LevelOf(s State) Level { return Level(slices.Index(states[:], s)) }
-
 // Subject is what a finding is about. Empty fields do not apply.
 type Subject struct {
 	Gateway int    `json:"gateway,omitzero"` // its number

@@ -164,7 +164,7 @@ func TestStatusIsNeverContradicted(t *testing.T) {
 	for _, code := range health.Codes() {
 		s := sideOf("a")
 		s.Errors[peerings], s.reports = nil, []*records.Status{{}}
-		s.status.Findings = []health.Finding{{Code: code, Level: health.LevelOf(health.Degraded), Text: "the cable is cut"}}
+		s.status.Findings = []health.Finding{health.OfObject(code, "the cable is cut")}
 		s.peerings = []status.Peering{s.status}
 		if got := runCheck(t, string(code), s); got.State != Failed || !strings.Contains(got.Observed, "the cable is cut") {
 			t.Errorf("%+v", got)
