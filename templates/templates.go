@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,14 +49,28 @@ func NodePods() string { return records.LabelComponent + "=" + records.Component
 // reader decodes embedded manifests and stores the first error, so that several can be read in a row.
 type reader struct{ err error }
 
+// decoded has the manifests that were decoded, by path, of which read returns copies: status renders the gateways of
+// each peering.
+var decoded sync.Map
+
 // read decodes a manifest. An unknown field is an error. The result is never nil.
-func read[T any](r *reader, path string) *T {
+func read[T any, P interface {
+	*T
+	DeepCopy() *T
+}](r *reader, path string) *T {
+	known, _ := decoded.Load(path)
+	if object, ok := known.(P); ok {
+		return object.DeepCopy()
+	}
 	object := new(T)
 	data, err := manifests.ReadFile(path)
 	if err == nil {
 		err = yaml.UnmarshalStrict(data, object)
 	}
-	if err != nil && r.err == nil {
+	switch {
+	case err == nil:
+		decoded.Store(path, P(object).DeepCopy())
+	case r.err == nil:
 		r.err = fmt.Errorf("manifest %s: %w", path, err)
 	}
 	return object
