@@ -57,6 +57,11 @@ func objectChecks() []Check {
 			Cause: "The Secret was edited by hand, or filled by another program.",
 			Fix:   "Delete the Secret that is named: kubectl --context CONTEXT -n NAMESPACE delete secret NAME. Then " + update + " makes new keys.",
 		},
+	}
+}
+
+func rangeChecks() []Check {
+	return []Check{
 		{
 			ID: "LQ-OBJECTS-RESERVATIONS", Layer: Objects,
 			What:  "Address reservations agree with the peerings and with the ranges that the cluster has now.",

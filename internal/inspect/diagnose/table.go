@@ -99,7 +99,7 @@ func (o outcome) hinted(hint string) outcome {
 
 // Table returns all checks. Each comes after the checks that explain its failures.
 func Table() []Check {
-	return slices.Concat(apiChecks(), objectChecks(), nodeChecks(), gatewayChecks(), overlayChecks(), tunnelChecks(), peerChecks(), pathChecks(), leftoverChecks())
+	return slices.Concat(apiChecks(), objectChecks(), rangeChecks(), nodeChecks(), gatewayChecks(), overlayChecks(), tunnelChecks(), peerChecks(), pathChecks(), leftoverChecks())
 }
 
 // needs returns the checks whose failures explain a failure of a check, directly or through others, in the order of the
