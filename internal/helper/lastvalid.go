@@ -133,8 +133,11 @@ func (m *lastValid) readTrusted(o nodeObjects, c serving.Cluster) (nodeView, []f
 	}
 	c.Fabric, c.Before, c.Reserved = m.fabric, m.peerings, m.reserved.ranges
 	unread := m.reserved.ranges == nil && (o.ipam != nil || begun)
-	unreserved := unread || c.Unknown()
-	m.keepUnclaimed(o.found, c, unread)
+	unreserved := unread
+	for name := range c.Records { // reservations, as of an older backup, can lack some of a peering's ranges
+		unreserved = unreserved || !m.read[name]
+	}
+	m.keepUnclaimed(o.found, c, unreserved)
 	c.Unclaimed = m.unclaimed
 	v := nodeView{fabric: m.fabric, Choice: serving.Choose(c), blind: m.fabric == nil && begun, unreserved: unreserved, unread: unread}
 	v.partial = unread && len(v.Peerings) < len(c.Records)
@@ -147,13 +150,9 @@ func (m *lastValid) readTrusted(o nodeObjects, c serving.Cluster) (nodeView, []f
 }
 
 // keepUnclaimed stores the ranges in the kernel that an earlier process left, without those of records and
-// reservations: these are released with them. It forgets all once this process has read the record of each peering:
-// reservations, as of an older backup, can lack some of a peering's ranges.
-func (m *lastValid) keepUnclaimed(found *netops.State, c serving.Cluster, unread bool) {
-	for name := range c.Records {
-		unread = unread || !m.read[name]
-	}
-	if !unread {
+// reservations: these are released with them. It forgets all once the ranges of all peerings are known.
+func (m *lastValid) keepUnclaimed(found *netops.State, c serving.Cluster, unreserved bool) {
+	if !unreserved {
 		m.unclaimed = nil
 		return
 	}

@@ -187,7 +187,7 @@ func TestRefusedRanges(t *testing.T) {
 		"the internal CIDR":         seen("10.80.7.0/24"),
 		"the external CIDR":         seen("10.70.0.0/16"),
 		"all there is":              seen("0.0.0.0/0"),
-		"external: the API server":  func(p *records.Peering) { p.Peer.ExternalCIDR = mapping("172.31.0.250/32", "172.31.0.250/32") },
+		"external: the API server":  func(p *records.Peering) { p.Peer.ExternalCIDR = mapping("172.31.0.192/26", "172.31.0.192/26") },
 		"gateway: outside":          func(p *records.Peering) { p.Gateways[0].Address = netip.MustParseAddr("172.31.0.250") },
 		"gateway: of a node":        func(p *records.Peering) { p.Gateways[0].Address = netip.MustParseAddr("10.80.0.3") },
 		"gateway: of another":       func(p *records.Peering) { p.Gateways[0].Address = testPeering().Gateways[0].Address },

@@ -27,7 +27,8 @@ type nodeView struct {
 	refused  map[string]string // by peering: why it is not served according to its record
 
 	blind bool // there are peerings, and no valid fabric
-	// unreserved: ranges of peers are not known. No reservations could be read, or a peering has none and no record.
+	// unreserved means that ranges of peers may be unknown: reservations could not be read, or a peering's record was
+	// not read since the start.
 	unreserved bool
 	unread     bool          // no reservations could be read
 	partial    bool          // no reservations could be read, and there are peerings that are not served

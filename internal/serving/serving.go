@@ -40,17 +40,6 @@ type Cluster struct {
 	Unclaimed []netip.Prefix
 }
 
-// Unknown reports whether there is a peering none of whose ranges are known: its record is not readable, it was not
-// served before, and nothing is reserved for it.
-func (c Cluster) Unknown() bool {
-	for name, r := range c.Records {
-		if _, known := c.Before[name]; r.Err != nil && !known && len(c.Reserved[name]) == 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // Choice are the peerings that a node serves.
 type Choice struct {
 	Peerings []records.Peering // served or kept, sorted by name
