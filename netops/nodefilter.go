@@ -163,9 +163,9 @@ func (c NodeConfig) destinations(self nft.Expr) []nft.Chain {
 	}
 }
 
-// SourcesMissing reports whether the observed table lacks rules of the desired one that translate packets: connections
-// that begin meanwhile get another source, which they keep.
-func SourcesMissing(have, want nft.Table) bool {
+// SourcesDiffer reports whether the observed table differs from the desired one in the rules that translate packets:
+// connections that begin meanwhile get another source, which they keep.
+func SourcesDiffer(have, want nft.Table) bool {
 	translating := func(c nft.Chain) bool { return c.Hook != nil && c.Hook.Type == "nat" }
 	have.Chains, want.Chains = Only(have.Chains, translating), Only(want.Chains, translating)
 	have.Sets = want.Sets

@@ -142,7 +142,7 @@ func TestWitnesses(t *testing.T) {
 		for i := range 10 {
 			all = append(all, reportedNode{Node: &records.Node{Name: fmt.Sprintf("n%d", i), Internal: netip.AddrFrom4([4]byte{10, 80, 0, byte(i)})}})
 		}
-		hear := func(acknowledge bool, numbers ...int) (asked []int) {
+		receive := func(acknowledge bool, numbers ...int) (asked []int) {
 			for _, i := range numbers {
 				from, m := echoOf(all[i].Internal.String(), echo.Report{Node: nodeNumber(all[i].Internal.String())})
 				m.Content.Witness = acknowledge
@@ -156,22 +156,22 @@ func TestWitnesses(t *testing.T) {
 		if n.watched() || len(n.witnesses) != 0 {
 			t.Error("witnesses before any node has sent an echo")
 		}
-		if asked := hear(true, 0); !slices.Equal(asked, []int{0}) || n.watched() {
+		if asked := receive(true, 0); !slices.Equal(asked, []int{0}) || n.watched() {
 			t.Errorf("asked %v: want the gateway's own node, and that it is not relied on", asked)
 		}
-		if asked := hear(false, 5); !slices.Equal(asked, []int{5}) || n.watched() {
+		if asked := receive(false, 5); !slices.Equal(asked, []int{5}) || n.watched() {
 			t.Errorf("asked %v: want another node at once, and that it is not relied on before it says that it is a witness", asked)
 		}
-		if asked := hear(true, 0, 5, 6, 7, 8); !slices.Equal(asked, []int{5, 6, 7}) || !n.watched() {
+		if asked := receive(true, 0, 5, 6, 7, 8); !slices.Equal(asked, []int{5, 6, 7}) || !n.watched() {
 			t.Errorf("asked %v: want three, and the own node no more", asked)
 		}
-		if asked := hear(true, 0, 1, 2, 5, 6, 7, 8); !slices.Equal(asked, []int{5, 6, 7}) {
+		if asked := receive(true, 0, 1, 2, 5, 6, 7, 8); !slices.Equal(asked, []int{5, 6, 7}) {
 			t.Errorf("asked %v: want the same", asked)
 		}
 		time.Sleep(health.NodeSilence) //nolint:forbidigo // synctest's clock
-		hear(true, 1, 6, 7)
+		receive(true, 1, 6, 7)
 		n.watched()
-		if asked := hear(true, 1, 6, 7); !slices.Equal(asked, []int{1, 6, 7}) {
+		if asked := receive(true, 1, 6, 7); !slices.Equal(asked, []int{1, 6, 7}) {
 			t.Errorf("asked %v: want another one for that which fell silent", asked)
 		}
 	})

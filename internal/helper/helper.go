@@ -105,7 +105,7 @@ func (r *reconciler) pass(want netops.State) error {
 		r.log.Info("kernel differs from what is wanted", "steps", len(plan.Steps), "plan", fmt.Sprintf("%.600s", text))
 		r.log.Debug("kernel is changed", "wholePlan", text)
 		r.metrics.changes.Inc()
-		r.untranslated = r.untranslated || netops.SourcesMissing(have.Firewall, want.Firewall)
+		r.untranslated = r.untranslated || netops.SourcesDiffer(have.Firewall, want.Firewall)
 		if r.reached != nil {
 			r.drift.add(drifted(have, r.reached())...)
 		}

@@ -224,16 +224,16 @@ func (l *nodeLoop) apply(view nodeView) error {
 }
 
 // errUnreserved is the reason for which a booted node keeps its boot guard: only the guard has some ranges of peers.
-var errUnreserved = errors.New("the boot guard stays: ConfigMap " + records.IPAMName +
-	" has not been read, or lacks the ranges of a peering whose record cannot be read")
+var errUnreserved = errors.New("the boot guard stays: ConfigMap " + records.IPAMName + " has not been read")
 
-// lift removes the boot guard once the node's own guard, which is in the kernel, has the ranges of all peers.
+// lift removes the boot guard once the node's own guard, which is in the kernel, has the ranges of all peers. It stays
+// for a record that cannot be read, too, which is a fault of its own and no error of this pass.
 func (l *nodeLoop) lift(view nodeView) error {
 	if !view.unreserved {
 		return l.kernel.LiftBootGuard()
 	}
 	stays, err := l.kernel.HasBootGuard()
-	if stays && view.unread { // of a single peering without reservations, the fault of its record is reported
+	if stays && view.unread {
 		err = errors.Join(errUnreserved, err)
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/kernel"
 )
 
@@ -34,7 +35,8 @@ func (o *olderFlows) forget(now []netip.Prefix) error {
 // forgetUntranslated deletes the connections to peers that began while the table was missing or flushed. It is called
 // before forget, to which it leaves ranges all of whose connections will be forgotten.
 func (o *olderFlows) forgetUntranslated(s kernel.Sources) error {
-	if s.Peers = without(s.Peers, without(s.Peers, o.done)); len(s.Peers) == 0 {
+	s.Peers = netops.Only(s.Peers, func(p netip.Prefix) bool { return slices.Contains(o.done, p) })
+	if len(s.Peers) == 0 {
 		return nil
 	}
 	return o.kernel.FlushWrongSources(s)

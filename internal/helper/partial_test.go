@@ -114,7 +114,7 @@ func TestPartialIsBetterThanNone(t *testing.T) {
 func TestReachedNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := testEchoes(testView())
-		hear := func(deaf bool, internal ...string) func() {
+		receive := func(deaf bool, internal ...string) func() {
 			return func() {
 				for _, a := range internal {
 					from, m := echoOf(a, echo.Report{Node: nodeNumber(a)})
@@ -131,13 +131,13 @@ func TestReachedNodes(t *testing.T) {
 			}
 		}
 		expect("none was heard", 0)
-		passing(time.Second, hear(false, "10.80.0.7", "10.80.0.8", "10.80.0.99"))
+		passing(time.Second, receive(false, "10.80.0.7", "10.80.0.8", "10.80.0.99"))
 		expect("two of three are nodes", 2)
-		passing(time.Second, hear(false, "10.80.0.8"))
+		passing(time.Second, receive(false, "10.80.0.8"))
 		expect("one falls silent", 1)
-		passing(time.Second, hear(true, "10.80.0.8"))
+		passing(time.Second, receive(true, "10.80.0.8"))
 		expect("answers do not arrive at the other", 0)
-		passing(time.Second, hear(false, "10.80.0.7", "10.80.0.8"))
+		passing(time.Second, receive(false, "10.80.0.7", "10.80.0.8"))
 		expect("both are back", 2)
 	})
 }

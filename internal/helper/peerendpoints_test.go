@@ -206,8 +206,9 @@ func TestEnterBy(t *testing.T) {
 	}
 }
 
-// TestPeerEndpointsRecalled checks that a process uses the addresses recorded by the one before, with the same checks.
-func TestPeerEndpointsRecalled(t *testing.T) {
+// TestPeerEndpointsOfEarlierProcess checks that a process uses the addresses recorded by the one before, with the same
+// checks.
+func TestPeerEndpointsOfEarlierProcess(t *testing.T) {
 	g := testGateway()
 	g.PeerEndpoints = parsed.Addresses("192.0.2.1", "10.244.1.5", "127.0.0.1")
 	l := &gatewayLoop{Gateway: Gateway{Env: Env{Namespace: testNamespace}, ID: firstGateway("b")}, location: tools.NewStore(tools.MetaNamespaceKeyFunc)}

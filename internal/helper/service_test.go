@@ -18,8 +18,8 @@ import (
 	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
-// TestBrokenWatch: a helper that the kernel tells nothing any more ends with an error, so that the kubelet starts
-// another one.
+// TestBrokenWatch: a helper that gets no notifications of the kernel any more ends with an error, so that the kubelet
+// starts another one.
 func TestBrokenWatch(t *testing.T) {
 	for _, family := range []struct {
 		name   string
@@ -38,7 +38,7 @@ func TestBrokenWatch(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- s.run(ctx) }()
 			<-turned
-			tell(t, ns, family.number)
+			sendError(t, ns, family.number)
 			if err := <-ended; err == nil || !strings.Contains(err.Error(), "watch "+family.name) || ctx.Err() != nil {
 				t.Errorf("the helper ended with %v (%v), want the error of its watch", err, ctx.Err())
 			}
@@ -46,9 +46,9 @@ func TestBrokenWatch(t *testing.T) {
 	}
 }
 
-// tell sends an error to each socket in a namespace that hears notifications of a netlink family, as if the kernel
-// did.
-func tell(t *testing.T, ns netns.Namespace, family int) {
+// sendError sends an error to each socket in a namespace that receives notifications of a netlink family, as if the
+// kernel did.
+func sendError(t *testing.T, ns netns.Namespace, family int) {
 	t.Helper()
 	var message []byte
 	message = binary.NativeEndian.AppendUint32(message, unix.NLMSG_HDRLEN+unix.SizeofNlMsgerr)

@@ -76,7 +76,7 @@ func TestLatestPodCounts(t *testing.T) {
 			g, _ := twoTunnels(1)
 			e, device := g.tunnel(1), &farTunnel{from: netip.MustParseAddrPort("192.0.2.1:1")}
 			e.far.device = device
-			hear := func(of membership.Epoch) (newest membership.Epoch) {
+			receive := func(of membership.Epoch) (newest membership.Epoch) {
 				e.mu.Lock()
 				e.from(of, time.Now())
 				newest = e.far.Latest(time.Now())
@@ -84,9 +84,9 @@ func TestLatestPodCounts(t *testing.T) {
 				elapse(farPodReply + time.Millisecond)
 				return newest
 			}
-			hear(latest)
+			receive(latest)
 			elapse(test.silent - farPodReply - time.Millisecond)
-			if got := hear(test.of); got != test.newest {
+			if got := receive(test.of); got != test.newest {
 				t.Errorf("the answer has epoch %d, want %d", got, test.newest)
 			}
 			if got := len(device.renewed); got != test.renewed {

@@ -36,12 +36,12 @@ func TestFlushedTable(t *testing.T) {
 		older := dial("tcp4")
 		crosses("before", older)
 		want := netops.NodeState(n.config)
-		if netops.SourcesMissing(observe(t, n.kernel).Firewall, want.Firewall) {
+		if netops.SourcesDiffer(observe(t, n.kernel).Firewall, want.Firewall) {
 			t.Error("sources are missing before")
 		}
 
 		n.Run("nft", "flush", "table", "ip", netops.Table)
-		if !netops.SourcesMissing(observe(t, n.kernel).Firewall, want.Firewall) {
+		if !netops.SourcesDiffer(observe(t, n.kernel).Firewall, want.Firewall) {
 			t.Error("sources are not missing without rules")
 		}
 		accepted := dial("tcp4")
