@@ -6,9 +6,9 @@ import "strings"
 const (
 	encodedLeast = 11 // of minSecret bytes in base64
 	keyLeast     = 43 // of 32 bytes in base64
-	// Lines of a wrapped text have equal lengths, but for the last one.
+	// Lines of a wrapped text have equal lengths, but for the last one: 64 and 76 letters mostly, or a terminal's width.
 	lineLetters     = 60
-	lineLettersMost = 76
+	lineLettersMost = 128
 )
 
 // letters are those of both alphabets of base64, and of hexadecimal.
@@ -61,7 +61,7 @@ func nextWrapped(text string, from int) (begin, end int) {
 // continued returns the length of a line break and the letters of the line behind it; 0 if there are none.
 func continued(text string) int {
 	rest := text
-	for _, lineEnd := range []string{"\r\n", "\n", `\n`} {
+	for _, lineEnd := range []string{"\r\n", "\n", `\r\n`, `\n`, `\\r\\n`, `\\n`} { // the last two: JSON in JSON
 		if after, found := strings.CutPrefix(text, lineEnd); found {
 			rest = after
 			break

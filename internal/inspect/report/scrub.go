@@ -175,7 +175,9 @@ func (s *scrubber) withoutEscaped(text string, times int) string {
 		}
 		done := 0 // bytes of the line
 		if len(plain) < len(line) {
-			for _, found := range s.secretsIn(plain) {
+			places := append(s.secretsIn(plain), s.escapedRuns(plain, at)...)
+			slices.SortFunc(places, func(a, b [2]int) int { return a[0] - b[0] })
+			for _, found := range places {
 				if begin, end := at[found[0]], at[found[1]]; end > done {
 					rest.WriteString(line[done:max(begin, done)] + removed)
 					done = end
@@ -200,8 +202,19 @@ func (s *scrubber) secretsIn(plain string) (places [][2]int) {
 	return places
 }
 
-// escape is an escaped character in URLs or strings of JSON.
-var escape = regexp.MustCompile(`%[0-9A-Fa-f]{2}|\\u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\[^u]`)
+// escapedRuns returns the positions of runs that encode a secret and have letters that were escaped: a slash or a plus
+// sign of base64, in URLs or JSON. at has their positions before.
+func (s *scrubber) escapedRuns(plain string, at []int) (places [][2]int) {
+	for begin, end := nextEncoded(plain, 0); begin < end; begin, end = nextEncoded(plain, end) {
+		if at[end]-at[begin] > end-begin && s.encodes(plain[begin:end], maxNesting) {
+			places = append(places, [2]int{begin, end})
+		}
+	}
+	return places
+}
+
+// escape is an escaped character in URLs or strings of JSON, or a byte in those of Go.
+var escape = regexp.MustCompile(`\\x[0-9A-Fa-f]{2}|%[0-9A-Fa-f]{2}|\\u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\[^u]`)
 
 // unescaped decodes the escapes in a text. of has the positions of its bytes in an earlier text; nil: the same. at has
 // those of the result. Both include the end.
@@ -219,6 +232,8 @@ func unescaped(text string, of []int) (plain string, at []int) {
 		var one string
 		if found := text[m[0]:m[1]]; found[0] == '%' {
 			one, _ = url.PathUnescape(found)
+		} else if len(found) == len(`\x00`) && found[1] == 'x' {
+			one, _ = url.PathUnescape("%" + found[2:])
 		} else if json.Unmarshal([]byte(`"`+found+`"`), &one) != nil {
 			one = found[1:]
 		}
@@ -245,7 +260,7 @@ func (s *scrubber) encodes(run string, depth int) bool {
 	})
 }
 
-var breaks = regexp.MustCompile(`\\n|\s`)
+var breaks = regexp.MustCompile(`\\+[nr]|\s`)
 
 // standardAlphabet turns base64 for URLs into that with the other alphabet.
 var standardAlphabet = strings.NewReplacer("-", "+", "_", "/")

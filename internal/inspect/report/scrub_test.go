@@ -35,6 +35,7 @@ func TestForms(t *testing.T) {
 	quotedTwice, err := json.Marshal(string(quoted))
 	require.NoError(t, err)
 	long := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", 50) + secret + strings.Repeat("x", 50)))
+	escaped := base64.StdEncoding.EncodeToString([]byte("x" + secret + "ÿ~?")) // with a slash and a plus sign
 	lines := long[:64] + "\n" + long[64:128] + "\n" + long[128:]
 	var s scrubber
 	for _, value := range []string{secret, docker, "hunter2", "first line, planted-one\nsecond line, planted-two\n"} {
@@ -51,7 +52,9 @@ func TestForms(t *testing.T) {
 		"JSON in JSON": string(quotedTwice[3 : len(quotedTwice)-3]), "a URL in a query": url.QueryEscape("https://x.example/?p=" + url.QueryEscape(secret)),
 		"twice in base64":    base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte("x:" + secret)))),
 		"in lines of base64": lines, "in lines of base64, in JSON": strings.ReplaceAll(lines, "\n", `\n`),
-		"in a query": url.QueryEscape(secret), "in a path": url.PathEscape(secret), "in JSON": string(quoted),
+		"base64 in a query": url.QueryEscape(escaped), "base64 in JSON": strings.NewReplacer("/", `\/`, "+", `\u002B`).Replace(escaped),
+		"bytes in Go": everyByte(secret, `\x%02x`),
+		"in a query":  url.QueryEscape(secret), "in a path": url.PathEscape(secret), "in JSON": string(quoted),
 		"a password": "pl4nted-docker", "an inner password": "pl4nted-inner", "an inner password, encoded": base64.RawURLEncoding.EncodeToString([]byte("x:pl4nted-inner")),
 		"of the file": base64.StdEncoding.EncodeToString([]byte(docker)), "of a part of the file": base64.StdEncoding.EncodeToString([]byte(docker[10:80])),
 		"a short one": "hunter2", "a line": "second line, planted-two",
@@ -70,6 +73,24 @@ func TestForms(t *testing.T) {
 	} {
 		if got := s.clean(text); got != text {
 			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
+
+// TestWrappedLines checks that nothing is left of base64 in lines, whatever their width and end.
+func TestWrappedLines(t *testing.T) {
+	token := strings.Repeat("planted-token?", 40)
+	var s scrubber
+	s.addSecret([]byte(token))
+	for _, width := range []int{60, 64, 76, 80, 100, 128} {
+		for _, end := range []string{"\n", "\r\n", "\n    ", `\n`, `\r\n`, `\\n`, `\\r\\n`} {
+			rest, text := base64.StdEncoding.EncodeToString([]byte(token)), ""
+			for ; len(rest) > width; rest = rest[width:] {
+				text += rest[:width] + end
+			}
+			if got := s.clean("kept " + text + rest + " kept"); len(got) > 100 || !strings.HasPrefix(got, "kept ") || !strings.HasSuffix(got, " kept") {
+				t.Errorf("width %d, %q: %d bytes are left: %.300s", width, end, len(got), got)
+			}
 		}
 	}
 }
