@@ -15,8 +15,8 @@ import (
 )
 
 // stamp is a file that exists if a test binary has passed. Its name is the hash of all that decides this: the binary
-// and its arguments, the variables that select drivers, files in testdata, and the files of a guest. go test itself
-// caches no results of tests that another program runs.
+// and its arguments, the variables that select drivers, files in testdata, the documentation, from which tests read
+// examples and tables, and the files of a guest. go test itself caches no results of tests that another program runs.
 type stamp string
 
 // testFlag begins the flags of go test that a test binary gets.
@@ -70,13 +70,29 @@ func newStamp(argv []string, made ...string) (stamp, error) {
 			fmt.Fprintf(sum, "%q ", arg)
 		}
 	}
-	for _, place := range append([]string{"testdata", argv[0]}, made...) {
+	docs, err := documentation()
+	if err != nil {
+		return "", err
+	}
+	for _, place := range append([]string{"testdata", docs, argv[0]}, made...) {
 		if err := addFiles(sum, place); err != nil {
 			return "", err
 		}
 	}
 	cache, err := build.CacheDir()
 	return stamp(filepath.Join(cache, "passed", fmt.Sprintf("%x", sum.Sum(nil)[:16]))), err
+}
+
+// documentation returns the folder docs of the nearest parent that has one, else a path that does not exist.
+func documentation() (string, error) {
+	dir, err := os.Getwd()
+	for ; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		docs := filepath.Join(dir, "docs")
+		if st, err := os.Stat(docs); err == nil && st.IsDir() {
+			return docs, nil
+		}
+	}
+	return "docs", err
 }
 
 // addFiles writes the names and contents of all files below a path, which may be absent.

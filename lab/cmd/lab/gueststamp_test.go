@@ -28,6 +28,7 @@ func TestStamp(t *testing.T) {
 		write("netops/netops.go", "package netops\n\nimport \"example.com/x/netops/nft\"\n\nfunc Rules() string { return nft.Rule() }\n")
 		write("netops/netops_test.go", "package netops\n\nimport \"testing\"\n\nfunc TestRules(t *testing.T) { t.Log(Rules()) }\n")
 		write("netops/testdata/a.golden", "a")
+		write("docs/connect.md", "table ip")
 		write("kernel", "6.12")
 	}
 	writeCode()
@@ -72,6 +73,7 @@ func TestStamp(t *testing.T) {
 	for what, change := range map[string]func(){
 		"a file of an imported package": func() { write("netops/nft/nft.go", "package nft\n\nfunc Rule() string { return \"drop\" }\n"); build() },
 		"testdata":                      func() { write("netops/testdata/a.golden", "b") },
+		"documentation":                 func() { write("docs/connect.md", "table ip liqonet-boot") },
 		"the kernel":                    func() { write("kernel", "6.13") },
 		"a flag":                        func() { flag = "-test.short=false" },
 		"a variable":                    func() { t.Setenv("LIQONET_TEST_OVERLAYS", "geneve") },
