@@ -64,8 +64,10 @@ func serviceHosts(svc *corev1.Service, nodes []discover.Node) (hosts []string, m
 	switch svc.Spec.Type {
 	case corev1.ServiceTypeLoadBalancer:
 		for _, in := range svc.Status.LoadBalancer.Ingress {
-			if host := cmp.Or(in.IP, in.Hostname); host != "" {
-				hosts = append(hosts, host)
+			if in.IP != "" && (usable(in.IP) || in.Hostname == "") {
+				hosts = append(hosts, in.IP)
+			} else if in.Hostname != "" {
+				hosts = append(hosts, in.Hostname)
 			}
 		}
 		missing = "no load balancer address yet"
@@ -83,14 +85,20 @@ func serviceHosts(svc *corev1.Service, nodes []discover.Node) (hosts []string, m
 		missing = "no cluster IP yet"
 	}
 	// A record with another one, such as a loopback address, would be refused as a whole.
-	hosts = slices.DeleteFunc(hosts, func(host string) bool {
-		_, err := setting.HostOrAny(host)
-		return err != nil
-	})
-	if len(hosts) > 0 {
-		return hosts, ""
+	good := slices.DeleteFunc(slices.Clone(hosts), func(host string) bool { return !usable(host) })
+	switch {
+	case len(good) > 0:
+		return good, ""
+	case len(hosts) > 0:
+		return nil, fmt.Sprintf("%s is no address or name at which a peer reaches it", strings.Join(hosts, ", "))
 	}
 	return nil, missing
+}
+
+// usable reports whether a record may have a host in an endpoint.
+func usable(host string) bool {
+	_, err := setting.HostOrAny(host)
+	return err == nil
 }
 
 // clientAddress returns the address of a Ready node for clients in other clusters: external if it has one, else

@@ -6,7 +6,7 @@ import "strings"
 const (
 	encodedLeast = 11 // of minSecret bytes in base64
 	keyLeast     = 43 // of 32 bytes in base64
-	// Lines of a wrapped text have equal lengths, but for the last one: 64 and 76 letters mostly, or a terminal's width.
+	// Lines of a wrapped text have equal lengths, but for the last one: mostly 64 or 76, or a terminal's width.
 	lineLetters     = 60
 	lineLettersMost = 128
 )
