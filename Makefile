@@ -28,7 +28,7 @@ GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 
 # Tests of these packages, and of the module bench, change kernel state in namespaces of their own: they need root.
-KERNEL_PACKAGES := ./netops ./internal/helper ./netops/...
+KERNEL_PACKAGES := ./netops ./internal/helper ./internal/helper/node ./netops/...
 
 # How many tests of one such package run in parallel. They wait more than they compute. A guest has one processor: what is
 # timed or captured runs there one at a time.
@@ -149,7 +149,7 @@ guest-path:
 guest-kernel:
 	cd bench && ../bin/lab guest test $(GUESTS) $${SHORT_GUEST_BENCH:-./load ./path ./report} . -- $(LONGEST) $${SHORT_GUEST_BENCH:+-short} -p 1
 	bin/lab guest test $(GUESTS) "$${SHORT_GUEST_KERNEL:---run=}" $${SHORT_GUEST_KERNEL_PACKAGES:-./netops ./netops/...} -- $(LONGEST) -short -p 1 $(PARALLEL)
-	[[ "$${SHORT_GUEST_KERNEL:-}" ]] || bin/lab guest test $(GUESTS) ./internal/helper -- $(LONGEST) -short
+	[[ "$${SHORT_GUEST_KERNEL:-}" ]] || bin/lab guest test $(GUESTS) ./internal/helper ./internal/helper/node -- $(LONGEST) -short
 	bin/lab guest test $(GUESTS) --virtual-time --run Timers ./netops/tunnel/wireguard
 
 .PHONY: bench

@@ -121,8 +121,12 @@ var rules = []rule{
 		"it needs an API server alone"},
 	{"internal/helper/publish", []string{module + "netops", module + "internal/serving", module + "internal/datapath"},
 		"it writes what the loops have decided"},
-	{"internal/helper", slices.Concat(outside, terminal, []string{module + "commands"}),
+	{"internal/helper/...", slices.Concat(outside, terminal, []string{module + "commands"}),
 		"helpers follow the records, not the command line"},
+	{"internal/helper/node", []string{module + "internal/helper/gateway"},
+		"nodes and gateways agree on records and echoes alone"},
+	{"internal/helper/gateway", []string{module + "internal/helper/node"},
+		"nodes and gateways agree on records and echoes alone"},
 	{"internal/image", []string{"k8s.io", module + "netops", module + "ipam", module + "templates", module + "commands"},
 		"an image is a binary in an archive"},
 }
@@ -197,7 +201,7 @@ var places = map[string][]string{
 	"github.com/pterm/pterm": {"commands/ui/terminal.go"},
 	// Only the driver and the code that makes keys know the protocol, and only the start of a gateway knows the driver.
 	"golang.zx2c4.com/wireguard":       {"netops/tunnel/wireguard/", "internal/inventory/keys.go", "internal/testbed/"},
-	module + "netops/tunnel/wireguard": {"internal/helper/gateway.go"},
+	module + "netops/tunnel/wireguard": {"internal/helper/gateway/gateway.go"},
 }
 
 func TestImportedInOnePlace(t *testing.T) {

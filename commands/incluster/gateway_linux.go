@@ -11,14 +11,14 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/helper"
+	"liqonet.io/liqonet/internal/helper/gateway"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
 
 // newHelperGateway returns the command that a gateway's Deployment runs. Its arguments show the
 // gateway in lists of processes; the variables contain the same.
-func newHelperGateway(env *cli.Env, run func(helper.Gateway, context.Context) error) *cobra.Command {
+func newHelperGateway(env *cli.Env, run func(gateway.Helper, context.Context) error) *cobra.Command {
 	var id records.GatewayID
 	cmd := &cobra.Command{
 		Use:   "gateway",
@@ -42,7 +42,7 @@ func newHelperGateway(env *cli.Env, run func(helper.Gateway, context.Context) er
 
 // gatewayOptions returns the options of a gateway's helper, without a client. Values that are not in flags come from
 // variables.
-func gatewayOptions(env *cli.Env, id records.GatewayID) (g helper.Gateway, err error) {
+func gatewayOptions(env *cli.Env, id records.GatewayID) (g gateway.Helper, err error) {
 	g.ID, g.Keys, g.Epoch = id, templates.KeysPath, templates.EpochPath
 	if g.Env, g.Node, err = helperEnv(env, ""); err != nil {
 		return g, err

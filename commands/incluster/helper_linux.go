@@ -18,7 +18,9 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/internal/helper"
+	"liqonet.io/liqonet/internal/helper/gateway"
 	"liqonet.io/liqonet/internal/helper/logs"
+	"liqonet.io/liqonet/internal/helper/node"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/templates"
 )
@@ -27,7 +29,7 @@ import (
 func New(env *cli.Env) *cobra.Command {
 	cmd := cli.Group("helper", "Run inside a cluster", "", "")
 	cmd.Hidden = true
-	cmd.AddCommand(newHelperNode(env, helper.Node.Run), newHelperGateway(env, helper.Gateway.Run),
+	cmd.AddCommand(newHelperNode(env, node.Helper.Run), newHelperGateway(env, gateway.Helper.Run),
 		newHelperVerify(helper.Verify), newHelperTest(env), newHelperTrace(env))
 	return cmd
 }

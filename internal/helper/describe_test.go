@@ -5,32 +5,35 @@ package helper
 import (
 	"bytes"
 	"log/slog"
-	"net/netip"
 	"strings"
 	"testing"
 
 	"liqonet.io/liqonet/internal/testbed/require"
+	"liqonet.io/liqonet/internal/testbed/sample"
+	"liqonet.io/liqonet/internal/testbed/topology"
 	"liqonet.io/liqonet/netops"
 )
 
 // TestKernelStateIsLogged checks that the log has the whole kernel state in the desired state, once a day and not at
 // every pass.
 func TestKernelStateIsLogged(t *testing.T) {
-	v := testNodeView()
-	_, k := openKernel(t)
+	nodes := topology.NodeOfTwoPeers()
+	nodes.Peers = nodes.Peers[:1]
+	state := netops.NodeState(nodes)
+	_, k := sample.OpenKernel(t)
 	var log bytes.Buffer
 	level := &slog.LevelVar{}
-	r := newReconciler(k, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level})), newMetrics())
+	r := NewReconciler(k, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level})), NewMetrics())
 	for range 5 {
-		require.NoError(t, r.pass(v.state(netip.MustParseAddr("10.80.0.7"))))
+		require.NoError(t, r.Pass(state))
 	}
-	_, state, _ := strings.Cut(log.String(), "kernel state")
+	_, logged, _ := strings.Cut(log.String(), "kernel state")
 	if strings.Count(log.String(), "kernel state") != 1 {
 		t.Errorf("the state is logged %d times", strings.Count(log.String(), "kernel state"))
 	}
 	for _, want := range []string{"+ link lqn-gw", "+ route 10.11.0.0/16", "+ rule 104", "+ nexthop", "add rule ip liqonet", "+ address 10.80.0.7"} {
-		if !strings.Contains(state, want) {
-			t.Errorf("no %q in %s", want, state)
+		if !strings.Contains(logged, want) {
+			t.Errorf("no %q in %s", want, logged)
 		}
 	}
 	differs, _, _ := strings.Cut(log.String(), "kernel state")
@@ -39,7 +42,7 @@ func TestKernelStateIsLogged(t *testing.T) {
 	}
 	level.Set(slog.LevelDebug)
 	log.Reset()
-	require.NoError(t, r.pass(netops.State{}))
+	require.NoError(t, r.Pass(netops.State{}))
 	short, whole, _ := strings.Cut(log.String(), "wholePlan=")
 	if last := "delete table ip6 liqonet"; strings.Contains(short, last) || !strings.Contains(whole, last) {
 		t.Errorf("the plan is not cut, or not whole at level debug: %s", log.String())

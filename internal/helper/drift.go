@@ -9,32 +9,34 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 )
 
-// drift counts external changes of liqonet's kernel objects, which this helper restores. Its methods may be called from
+// Drift counts external changes of liqonet's kernel objects, which this helper restores. Its methods may be called from
 // any goroutine.
-type drift struct {
+type Drift struct {
 	log       *slog.Logger
 	objects   *prometheus.CounterVec // by kind
-	onRestore func(names []string)   // called with the objects that a pass restores; nil: not called
+	OnRestore func(names []string)   // called with the objects that a pass restores; nil: not called
 
 	mu  sync.Mutex
 	all records.Drift
 }
 
-func newDrift(log *slog.Logger, m *metrics) *drift { return &drift{log: log, objects: m.drift} }
+// NewDrift returns a Drift that has counted none.
+func NewDrift(log *slog.Logger, m *Metrics) *Drift { return &Drift{log: log, objects: m.drift} }
 
-// record returns the drift for the helper's report.
-func (d *drift) record() records.Drift {
+// Record returns the drift for the helper's report.
+func (d *Drift) Record() records.Drift {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.all
 }
 
-// add counts objects that one pass restores.
-func (d *drift) add(objects ...driftObject) {
+// Add counts objects that one pass restores.
+func (d *Drift) Add(objects ...Drifted) {
 	if len(objects) == 0 {
 		return
 	}
@@ -44,26 +46,26 @@ func (d *drift) add(objects ...driftObject) {
 		d.objects.WithLabelValues(o.kind).Inc()
 	}
 	d.log.Warn("drift detected, restoring", "objects", names)
-	if d.onRestore != nil {
-		d.onRestore(names)
+	if d.OnRestore != nil {
+		d.OnRestore(names)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.all = d.all.Add(now(), names)
+	d.all = d.all.Add(publish.Now(), names)
 }
 
-// driftObject is an object with an external change.
-type driftObject struct{ kind, name string }
+// Drifted is an object with an external change.
+type Drifted struct{ kind, name string }
 
-// tunnelObject returns the object of a tunnel's link, keys and peer, which are not part of a plan.
-func tunnelObject(link string) driftObject { return driftObject{"tunnel", "tunnel " + link} }
+// TunnelObject returns the object of a tunnel's link, keys and peer, which are not part of a plan.
+func TunnelObject(link string) Drifted { return Drifted{"tunnel", "tunnel " + link} }
 
 // drifted returns the objects in which the kernel differs from the state that the last pass reached. Changes due to new
 // records are not included: that state was computed from the earlier records.
-func drifted(have, reached netops.State) []driftObject {
-	var objects []driftObject
+func drifted(have, reached netops.State) []Drifted {
+	var objects []Drifted
 	for _, s := range netops.Diff(have, reached.Reachable(have)).Steps {
-		objects = append(objects, driftObject{kind: s.Kind(), name: nameOf(s)})
+		objects = append(objects, Drifted{kind: s.Kind(), name: nameOf(s)})
 	}
 	return objects
 }

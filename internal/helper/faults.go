@@ -8,39 +8,40 @@ import (
 	"slices"
 	"strings"
 
+	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/serving"
 )
 
-// fault is an object whose record is rejected.
-type fault = serving.Fault
+// ErrNoPod means that the pod in a gateway's record does not exist. This is temporary while a pod is replaced.
+var ErrNoPod = errors.New("there is no such pod")
 
-// maxFaults bounds the faults that are logged and counted: a client that may write ConfigMaps can create thousands.
-const maxFaults = 50
+// MaxFaults bounds the faults that are logged and counted: a client that may write ConfigMaps can create thousands.
+const MaxFaults = 50
 
 // firstTexts returns the first texts, and the number of others.
 func firstTexts(texts []string) []string {
 	slices.Sort(texts)
-	if len(texts) <= maxFaults {
+	if len(texts) <= MaxFaults {
 		return texts
 	}
-	return append(slices.Clone(texts[:maxFaults]), fmt.Sprintf("and %d more", len(texts)-maxFaults))
+	return append(slices.Clone(texts[:MaxFaults]), fmt.Sprintf("and %d more", len(texts)-MaxFaults))
 }
 
-// reportFaults counts the faults with an object, and logs all if they have changed. Lasting ones are passed to event: a
+// ReportFaults counts the faults with an object, and logs all if they have changed. Lasting ones are passed to event: a
 // missing pod of a gateway does not last, it happens whenever a pod is replaced.
-func (r *reconciler) reportFaults(faults []fault, event func(message string)) {
+func (r *Reconciler) ReportFaults(faults []serving.Fault, event func(message string)) {
 	var texts, lasting []string
-	r.metrics.faults.Reset()
+	r.Metrics.faults.Reset()
 	for i, f := range faults {
-		if f.Object != "" && i < maxFaults {
-			r.metrics.faults.WithLabelValues(f.Object).Set(1)
+		if f.Object != "" && i < MaxFaults {
+			r.Metrics.faults.WithLabelValues(f.Object).Set(1)
 		}
-		if errors.Is(f.Err, errWaiting) {
+		if errors.Is(f.Err, ErrWaiting) {
 			continue
 		}
 		texts = append(texts, f.Err.Error())
-		if !errors.Is(f.Err, errNoPod) {
+		if !errors.Is(f.Err, ErrNoPod) {
 			lasting = append(lasting, f.Err.Error())
 		}
 	}
@@ -55,13 +56,13 @@ func (r *reconciler) reportFaults(faults []fault, event func(message string)) {
 	}
 }
 
-// refusals returns the reason for which each peering is not served according to its record: the first one of each that
+// Refusals returns the reason for which each peering is not served according to its record: the first one of each that
 // lasts.
-func refusals(faults []fault) map[string]string {
+func Refusals(faults []serving.Fault) map[string]string {
 	all := make(map[string]string)
 	for _, f := range faults {
-		if _, known := all[f.Peering]; !known && f.Peering != "" && !errors.Is(f.Err, errNoPod) {
-			if reason := strings.Map(printable, f.Err.Error()); len(all) < records.MaxRefused {
+		if _, known := all[f.Peering]; !known && f.Peering != "" && !errors.Is(f.Err, ErrNoPod) {
+			if reason := strings.Map(publish.Printable, f.Err.Error()); len(all) < records.MaxRefused {
 				all[f.Peering] = reason[:min(len(reason), records.MaxReason)]
 			}
 		}

@@ -30,7 +30,7 @@ type passes struct {
 func testLoop(t *testing.T, do func(p *passes)) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		p := &passes{health: liveness.New(stuck), events: make(chan struct{}, 1)}
+		p := &passes{health: liveness.New(Stuck), events: make(chan struct{}, 1)}
 		p.after = func(d time.Duration) {
 			time.Sleep(d) //nolint:forbidigo // synctest's clock
 			synctest.Wait()
@@ -38,7 +38,7 @@ func testLoop(t *testing.T, do func(p *passes)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			done <- loop(ctx, p.health, slog.New(slog.DiscardHandler), func(context.Context) error {
+			done <- Loop(ctx, p.health, slog.New(slog.DiscardHandler), func(context.Context) error {
 				p.at = append(p.at, time.Since(begin))
 				return p.err
 			}, make(chan struct{}), p.events)
@@ -60,13 +60,13 @@ func (p *passes) expect(t *testing.T, when string, want ...time.Duration) {
 
 func TestLoopTurnsAtEventsAndNowAndThen(t *testing.T) {
 	testLoop(t, func(p *passes) {
-		p.after(2 * resync)
-		p.expect(t, "idle", 0, resync, 2*resync)
+		p.after(2 * Resync)
+		p.expect(t, "idle", 0, Resync, 2*Resync)
 		p.after(time.Second)
 		p.at = nil
 		wakeup.Notify(p.events)
 		p.after(0)
-		p.expect(t, "an event, at once", 2*resync+time.Second)
+		p.expect(t, "an event, at once", 2*Resync+time.Second)
 	})
 }
 
@@ -120,9 +120,9 @@ func TestLoopTriesAgain(t *testing.T) {
 		p.after(3 * time.Second)
 		p.expect(t, "not failing any more", 31750*time.Millisecond)
 		assert.NoError(t, p.health.Failed())
-		p.at, p.err = nil, fmt.Errorf("ConfigMap fabric: %w", errWaiting)
+		p.at, p.err = nil, fmt.Errorf("ConfigMap fabric: %w", ErrWaiting)
 		wakeup.Notify(p.events)
-		p.after(resync - time.Second)
+		p.after(Resync - time.Second)
 		p.expect(t, "waiting for a record is no error", 33100*time.Millisecond)
 	})
 }

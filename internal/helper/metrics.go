@@ -2,23 +2,26 @@
 
 package helper
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
 
-// metrics are a helper's counters.
-type metrics struct {
-	registry *prometheus.Registry
+// Metrics are a helper's counters.
+type Metrics struct {
+	Registry *prometheus.Registry
 	passes   prometheus.Counter
 	duration prometheus.Histogram
 	changes  prometheus.Counter
 	drift    *prometheus.CounterVec
-	ignored  *prometheus.CounterVec
-	refused  prometheus.Gauge
+	Ignored  *prometheus.CounterVec
+	Refused  prometheus.Gauge
 	faults   *prometheus.GaugeVec
 }
 
-func newMetrics() *metrics {
-	m := &metrics{
-		registry: prometheus.NewRegistry(),
+// NewMetrics returns the counters, in a registry of their own.
+func NewMetrics() *Metrics {
+	m := &Metrics{
+		Registry: prometheus.NewRegistry(),
 		passes: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "liqonet_kernel_passes_total",
 			Help: "Reconcile passes: comparisons of the kernel with the desired state.",
@@ -36,7 +39,7 @@ func newMetrics() *metrics {
 			Name: "liqonet_kernel_drift_total",
 			Help: "Kernel objects that were changed or removed from outside and restored, by kind.",
 		}, []string{"kind"}),
-		ignored: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Ignored: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "liqonet_peer_values_ignored_total",
 			Help: "Values in messages of the peer that were rejected, by reason.",
 		}, []string{"reason"}),
@@ -44,11 +47,11 @@ func newMetrics() *metrics {
 			Name: "liqonet_records_refused",
 			Help: "Records that this helper rejects, by ConfigMap: damaged, or with values that are not allowed.",
 		}, []string{"object"}),
-		refused: prometheus.NewGauge(prometheus.GaugeOpts{
+		Refused: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "liqonet_node_reports_refused",
 			Help: "Node reports that the gateway rejects: damaged, or of another node than the holder of the Lease.",
 		}),
 	}
-	m.registry.MustRegister(m.passes, m.duration, m.changes, m.drift, m.ignored, m.refused, m.faults)
+	m.Registry.MustRegister(m.passes, m.duration, m.changes, m.drift, m.Ignored, m.Refused, m.faults)
 	return m
 }

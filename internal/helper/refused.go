@@ -16,7 +16,8 @@ type refused struct {
 	sockets          func() map[string]*echo.Socket // open sockets, by purpose
 }
 
-func newRefused(sockets func() map[string]*echo.Socket) *refused {
+// NewRefused returns the collector of these metrics.
+func NewRefused(sockets func() map[string]*echo.Socket) prometheus.Collector {
 	return &refused{
 		dropped: prometheus.NewDesc("liqonet_dropped_packets_total",
 			"Packets dropped by liqonet's rules in the kernel, by chain; resets when a rule is replaced.", []string{"chain"}, nil),

@@ -16,6 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/helper/liveness"
 	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/sample"
 )
 
 // TestBrokenWatch: a helper that gets no notifications of the kernel any more ends with an error, so that the kubelet
@@ -26,17 +27,17 @@ func TestBrokenWatch(t *testing.T) {
 		number int
 	}{{"routes", unix.NETLINK_ROUTE}, {"firewall", unix.NETLINK_NETFILTER}} {
 		t.Run(family.name, func(t *testing.T) {
-			ns, kernel := openKernel(t)
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ns, kernel := sample.OpenKernel(t)
+			ctx, cancel := context.WithTimeout(t.Context(), sample.Patience)
 			defer cancel()
 			turned := make(chan struct{}, 1)
-			s := service{
+			s := Service{
 				Env:    Env{HealthAddress: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)},
-				health: liveness.New(stuck), objects: cache.New(nil), metrics: newMetrics(), kernel: kernel,
-				step: func(context.Context) error { wakeup.Notify(turned); return nil },
+				Health: liveness.New(Stuck), Objects: cache.New(nil), Metrics: NewMetrics(), Kernel: kernel,
+				Step: func(context.Context) error { wakeup.Notify(turned); return nil },
 			}
 			ended := make(chan error, 1)
-			go func() { ended <- s.run(ctx) }()
+			go func() { ended <- s.Run(ctx) }()
 			<-turned
 			sendError(t, ns, family.number)
 			if err := <-ended; err == nil || !strings.Contains(err.Error(), "watch "+family.name) || ctx.Err() != nil {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/kernel"
 )
@@ -35,7 +36,7 @@ func Verify(remove bool) (left []string, err error) {
 			left = append(left, "nftables table "+f.Plan.Table()) // not each of its rules
 			continue
 		}
-		left = append(left, strings.Map(printable, step.Object.String()))
+		left = append(left, strings.Map(publish.Printable, step.Object.String()))
 	}
 	boot, err := k.HasBootGuard()
 	if boot {

@@ -39,7 +39,8 @@ func testIPAM(ctx context.Context, t *testing.T, c liqoctl) {
 	t.Run("none is free", func(t *testing.T) { testNoneFree(ctx, t, c) })
 	t.Run("damage is left as it is", func(t *testing.T) { testDamage(ctx, t, c) })
 	long(t, "connects reserve for their peers", func(t *testing.T) { run(t, "./internal/peering", "TestLabWriters") })
-	long(t, "what others do to helpers' objects is undone", func(t *testing.T) { run(t, "./internal/helper", "TestLabHealing") })
+	long(t, "what others do to nodes' Leases is undone", func(t *testing.T) { run(t, "./internal/helper/node", "TestLabLease") })
+	long(t, "what others do to gateways' objects is undone", func(t *testing.T) { run(t, "./internal/helper/gateway", "TestLabGatewayObjects") })
 	for _, test := range []struct{ what, pkg, name string }{
 		{"nodes claim their addresses", "./internal/helper/claim", "TestLabNodes"},
 		{"what tokens write is bounded", "./templates", "TestLabPolicies"},

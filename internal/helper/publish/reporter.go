@@ -66,6 +66,14 @@ const (
 	restoreAfter = 2 * time.Second
 )
 
+// NewsRate is the limit of writes whose rate a peer or a gateway controls, if all nodes run a pass at each of them; the
+// peer sends nodes, roams, and answers or does not. NewsBurst is how many are possible at once before that rate
+// applies: enough for a new peering.
+var NewsRate = rate.Every(10 * time.Second)
+
+// NewsBurst belongs to NewsRate.
+const NewsBurst = 10
+
 // NewReporter returns a Reporter whose minor changes wait until health.ReportEvery has passed.
 func NewReporter[T any](
 	log *slog.Logger, minor func(written, v T) bool, write func(context.Context, T) (string, error), kept func(written T, text string) bool,

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"liqonet.io/liqonet/internal/helper"
+	"liqonet.io/liqonet/internal/helper/gateway"
+	"liqonet.io/liqonet/internal/helper/node"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/apiserver"
 	"liqonet.io/liqonet/internal/testbed/process"
@@ -27,8 +29,8 @@ import (
 // Helper is the job of a process that is a helper, a node's or a gateway's.
 type Helper struct {
 	Socket  string          // of the API server
-	Node    *helper.Node    // without Env
-	Gateway *helper.Gateway // as Node
+	Node    *node.Helper    // without Env
+	Gateway *gateway.Helper // as Node
 }
 
 // MemoryLimit is that of the containers of helpers, bytes; Go has the same share of it as there.
@@ -94,14 +96,14 @@ func (c *Cluster) StartNode(i int) {
 
 // NodeJob returns the job of a node's helper.
 func (c *Cluster) NodeJob(i int) Helper {
-	return Helper{Socket: cmp.Or(c.Sockets[i], c.Socket), Node: &helper.Node{Name: c.NodeName(i)}}
+	return Helper{Socket: cmp.Or(c.Sockets[i], c.Socket), Node: &node.Helper{Name: c.NodeName(i)}}
 }
 
 // Start starts the helper of a gateway.
 func (c *Cluster) Start(g *Gateway) {
 	g.Helper = process.Start(c.t, g.Namespace, fmt.Sprintf("%s of %s", g.Pod(), c.Name), Helper{
 		Socket: cmp.Or(c.Sockets[g.Node], c.Socket),
-		Gateway: &helper.Gateway{
+		Gateway: &gateway.Helper{
 			ID: g.ID(), Pod: g.Pod(), PodIP: g.Address(), Node: c.NodeName(g.Node), Keys: g.Keys, Epoch: g.Epoch,
 		},
 	})

@@ -1,0 +1,188 @@
+//go:build linux
+
+package gateway
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"liqonet.io/liqonet/internal/helper"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/echo"
+	"liqonet.io/liqonet/netops/membership"
+)
+
+// echoes answers the echoes that reach a gateway: from nodes in the overlay, from the peer's gateways in the
+// tunnels, and outside both, from nodes and gateways that measure the path MTU to this one.
+type echoes struct {
+	log     *slog.Logger
+	pod     netip.Addr // of this gateway
+	sockets echo.Sockets
+	nodes   *nodePaths
+	peers   *peerNodes
+	wake    chan<- struct{} // triggers a pass
+	own     succession      // of this pod
+	// endpoints are the addresses that the server has sent, if this is the client.
+	endpoints *peerEndpoints
+	renewing  sync.Mutex // of one tunnel at a time
+
+	mu      sync.Mutex         // guards what follows, and the tunnels
+	tunnels []*tunnelEchoes    // by the number of the peer's gateway, less one
+	several bool               // this cluster has other gateways to the peer
+	leaving membership.Leaving // of this gateway
+}
+
+func newEchoes(log *slog.Logger, m *helper.Metrics, pod netip.Addr, node string, wake chan<- struct{}) *echoes {
+	return &echoes{
+		log: log, pod: pod, nodes: newNodePaths(m, node), peers: newPeerNodes(m), wake: wake, own: succession{claim: make(chan struct{}, 1)},
+		endpoints: newPeerEndpoints(m),
+	}
+}
+
+func (g *echoes) close() {
+	for _, t := range g.all() {
+		t.close()
+	}
+	g.sockets.Close()
+}
+
+// all returns the echoes of all tunnels.
+func (g *echoes) all() []*tunnelEchoes {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.tunnels)
+}
+
+// tunnel returns the echoes of the tunnel of a number, from 1, and creates them if necessary.
+func (g *echoes) tunnel(number int) *tunnelEchoes {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for len(g.tunnels) < number {
+		g.tunnels = append(g.tunnels, newTunnelEchoes(g, len(g.tunnels)+1))
+	}
+	return g.tunnels[number-1]
+}
+
+// keep ends the echoes of all tunnels except the first ones.
+func (g *echoes) keep(first int) {
+	g.mu.Lock()
+	gone := slices.Clone(g.tunnels[min(first, len(g.tunnels)):])
+	g.tunnels = g.tunnels[:min(first, len(g.tunnels))]
+	g.mu.Unlock()
+	for i, t := range gone {
+		t.close()
+		g.sockets.Drop(tunnelSocket(first + i + 1))
+	}
+}
+
+// tunnelSocket returns the name of a tunnel's socket: "tunnel", "tunnel2".
+func tunnelSocket(number int) string {
+	return strings.TrimPrefix(netops.TunnelLink(number), netops.Prefix)
+}
+
+// apply answers and sends echoes as a view requires. It is called after a pass: the addresses exist.
+func (g *echoes) apply(v view) error {
+	g.update(v)
+	own := v.own()
+	_, overlay := g.sockets.Listen("overlay", netip.AddrPortFrom(own.Address, netops.EchoPort), helper.Limited(echo.Responder{Answer: g.answer}))
+	_, underlay := g.sockets.Listen("underlay", netip.AddrPortFrom(g.pod, netops.EchoPort), helper.Limited(echo.Responder{Accepts: g.knows}))
+	errs := []error{overlay, underlay}
+	for i, t := range own.Tunnels {
+		echoes := g.tunnel(i + 1)
+		socket, err := g.sockets.Listen(tunnelSocket(i+1), netip.AddrPortFrom(t.Address.Addr(), netops.EchoPort), &echo.Responder{Answer: echoes.answer})
+		if err == nil {
+			err = echoes.ask(socket, netip.AddrPortFrom(t.PeerAddress, netops.EchoPort))
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// update applies a new view.
+func (g *echoes) update(v view) {
+	g.nodes.update(v)
+	g.peers.update(v.peering.Peer.ExternalCIDR.Seen)
+	g.endpoints.update(v)
+	g.mu.Lock()
+	g.several = len(v.peering.Gateways) > 1
+	g.mu.Unlock()
+	for i := range v.own().Tunnels {
+		g.tunnel(i+1).update(v, i+1, g.wake)
+	}
+}
+
+// unused returns the tunnels that carry no packets of pods, by number, and why; nil if there is one tunnel.
+func (g *echoes) unused(own records.LocalGateway, mode records.GatewayMode) map[int]string {
+	if len(own.Tunnels) < 2 {
+		return nil
+	}
+	standings, reasons := make([]membership.Standing, len(own.Tunnels)), make([]string, len(own.Tunnels))
+	for i := range own.Tunnels {
+		standings[i], reasons[i] = g.tunnel(i + 1).standing()
+	}
+	unused := map[int]string{}
+	for i, is := range membership.Unused(standings, mode == records.ActiveStandby) {
+		if is {
+			unused[i+1] = reasons[i]
+		}
+	}
+	return unused
+}
+
+// answer returns the answer to an echo of a node. With several gateways, it also reports whether this one cannot
+// forward.
+func (g *echoes) answer(from netip.AddrPort, m echo.Message) echo.Content {
+	c := g.nodes.answer(from, m)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c.Draining, c.NoWay = g.leaving.Announces()
+	c.NoWay = c.NoWay || g.several && !membership.Forwards(g.members())
+	return c
+}
+
+// toPeer returns the content of each echo to a gateway of the peer. With several gateways, it also reports whether no
+// node reaches this one.
+func (g *echoes) toPeer() echo.Content {
+	c := g.nodes.name()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c.Nodes = g.nodes.reaches()
+	c.Draining, c.NoWay = g.leaving.Announces()
+	c.NoWay = c.NoWay || g.several && !g.nodes.reach()
+	c.Epoch = uint32(g.own.epoch)
+	return c
+}
+
+// members returns the tunnels; g.mu is held.
+func (g *echoes) members() []*membership.Member {
+	all := make([]*membership.Member, len(g.tunnels))
+	for i, t := range g.tunnels {
+		all[i] = &t.Member
+	}
+	return all
+}
+
+// compare compares the numbers of nodes that the peer's gateways reach; g.mu is held.
+func (g *echoes) compare(now time.Time) {
+	nodes := make([]uint32, len(g.tunnels))
+	for i, t := range g.tunnels {
+		nodes[i] = t.nodes
+	}
+	membership.Compare(g.members(), nodes, now)
+}
+
+// knows reports whether an address may measure the path MTU to this gateway: nodes of this cluster and, at the server,
+// the source of the tunnel's packets.
+func (g *echoes) knows(from netip.AddrPort) bool {
+	serves := func(t *tunnelEchoes) bool { return t.serves(from.Addr()) }
+	return g.nodes.send(from.Addr()) || slices.ContainsFunc(g.all(), serves)
+}
+
+// underlay returns the socket outside overlay and tunnels; nil if there is none yet.
+func (g *echoes) underlay() *echo.Socket { return g.sockets.All()["underlay"] }

@@ -1,0 +1,105 @@
+//go:build linux
+
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/helper/cache"
+	"liqonet.io/liqonet/internal/helper/publish"
+	"liqonet.io/liqonet/internal/helper/wakeup"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops/membership"
+)
+
+const (
+	epochFile = "epoch"
+	// successorTimeout is the timeout for reading the gateway's pod from the API server, and successorEvery the
+	// interval of these reads while the peer reports a later pod.
+	successorTimeout = time.Second
+	successorEvery   = 10 * time.Second
+)
+
+// succession records whether a gateway's pod is the latest.
+type succession struct {
+	epoch membership.Epoch // set before other goroutines use it
+	claim chan struct{}    // of size one: the peer has received a later epoch
+
+	outlived atomic.Bool // there is a later pod: this one must not use the key any more
+}
+
+// received handles the latest epoch that the peer has received.
+func (s *succession) received(e membership.Epoch) {
+	if s.epoch != 0 && e.Known(time.Now()) > s.epoch {
+		wakeup.Notify(s.claim)
+	}
+}
+
+// beginEpoch returns this pod's epoch: that of an earlier process in the pod, else the recorded one plus 1 or later.
+func (l *loop) beginEpoch() membership.Epoch {
+	file := filepath.Join(cmp.Or(l.Epoch, os.DevNull), epochFile)
+	text, _ := os.ReadFile(file) // does not exist at first
+	if e := membership.ParseEpoch(string(text), time.Now()); e != 0 {
+		return e
+	}
+	_, last := l.recorded(l.ownLocation())
+	e := membership.NextEpoch(last, time.Now())
+	// Without the volume, the pod counts as a later one after a restart.
+	_ = os.WriteFile(file, []byte(e.String()), 0o600)
+	return e
+}
+
+// ownLocation returns the ConfigMap in which this gateway reports its location; nil if there is none.
+func (l *loop) ownLocation() *corev1.ConfigMap {
+	return cache.Named[*corev1.ConfigMap](l.location, l.Namespace, l.ID.Name())
+}
+
+// recorded returns the pod in a gateway's ConfigMap, and its epoch.
+func (l *loop) recorded(cm *corev1.ConfigMap) (string, membership.Epoch) {
+	if cm == nil {
+		return "", 0
+	}
+	g, _ := cache.Record[records.Gateway](cm) // an unreadable record has no pod
+	return g.Pod, membership.Epoch(g.Epoch).Known(time.Now())
+}
+
+// watchSuccessor reads the gateway's pod from the API server whenever the peer reports a later pod, until ctx ends.
+// Unless that is this pod, this pod steps down: it closes its tunnel.
+func (l *loop) watchSuccessor(ctx context.Context) {
+	s := &l.echoes.own
+	for {
+		if !s.outlived.Load() {
+			select {
+			case <-ctx.Done():
+				return
+			case <-s.claim:
+			}
+		}
+		if over := !l.confirmed(ctx); s.outlived.Swap(over) != over {
+			l.Log.Warn("the peer has received echoes of a later pod of this gateway", "stepsDown", over)
+			wakeup.Notify(l.wake)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(successorEvery):
+		}
+	}
+}
+
+// confirmed reports whether the API server has this pod as the gateway's.
+func (l *loop) confirmed(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, successorTimeout)
+	defer cancel()
+	// An empty patch returns the object without a right to read it.
+	cm, err := publish.Patch(ctx, l.Client.CoreV1().ConfigMaps(l.Namespace), l.ID.Name(), struct{}{}, nil)
+	pod, _ := l.recorded(cm)
+	return err == nil && pod == l.Pod
+}

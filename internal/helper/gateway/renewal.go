@@ -1,0 +1,50 @@
+//go:build linux
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"liqonet.io/liqonet/netops/membership"
+)
+
+// renewal renews the tunnel when no packet arrives from the peer: with an immediate handshake instead of WireGuard's
+// own timers. It is part of the tunnel's echoes, and their lock guards it.
+type renewal struct {
+	due    membership.Renewal
+	renew  func(context.Context) error // of the tunnel; nil: none yet
+	cancel context.CancelFunc          // of the running renewal; nil: none
+}
+
+// answered handles an answer of the peer, or the first request to it. It cancels a renewal that still waits.
+func (r *renewal) answered(now time.Time) {
+	if r.cancel != nil {
+		r.cancel()
+	}
+	r.due.Received(now)
+}
+
+// renewIfDue renews the tunnel if it is due, one renewal at a time: it waits for those of other tunnels, and for name
+// servers. t.mu is held.
+func (t *tunnelEchoes) renewIfDue(now time.Time) {
+	r := &t.renewal
+	if r.renew == nil || r.cancel != nil || !r.due.Due(now) {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	go t.renew(ctx, r.renew)
+}
+
+// renew renews the tunnel, unless an answer arrives before.
+func (t *tunnelEchoes) renew(ctx context.Context, renew func(context.Context) error) {
+	if err := renew(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		t.log.Warn("renew the tunnel", "error", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.renewal.cancel()
+	t.renewal.cancel = nil
+}

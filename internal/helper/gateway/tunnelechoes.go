@@ -1,0 +1,251 @@
+//go:build linux
+
+package gateway
+
+import (
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/helper/publish"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops/echo"
+	"liqonet.io/liqonet/netops/membership"
+	"liqonet.io/liqonet/netops/pathmtu"
+)
+
+// Parameters of a gateway's echoes to its peer: five a second, and fifty after a loss, so that a loss of two in a
+// hundred shows in seconds.
+const (
+	gatewayEvery   = 20 * time.Millisecond
+	gatewayCalm    = time.Second // a train each time, as each wake-up of a tunnel in a process has a cost
+	gatewayTrain   = 5
+	gatewayTimeout = 600 * time.Millisecond
+	gatewayWindow  = int(health.LossSpan / gatewayEvery)
+	// gatewayCalmOfSeveral is gatewayCalm if other tunnels could carry packets.
+	gatewayCalmOfSeveral = 200 * time.Millisecond
+)
+
+// tunnelEchoes are the echoes between two gateways in their tunnel, and the path MTU outside it. They measure
+// round-trip time and loss, and carry the state of both gateways and of their nodes.
+type tunnelEchoes struct {
+	gateway *echoes // of this end
+	log     *slog.Logger
+	size    pathmtu.Meter // of the path to the server, if this is the client
+
+	mu     *sync.Mutex // of the gateway's echoes; guards what follows
+	role   records.Role
+	peer   *echo.Prober   // nil: none yet
+	calm   time.Duration  // interval of its requests without loss
+	source netip.AddrPort // source of the tunnel's packets; the zero value: none received
+	path   echo.Path      // path to this gateway, from the peer's report
+	membership.Member
+	nodes     uint32            // number that the peer's gateway reaches; zero: unknown
+	unused    string            // why no packets of pods are sent through it; "": they are
+	sender    membership.Sender // the peer's gateway
+	byNode    bool              // the client reaches this gateway at the address of a node
+	far       farPods
+	renewal   renewal
+	moved     time.Time // when the tunnel was last moved to another node
+	endpoints []string  // in the record
+	turn      int       // index of the next address to send
+}
+
+func newTunnelEchoes(g *echoes, number int) *tunnelEchoes {
+	t := &tunnelEchoes{gateway: g, log: g.log.With("peerGateway", number), mu: &g.mu}
+	t.size.Changed = t.sendNow
+	return t
+}
+
+// close stops measuring the path MTU; the echoes end with their socket.
+func (t *tunnelEchoes) close() { t.size.Close() }
+
+// update applies a view to the tunnel of a number, from 1.
+func (t *tunnelEchoes) update(v view, number int, wake chan<- struct{}) {
+	t.mu.Lock()
+	news := t.unused != v.unused[number]
+	if t.role != v.peering.Role { // the peer's gateway is at another place
+		t.far.Pods, t.far.at = membership.Pods{}, netip.AddrPort{}
+	}
+	t.role, t.unused, t.Wake = v.peering.Role, v.unused[number], nil
+	t.endpoints = v.own().Tunnels[number-1].Endpoints
+	t.calm = gatewayCalm
+	if len(v.own().Tunnels) > 1 {
+		t.Wake, t.calm = wake, gatewayCalmOfSeveral
+	}
+	peer, calm := t.peer, t.calm
+	t.mu.Unlock()
+	if peer != nil {
+		peer.SetCalm(calm)
+	}
+	if news {
+		t.sendNow()
+	}
+}
+
+// standing returns the standing of the tunnel, and the reason for which it would not be used.
+func (t *tunnelEchoes) standing() (membership.Standing, string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.Standing(), t.Reason()
+}
+
+// ask starts to probe the peer's gateway, or changes the address.
+func (t *tunnelEchoes) ask(socket *echo.Socket, target netip.AddrPort) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.peer == nil {
+		t.renewal.answered(time.Now())
+	}
+	return echo.Aim(&t.peer, socket, echo.ProbeConfig{
+		Target: target, Interval: gatewayEvery, Calm: t.calm, Train: gatewayTrain, Timeout: gatewayTimeout,
+		Window: gatewayWindow, Span: health.LossSpan, Silence: health.EchoSilence,
+		Content: t.content, OnReply: t.answeredBy, OnLost: t.missed, OnSilence: t.silent, Patience: membership.Patience,
+	})
+}
+
+// sendNow sends the next echo to the peer immediately.
+func (t *tunnelEchoes) sendNow() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.peer != nil {
+		t.peer.SendNow()
+	}
+}
+
+// answer returns the answer to an echo of the peer's gateway.
+func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
+	t.gateway.peers.learn(m.Content.Node)
+	path := plausible(t.gateway.nodes.ignored, m.Content.Path)
+	t.mu.Lock()
+	now := time.Now()
+	t.path, t.nodes, t.sender = path, m.Content.Nodes, membership.Sender{Echo: now, Unused: m.Content.Unused}
+	t.renewal.due.Received(now)
+	t.Announced(m.Content, now)
+	t.from(membership.Epoch(m.Content.Epoch), now)
+	t.learnEndpoint(m.Content)
+	newest := uint32(t.far.Latest(now))
+	endpoint, own := t.endpoint()
+	t.gateway.compare(now)
+	t.mu.Unlock()
+	t.gateway.own.received(membership.Epoch(m.Content.Newest))
+	c := t.gateway.toPeer()
+	c.Newest, c.Endpoint, c.OwnNode = newest, endpoint, own
+	return c
+}
+
+// content returns the content of an echo to the peer.
+func (t *tunnelEchoes) content() echo.Content {
+	c := t.gateway.toPeer()
+	c.Path = t.size.Path()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.Unused, c.Newest = t.unused != "", uint32(t.far.Latest(time.Now()))
+	c.Endpoint, c.OwnNode = t.endpoint()
+	return c
+}
+
+func (t *tunnelEchoes) answeredBy(m echo.Message, _ time.Duration) {
+	t.gateway.peers.learn(m.Content.Node)
+	t.gateway.own.received(membership.Epoch(m.Content.Newest))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	t.renewal.answered(now)
+	t.nodes = m.Content.Nodes
+	t.Answered(m.Content, now)
+	t.from(membership.Epoch(m.Content.Epoch), now)
+	t.learnEndpoint(m.Content)
+	t.gateway.compare(now)
+}
+
+// endpoint returns the address for an echo: at the client, the one in use; at the server, if that is a node's, those of
+// its live nodes in turn, with a flag for this gateway's own. A client of a server behind a load balancer gets no
+// address, and a server gets none of a client: the echo of a client may have an address of the client's nodes, too.
+// t.mu is held.
+func (t *tunnelEchoes) endpoint() (a netip.Addr, own bool) {
+	switch {
+	case t.gateway.endpoints.asks():
+		return t.source.Addr(), false
+	case t.byNode && t.role == records.Server:
+		t.turn++
+		return t.gateway.nodes.endpoint(t.turn)
+	}
+	return netip.Addr{}, false
+}
+
+// learnEndpoint handles the address in an echo; t.mu is held.
+func (t *tunnelEchoes) learnEndpoint(c echo.Content) {
+	t.byNode = t.gateway.nodes.have(c.Endpoint)
+	if t.gateway.endpoints.learn(c.Endpoint) && c.OwnNode && t.far.Is(membership.Epoch(c.Epoch)) {
+		t.enterBy(c.Endpoint)
+	}
+}
+
+// missed handles lost echoes. A tunnel of which two consecutive trains are lost is not used if there are others: on a
+// line that loses a third of the echoes, this does not happen by chance in minutes, as it would to one train in
+// seconds.
+func (t *tunnelEchoes) missed(consecutive int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	t.renewIfDue(now)
+	t.Missed(consecutive, 2*gatewayTrain, now)
+}
+
+// counted handles the number of bytes received from the peer.
+func (t *tunnelEchoes) counted(bytes int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	t.renewal.due.Counted(bytes, now)
+	t.renewIfDue(now)
+}
+
+// silent handles missing answers.
+func (t *tunnelEchoes) silent() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Silent(time.Now())
+}
+
+// measure measures the path MTU to the peer, once its address is known. The client measures: a server may not be able
+// to initiate.
+func (t *tunnelEchoes) measure(underlay *echo.Socket, peer netip.AddrPort) {
+	if !peer.Addr().Is4() {
+		return
+	}
+	t.mu.Lock()
+	t.source = peer
+	client := t.role == records.Client
+	t.mu.Unlock()
+	if !client {
+		t.size.Forget()
+	} else if underlay != nil {
+		t.size.Measure(underlay, peer)
+	}
+}
+
+// serves reports whether an address is the client's.
+func (t *tunnelEchoes) serves(from netip.Addr) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.role == records.Server && from == t.source.Addr()
+}
+
+// describe adds the measurements of the tunnel to a status.
+func (t *tunnelEchoes) describe(s *records.TunnelStatus) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.peer != nil {
+		stats := t.peer.Stats()
+		s.LastEcho, s.RTT = publish.Stamp(stats.LastReply), records.Duration(stats.RTT)
+		s.Loss = health.Loss(stats.Missing, stats.Loss, time.Since(stats.LastLoss))
+	}
+	s.Path, s.Unused = pathRecord(t.path), t.unused
+	if t.role == records.Client {
+		s.Path = pathRecord(t.size.Path())
+	}
+}

@@ -1,0 +1,64 @@
+//go:build linux
+
+package node
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/helper/cache"
+	"liqonet.io/liqonet/internal/helper/publish"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/kernel"
+)
+
+// detours adds to the refused peerings those whose packets foreign rules or routes divert. Packets that verify the path
+// go from the node itself to nodes of the peer, and may not match these rules. A change of such a rule or route
+// triggers a pass.
+func (l *loop) detours(v view, applied []string) (map[string]string, error) {
+	var names []string
+	var crossings []kernel.PeerTraffic
+	pods := l.podAddresses()
+	for _, p := range v.Peerings {
+		c := kernel.PeerTraffic{Peer: p.Seen(), Pods: pods}
+		for i, g := range p.Gateways {
+			if v.located(records.GatewayID{Peering: p.Name, Number: i + 1}) {
+				c.Links = append(c.Links, netops.NodeLink(g.OverlayID))
+			}
+		}
+		if len(c.Links) > 0 && slices.Contains(applied, p.Name) { // otherwise they are held back
+			names, crossings = append(names, p.Name), append(crossings, c)
+		}
+	}
+	found, err := l.Kernel.Detours(crossings)
+	if err != nil {
+		return v.refused, fmt.Errorf("look for rules and routes of others: %w", err)
+	}
+	all := map[string]string{}
+	maps.Copy(all, v.refused)
+	for i, name := range names {
+		if found[i] != "" && all[name] == "" && len(all) < records.MaxRefused {
+			text := strings.Map(publish.Printable, found[i])
+			all[name] = text[:min(len(text), records.MaxReason)]
+		}
+	}
+	return all, nil
+}
+
+// podAddresses returns the addresses of this node's pods in the pod network, sorted.
+func (l *loop) podAddresses() (all []netip.Addr) {
+	for _, pod := range cache.Listed[*corev1.Pod](l.pods) {
+		a, err := netip.ParseAddr(pod.Status.PodIP)
+		if err == nil && a.Is4() && !pod.Spec.HostNetwork && !ended(pod) {
+			all = append(all, a)
+		}
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	return all
+}
