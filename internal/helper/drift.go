@@ -5,7 +5,6 @@ package helper
 import (
 	"log/slog"
 	"strings"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -14,26 +13,19 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// Drift counts external changes of liqonet's kernel objects, which this helper restores. Its methods may be called from
-// any goroutine.
+// Drift counts external changes of liqonet's kernel objects, which this helper restores.
 type Drift struct {
 	log       *slog.Logger
 	objects   *prometheus.CounterVec // by kind
 	OnRestore func(names []string)   // called with the objects that a pass restores; nil: not called
-
-	mu  sync.Mutex
-	all records.Drift
+	all       records.Drift
 }
 
 // NewDrift returns a Drift that has counted none.
 func NewDrift(log *slog.Logger, m *Metrics) *Drift { return &Drift{log: log, objects: m.drift} }
 
 // Record returns the drift for the helper's report.
-func (d *Drift) Record() records.Drift {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.all
-}
+func (d *Drift) Record() records.Drift { return d.all }
 
 // Add counts objects that one pass restores.
 func (d *Drift) Add(objects ...Drifted) {
@@ -49,8 +41,6 @@ func (d *Drift) Add(objects ...Drifted) {
 	if d.OnRestore != nil {
 		d.OnRestore(names)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.all = d.all.Add(publish.Now(), names)
 }
 

@@ -16,7 +16,7 @@ import (
 // reports: only the helper can read the kernel of a gateway.
 const describeEvery = 24 * time.Hour
 
-// Reconciler reconciles the kernel with a desired state. One goroutine uses it, and another may call Drift's methods.
+// Reconciler reconciles the kernel with a desired state. One goroutine uses it, and its Drift.
 type Reconciler struct {
 	Kernel  *kernel.Kernel
 	Metrics *Metrics

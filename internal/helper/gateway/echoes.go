@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/helper"
+	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/echo"
@@ -25,23 +26,24 @@ type echoes struct {
 	pod     netip.Addr // of this gateway
 	sockets echo.Sockets
 	nodes   *nodePaths
-	peers   *peerNodes
 	wake    chan<- struct{} // triggers a pass
-	own     succession      // of this pod
-	// endpoints are the addresses that the server has sent, if this is the client.
-	endpoints *peerEndpoints
-	renewing  sync.Mutex // of one tunnel at a time
+	claim   chan struct{}   // of size one: the peer has received echoes of a later pod of this gateway
+	// renewing is held by a tunnel that renews its session: concurrent renewals would select the same free address.
+	renewing sync.Mutex
 
-	mu      sync.Mutex         // guards what follows, and the tunnels
-	tunnels []*tunnelEchoes    // by the number of the peer's gateway, less one
-	several bool               // this cluster has other gateways to the peer
-	leaving membership.Leaving // of this gateway
+	mu        sync.Mutex         // guards what follows, and the tunnels
+	tunnels   []*tunnelEchoes    // by the number of the peer's gateway, less one
+	several   bool               // this cluster has other gateways to the peer
+	leaving   membership.Leaving // of this gateway
+	own       succession         // of this pod
+	peers     peerNodes
+	endpoints peerEndpoints // if this is the client
 }
 
 func newEchoes(log *slog.Logger, m *helper.Metrics, pod netip.Addr, node string, wake chan<- struct{}) *echoes {
 	return &echoes{
-		log: log, pod: pod, nodes: newNodePaths(m, node), peers: newPeerNodes(m), wake: wake, own: succession{claim: make(chan struct{}, 1)},
-		endpoints: newPeerEndpoints(m),
+		log: log, pod: pod, nodes: newNodePaths(m, node), wake: wake, claim: make(chan struct{}, 1),
+		peers: newPeerNodes(m.Ignored), endpoints: newPeerEndpoints(m.Ignored),
 	}
 }
 
@@ -107,9 +109,9 @@ func (g *echoes) apply(v view) error {
 // update applies a new view.
 func (g *echoes) update(v view) {
 	g.nodes.update(v)
+	g.mu.Lock()
 	g.peers.update(v.peering.Peer.ExternalCIDR.Seen)
 	g.endpoints.update(v)
-	g.mu.Lock()
 	g.several = len(v.peering.Gateways) > 1
 	g.mu.Unlock()
 	for i := range v.own().Tunnels {
@@ -157,6 +159,21 @@ func (g *echoes) toPeer() echo.Content {
 	c.NoWay = c.NoWay || g.several && !g.nodes.reach()
 	c.Epoch = uint32(g.own.epoch)
 	return c
+}
+
+// received handles what an echo of the peer has about nodes and pods; g.mu is held.
+func (g *echoes) received(c echo.Content) {
+	g.peers.learn(c.Node)
+	if g.own.before(membership.Epoch(c.Newest)) {
+		wakeup.Notify(g.claim)
+	}
+}
+
+// learned returns the addresses from the peer: of its nodes, and of the server's nodes as endpoints.
+func (g *echoes) learned() (nodes, endpoints []netip.Addr) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.peers.current(), g.endpoints.current()
 }
 
 // members returns the tunnels; g.mu is held.

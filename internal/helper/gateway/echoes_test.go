@@ -67,25 +67,42 @@ func TestLearn(t *testing.T) {
 	}
 }
 
-func TestPeerNodesAgeAndStay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, _ := testEchoes(testView())
-		const first = 200
-		g.peers.learn(first)
-		sent := g.peers.current()
-		for i := range uint32(20) {
-			g.peers.learn(256 + i)
+// TestPeerNodesLeave checks that the peer's nodes that are no longer in its messages make room for others, and that the
+// ones that are stay.
+func TestPeerNodesLeave(t *testing.T) {
+	g, _ := testEchoes(testView())
+	const first = 200
+	name := func(numbers ...uint32) {
+		for i := range peerNodeLife {
+			g.peers.learn(numbers[i%len(numbers)])
 		}
-		if got := g.peers.current(); len(got) != peerNodesMost || !slices.Contains(got, sent[0]) {
-			t.Errorf("sent %v: want %d, with %v still among them", got, peerNodesMost, sent)
-		}
-		time.Sleep(peerNodeLife / 2) //nolint:forbidigo // synctest's clock
-		g.peers.learn(first)
-		time.Sleep(peerNodeLife / 2) //nolint:forbidigo // as above
-		if got := g.peers.current(); !slices.Equal(got, sent) {
-			t.Errorf("sent %v: want %v, the only one that was named lately", got, sent)
-		}
-	})
+	}
+	name(first)
+	stays := g.peers.current()
+	for i := range uint32(20) {
+		g.peers.learn(256 + i)
+	}
+	if got := g.peers.current(); len(got) != learnedMost || !slices.Contains(got, stays[0]) {
+		t.Errorf("sent %v: want %d, with %v still among them", got, learnedMost, stays)
+	}
+	name(first)
+	if got := g.peers.current(); !slices.Equal(got, stays) {
+		t.Errorf("sent %v: want %v, the only one in the latest messages", got, stays)
+	}
+	var all []uint32
+	for i := range uint32(learnedMost) {
+		all = append(all, 300+i)
+	}
+	name(all...)
+	name(all...)
+	if got := g.peers.current(); len(got) != learnedMost || slices.Contains(got, stays[0]) {
+		t.Errorf("sent %v: want the %d that are named in turn", got, learnedMost)
+	}
+	v := testView()
+	v.peering.Peer.ExternalCIDR.Seen = netip.MustParsePrefix("10.72.0.0/16")
+	if g.update(v); len(g.peers.current()) > 0 {
+		t.Errorf("kept %v, though the peer's external CIDR is %s", g.peers.current(), v.peering.Peer.ExternalCIDR.Seen)
+	}
 }
 
 // TestFromNode checks that a node can report for itself only, and must be one of this cluster.

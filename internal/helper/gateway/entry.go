@@ -28,7 +28,7 @@ const (
 // enterBy moves a tunnel that has just recovered to the node of the peer's gateway. Through another node, the loss of
 // either node would interrupt it, and the loss of that one node could interrupt the tunnels to all gateways. The tunnel
 // is not usable until that is done or has failed. A tunnel that carries packets is not moved: WireGuard sends to the
-// address of the last received packet, so packets in flight would move it back. t.mu is held.
+// address of the last received packet, so packets in flight would move it back. the lock is held.
 func (t *tunnelEchoes) enterBy(node netip.Addr) {
 	device, to := t.far.device, netip.AddrPortFrom(node, t.source.Port())
 	ofRecord := func(e string) bool { _, port, _ := net.SplitHostPort(e); return port == strconv.Itoa(int(to.Port())) }
@@ -42,8 +42,8 @@ func (t *tunnelEchoes) enterBy(node netip.Addr) {
 		if err := t.moveTo(device, pod, to); err != nil {
 			t.log.Info("the tunnel does not enter by the node of its gateway", "endpoint", to, "error", err)
 		}
-		t.mu.Lock()
-		defer t.mu.Unlock()
+		t.gateway.mu.Lock()
+		defer t.gateway.mu.Unlock()
 		t.Hold(false, time.Now())
 	}()
 }
@@ -85,7 +85,7 @@ func (t *tunnelEchoes) moveTo(device farDevice, pod membership.Epoch, to netip.A
 
 // justRecovered reports whether the tunnel is still not in use, and of the same pod.
 func (t *tunnelEchoes) justRecovered(pod membership.Epoch) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.gateway.mu.Lock()
+	defer t.gateway.mu.Unlock()
 	return t.Standing() == membership.Recovered && t.far.Is(pod)
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,19 +26,29 @@ const (
 	successorEvery   = 10 * time.Second
 )
 
-// succession records whether a gateway's pod is the latest.
+// succession records whether a gateway's pod is the latest. The lock of the gateway's echoes guards it.
 type succession struct {
-	epoch membership.Epoch // set before other goroutines use it
-	claim chan struct{}    // of size one: the peer has received a later epoch
-
-	outlived atomic.Bool // there is a later pod: this one must not use the key any more
+	epoch    membership.Epoch // 0: not known yet
+	outlived bool             // there is a later pod: this one must not use the key any more
 }
 
-// received handles the latest epoch that the peer has received.
-func (s *succession) received(e membership.Epoch) {
-	if s.epoch != 0 && e.Known(time.Now()) > s.epoch {
-		wakeup.Notify(s.claim)
-	}
+// before reports whether an epoch is that of a later pod.
+func (s succession) before(e membership.Epoch) bool {
+	return s.epoch != 0 && e.Known(time.Now()) > s.epoch
+}
+
+// succession returns whether this gateway's pod is the latest.
+func (g *echoes) succession() succession {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.own
+}
+
+// setSuccession sets it.
+func (g *echoes) setSuccession(s succession) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.own = s
 }
 
 // beginEpoch returns this pod's epoch: that of an earlier process in the pod, else the recorded one plus 1 or later.
@@ -73,16 +82,18 @@ func (l *loop) recorded(cm *corev1.ConfigMap) (string, membership.Epoch) {
 // watchSuccessor reads the gateway's pod from the API server whenever the peer reports a later pod, until ctx ends.
 // Unless that is this pod, this pod steps down: it closes its tunnel.
 func (l *loop) watchSuccessor(ctx context.Context) {
-	s := &l.echoes.own
 	for {
-		if !s.outlived.Load() {
+		own := l.echoes.succession()
+		if !own.outlived {
 			select {
 			case <-ctx.Done():
 				return
-			case <-s.claim:
+			case <-l.echoes.claim:
 			}
 		}
-		if over := !l.confirmed(ctx); s.outlived.Swap(over) != over {
+		if over := !l.confirmed(ctx); over != own.outlived {
+			own.outlived = over
+			l.echoes.setSuccession(own)
 			l.Log.Warn("the peer has received echoes of a later pod of this gateway", "stepsDown", over)
 			wakeup.Notify(l.wake)
 		}

@@ -85,12 +85,12 @@ func TestSuccessor(t *testing.T) {
 				go func() { l.watchSuccessor(ctx); close(ended) }()
 				l.echoes.tunnel(1).answer(netip.AddrPort{}, echo.Message{Content: echo.Content{Newest: uint32(c.newest)}})
 				synctest.Wait()
-				if got := l.echoes.own.outlived.Load(); got != c.want {
+				if got := l.echoes.succession().outlived; got != c.want {
 					t.Errorf("stepped down: %t, want %t", got, c.want)
 				}
 				away.Store(false)
 				time.Sleep(successorEvery + time.Second) //nolint:forbidigo // synctest's clock
-				if got := l.echoes.own.outlived.Load(); got != c.onceHas {
+				if got := l.echoes.succession().outlived; got != c.onceHas {
 					t.Errorf("stepped down once the API server answers: %t, want %t", got, c.onceHas)
 				}
 				cancel()
@@ -103,7 +103,7 @@ func TestSuccessor(t *testing.T) {
 // TestOnlyTheLatestReports checks that a pod does not overwrite the record of a later one.
 func TestOnlyTheLatestReports(t *testing.T) {
 	l, _ := epochLoop(t, locationOf(t, "two", 200))
-	l.echoes.own.outlived.Store(true)
+	l.echoes.own.outlived = true
 	if _, err := l.writeRecord(t.Context(), l.ID.Name(), sample.Gateway(), nil); err == nil {
 		t.Error("a pod that has stepped down has written")
 	}

@@ -32,22 +32,23 @@ type farDevice interface {
 
 // use sets the device of the tunnel.
 func (t *tunnelEchoes) use(d tunnel.Tunnel) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.gateway.mu.Lock()
+	defer t.gateway.mu.Unlock()
 	t.far.device = d
 	t.renewal.renew = func(ctx context.Context) error {
-		t.gateway.renewing.Lock() // concurrent renewals would select the same free address
+		t.gateway.renewing.Lock()
 		defer t.gateway.renewing.Unlock()
-		return d.Renew(ctx, t.gateway.endpoints.current(), t.gateway.addressesBeside(t))
+		_, endpoints := t.gateway.learned()
+		return d.Renew(ctx, endpoints, t.gateway.addressesBeside(t))
 	}
 }
 
 // addressesBeside returns the addresses that tunnels other than one use for the peer.
 func (g *echoes) addressesBeside(one *tunnelEchoes) (all []netip.Addr) {
 	for _, t := range g.all() {
-		t.mu.Lock()
+		t.gateway.mu.Lock()
 		device := t.far.device
-		t.mu.Unlock()
+		t.gateway.mu.Unlock()
 		if t == one || device == nil {
 			continue
 		}
@@ -58,7 +59,7 @@ func (g *echoes) addressesBeside(one *tunnelEchoes) (all []netip.Addr) {
 	return all
 }
 
-// from handles the epoch in an echo or answer; t.mu is held.
+// from handles the epoch in an echo or answer; the lock is held.
 func (t *tunnelEchoes) from(e membership.Epoch, now time.Time) {
 	f := &t.far
 	if f.device == nil {
@@ -77,8 +78,8 @@ func (t *tunnelEchoes) from(e membership.Epoch, now time.Time) {
 // locate stores the current source of the tunnel's packets as the location of the latest pod.
 func (t *tunnelEchoes) locate(d farDevice, e membership.Epoch) {
 	stats, _ := d.Stats()
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.gateway.mu.Lock()
+	defer t.gateway.mu.Unlock()
 	if t.far.Is(e) {
 		t.far.at = stats.Endpoint
 	}

@@ -37,10 +37,10 @@ func TestLatestPodCounts(t *testing.T) {
 			e, device := g.tunnel(1), &farTunnel{from: netip.MustParseAddrPort("192.0.2.1:1")}
 			e.far.device = device
 			receive := func(of membership.Epoch) (newest membership.Epoch) {
-				e.mu.Lock()
+				g.mu.Lock()
 				e.from(of, time.Now())
 				newest = e.far.Latest(time.Now())
-				e.mu.Unlock()
+				g.mu.Unlock()
 				choices.Elapse(farPodReply + time.Millisecond)
 				return newest
 			}

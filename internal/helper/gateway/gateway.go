@@ -11,7 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -23,6 +23,7 @@ import (
 	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/helper/liveness"
 	"liqonet.io/liqonet/internal/helper/publish"
+	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/serving"
 	"liqonet.io/liqonet/netops/kernel"
@@ -47,15 +48,19 @@ type loop struct {
 	helper.Reconciler
 	health  *liveness.Probes
 	driver  tunnel.Driver
-	keysAt  time.Time            // when the keys were made; zero: not known
-	served  atomic.Pointer[view] // of the last successful pass; nil: none yet
-	passed  *view                // whose state the kernel has; nil: unknown
+	keysAt  time.Time // when the keys were made; zero: not known
+	passed  *view     // whose state the kernel has; nil: unknown
 	echoes  *echoes
-	tunnels tunnels
-	latest  atomic.Pointer[measured] // shown as metrics; nil: nothing yet
-	before  time.Time                // when the peer last answered an earlier process; zero: unknown
+	tunnels []*gatewayTunnel // by the number of the peer's gateway, less one
+	before  time.Time        // when the peer last answered an earlier process; zero: unknown
 	events  *publish.Events
 	state   reportedState
+	measure chan struct{} // of size one: triggers a report
+
+	mu      sync.Mutex      // guards what follows, which the loop and other tasks exchange
+	served  *view           // of the last successful pass; nil: none yet
+	brought []gatewayTunnel // copies of tunnels
+	latest  *measured       // shown as metrics; nil: nothing yet
 
 	locations *publish.Reporter[records.Gateway]
 	statuses  *publish.Reporter[report]
@@ -80,16 +85,16 @@ func (g Helper) Run(ctx context.Context) error {
 	}
 	defer func() { _ = kernel.Close() }()
 	objects, metrics := cache.New(g.Client), helper.NewMetrics()
-	l := &loop{Helper: g, driver: driver, keysAt: keysMade(g.Keys), health: liveness.New(helper.Stuck), Reconciler: helper.NewReconciler(kernel, g.Log, metrics), wake: objects.Changed}
+	l := &loop{Helper: g, driver: driver, keysAt: keysMade(g.Keys), health: liveness.New(helper.Stuck), Reconciler: helper.NewReconciler(kernel, g.Log, metrics), wake: objects.Changed, measure: make(chan struct{}, 1)}
 	// A node can run several gateways.
 	l.events = g.NewEvents("liqonet-gateway", g.Node, l.ID.StatusName(), 10, time.Minute)
 	l.Drift.OnRestore = func(names []string) {
 		l.events.Add("ConfigMap", g.ID.StatusName(), false, publish.DriftRestored, "others changed, restored: "+strings.Join(names, ", "))
 	}
-	l.health.Serving = func() bool { return l.latest.Load() != nil } // from the first report on, which has a tunnel
+	l.health.Serving = func() bool { return l.lastMeasured() != nil } // from the first report on, which has a tunnel
 	l.newReporters()
 	l.echoes = newEchoes(g.Log, metrics, g.PodIP, g.Node, l.wake)
-	metrics.Registry.MustRegister(helper.NewRefused(l.echoes.sockets.All), newMeasurements(g.ID, &l.latest))
+	metrics.Registry.MustRegister(helper.NewRefused(l.echoes.sockets.All), newMeasurements(g.ID, l.lastMeasured))
 	defer l.close()
 	l.setUpStores(objects)
 	run, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -98,14 +103,14 @@ func (g Helper) Run(ctx context.Context) error {
 	defer l.markUnknown(ctx)
 	return helper.Service{
 		Env: g.Env, Health: l.health, Objects: objects, Metrics: metrics, Kernel: kernel, Step: l.step,
-		Tasks: []func(context.Context){l.locations.Run, l.statuses.Run, l.watchTunnel, l.watchSuccessor, l.events.Run},
+		Tasks: []func(context.Context){l.locations.Run, l.statuses.Run, l.watchTunnels, l.watchSuccessor, l.events.Run},
 	}.Run(run)
 }
 
 // close ends the parts that depend on this process; the kernel's state stays.
 func (l *loop) close() {
 	l.echoes.close()
-	for _, t := range l.tunnels.list() {
+	for _, t := range l.tunnels {
 		if err := t.close(false); err != nil {
 			t.log.Warn("close of the tunnel", "error", err)
 		}
@@ -129,8 +134,8 @@ func (l *loop) setUpStores(objects *cache.Cache) {
 // step is one pass. The firewall is applied before the tunnel exists: objects that need the tunnel's link are skipped
 // in the first pass and created by the one after it.
 func (l *loop) step(context.Context) error {
-	if l.echoes.own.epoch == 0 {
-		l.echoes.own.epoch = l.beginEpoch()
+	if l.echoes.succession().epoch == 0 {
+		l.echoes.setSuccession(succession{epoch: l.beginEpoch()})
 		l.readKnownEndpoints()
 		l.before = l.lastEcho()
 	}
@@ -169,14 +174,28 @@ func (l *loop) serve(v view) error {
 	if err := l.forgetHosts(v); err != nil {
 		return errors.Join(errTunnels, err)
 	}
-	l.served.Store(&v)
-	l.report()
+	l.setServed(&v)
+	wakeup.Notify(l.measure)
 	return errTunnels
+}
+
+// lastServed returns the view of the last successful pass; nil: none yet.
+func (l *loop) lastServed() *view {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.served
+}
+
+func (l *loop) setServed(v *view) {
+	v.drift = l.Drift.Record()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.served = v
 }
 
 // reportUse writes an event for each tunnel that starts or stops carrying packets.
 func (l *loop) reportUse(v view) {
-	before := l.served.Load()
+	before := l.lastServed()
 	if before == nil {
 		return
 	}
@@ -196,7 +215,7 @@ func (l *loop) reportUse(v view) {
 // forgetHosts deletes the conntrack entries of hosts that are no longer exposed: these would forward any packets to
 // their addresses. Hosts of an earlier process are unknown, but no rule accepts their packets.
 func (l *loop) forgetHosts(v view) error {
-	before := l.served.Load()
+	before := l.lastServed()
 	if before == nil {
 		return nil
 	}
@@ -237,7 +256,7 @@ func (l *loop) view() (*view, error) {
 			l.events.Add("ConfigMap", l.ID.StatusName(), false, publish.RecordRefused, message)
 		})
 	}
-	last := l.served.Load()
+	last := l.lastServed()
 	if damage != nil && last == nil {
 		report()
 		return nil, damage
@@ -255,7 +274,7 @@ func (l *loop) view() (*view, error) {
 	}
 	report()
 	v := &view{id: l.ID, fabric: f, peering: p, nodes: nodes, claims: l.reports.claims, pod: l.PodIP, apiServers: l.Dialer.Dialed()}
-	v.unused, v.over = l.echoes.unused(v.own(), *p.Settings.Complete().GatewayMode), l.echoes.own.outlived.Load()
+	v.unused, v.over = l.echoes.unused(v.own(), *p.Settings.Complete().GatewayMode), l.echoes.succession().outlived
 	return v, damage
 }
 

@@ -4,7 +4,6 @@ package gateway
 
 import (
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,7 +14,7 @@ import (
 
 // measurements exports the latest report of a gateway, which it makes twice a second, as metrics.
 type measurements struct {
-	latest *atomic.Pointer[measured] // nil in it: none yet
+	latest func() *measured // nil: none yet
 
 	state, nodes, proven, key                                *prometheus.Desc
 	up, used, trip, loss, received, sent, handshake, pathMTU *prometheus.Desc
@@ -27,7 +26,7 @@ type measured struct {
 	mtu int
 }
 
-func newMeasurements(gateway records.GatewayID, latest *atomic.Pointer[measured]) *measurements {
+func newMeasurements(gateway records.GatewayID, latest func() *measured) *measurements {
 	own := prometheus.Labels{"peering": gateway.Peering, "gateway": strconv.Itoa(gateway.Number)}
 	of := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("liqonet_"+name, help, labels, own)
@@ -68,7 +67,7 @@ func (m *measurements) Describe(out chan<- *prometheus.Desc) { prometheus.Descri
 
 // Collect implements prometheus.Collector.
 func (m *measurements) Collect(out chan<- prometheus.Metric) {
-	latest := m.latest.Load()
+	latest := m.latest()
 	if latest == nil {
 		return
 	}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,13 +34,13 @@ func measuredGateway(t *testing.T, change func(*records.Status)) (*helper.Metric
 		Nodes: []records.NodeStatus{{Name: "n1", LastEcho: now, LastProof: now}, {Name: "n2"}},
 	}
 	change(&s)
-	var latest atomic.Pointer[measured]
+	var latest *measured
 	m := helper.NewMetrics()
-	m.Registry.MustRegister(newMeasurements(records.GatewayID{Peering: "b", Number: 2}, &latest))
+	m.Registry.MustRegister(newMeasurements(records.GatewayID{Peering: "b", Number: 2}, func() *measured { return latest }))
 	if none := values(t, m, "liqonet_tunnel"); len(none) > 0 {
 		t.Errorf("before the first report: %v", none)
 	}
-	latest.Store(&measured{s, 1400})
+	latest = &measured{s, 1400}
 	return m, values(t, m, "liqonet_")
 }
 

@@ -51,7 +51,7 @@ func FuzzPeerMessages(f *testing.F) {
 				t.Errorf("looks for the server at %s", a)
 			}
 		}
-		if len(tried) > endpointsMost {
+		if len(tried) > learnedMost {
 			t.Errorf("looks for the server at %d addresses", len(tried))
 		}
 		sent := g.peers.current()
@@ -60,8 +60,8 @@ func FuzzPeerMessages(f *testing.F) {
 				t.Errorf("sends its nodes %s", a)
 			}
 		}
-		if len(sent) > peerNodesMost || len(g.peers.named) > peerNodesKept || len(g.nodes.paths) > len(v.nodes) {
-			t.Errorf("sends %d nodes, keeps %d names and %d paths", len(sent), len(g.peers.named), len(g.nodes.paths))
+		if len(sent) > learnedMost || len(g.nodes.paths) > len(v.nodes) {
+			t.Errorf("sends %d nodes, keeps %d paths", len(sent), len(g.nodes.paths))
 		}
 	})
 }

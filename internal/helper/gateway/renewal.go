@@ -27,7 +27,7 @@ func (r *renewal) answered(now time.Time) {
 }
 
 // renewIfDue renews the tunnel if it is due, one renewal at a time: it waits for those of other tunnels, and for name
-// servers. t.mu is held.
+// servers. the lock is held.
 func (t *tunnelEchoes) renewIfDue(now time.Time) {
 	r := &t.renewal
 	if r.renew == nil || r.cancel != nil || !r.due.Due(now) {
@@ -43,8 +43,8 @@ func (t *tunnelEchoes) renew(ctx context.Context, renew func(context.Context) er
 	if err := renew(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		t.log.Warn("renew the tunnel", "error", err)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.gateway.mu.Lock()
+	defer t.gateway.mu.Unlock()
 	t.renewal.cancel()
 	t.renewal.cancel = nil
 }

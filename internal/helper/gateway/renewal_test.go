@@ -4,8 +4,6 @@ package gateway
 
 import (
 	"context"
-	"log/slog"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,9 +14,10 @@ import (
 func TestOneRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun, ended := 0, 0
-		e := &tunnelEchoes{log: slog.New(slog.DiscardHandler), mu: new(sync.Mutex)}
+		g, _ := testEchoes(testView())
+		e := g.tunnel(1)
 		e.renewal.renew = func(ctx context.Context) error { begun++; <-ctx.Done(); ended++; return ctx.Err() }
-		locked := func(f func(time.Time)) { e.mu.Lock(); defer e.mu.Unlock(); f(time.Now()) }
+		locked := func(f func(time.Time)) { g.mu.Lock(); defer g.mu.Unlock(); f(time.Now()) }
 		for round := 1; round <= 2; round++ {
 			locked(e.renewal.answered)
 			synctest.Wait()

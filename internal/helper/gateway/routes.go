@@ -37,7 +37,7 @@ func (l *loop) serveNodes(v view) (done bool, err error) {
 	if err := l.echoes.apply(v); err != nil {
 		return false, err
 	}
-	l.served.Store(&v)
+	l.setServed(&v)
 	return true, nil
 }
 

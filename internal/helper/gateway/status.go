@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -28,8 +27,8 @@ import (
 // changes of the device are restored: the kernel does not notify of them.
 const tunnelEvery = 500 * time.Millisecond
 
-// watchTunnel reads device and echoes and passes the results to the writers, until ctx ends.
-func (l *loop) watchTunnel(ctx context.Context) {
+// watchTunnels reads devices and echoes and passes the results to the writers, until ctx ends.
+func (l *loop) watchTunnels(ctx context.Context) {
 	tick := time.NewTicker(tunnelEvery)
 	defer tick.Stop()
 	for {
@@ -38,18 +37,19 @@ func (l *loop) watchTunnel(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-l.measure:
 		}
 	}
 }
 
 // report passes the gateway's location and status to their writers, if there are any results.
 func (l *loop) report() {
-	v := l.served.Load()
+	v, own := l.lastServed(), l.echoes.succession()
 	if v == nil {
 		return
 	}
-	if pod, e := l.recorded(l.ownLocation()); pod != l.Pod && e > l.echoes.own.epoch {
-		wakeup.Notify(l.echoes.own.claim)
+	if pod, e := l.recorded(l.ownLocation()); pod != l.Pod && e > own.epoch {
+		wakeup.Notify(l.echoes.claim)
 		return // the later pod reports
 	}
 	all, observed, implementation := l.readTunnels()
@@ -57,9 +57,9 @@ func (l *loop) report() {
 		return // none is open
 	}
 	location := records.Gateway{
-		Version: records.SchemaVersion, Pod: l.Pod, Node: l.Node, PodIP: l.PodIP, PeerNodes: l.echoes.peers.current(),
-		PeerEndpoints: l.echoes.endpoints.current(), Epoch: uint32(l.echoes.own.epoch),
+		Version: records.SchemaVersion, Pod: l.Pod, Node: l.Node, PodIP: l.PodIP, Epoch: uint32(own.epoch),
 	}
+	location.PeerNodes, location.PeerEndpoints = l.echoes.learned()
 	if len(observed) > 0 {
 		location.Endpoint, location.OtherEndpoints = observed[0], observed[1:]
 	}
@@ -68,7 +68,7 @@ func (l *loop) report() {
 		Version: records.SchemaVersion, Time: publish.Now(), Every: records.Duration(health.Every(l.echoes.nodes.watched())), KeyCreated: l.keysAt, Pod: l.Pod,
 		Implementation: implementation, Overlay: v.fabric.Overlay.Kind,
 		TunnelStatus: summary(all), Nodes: l.echoes.nodes.statuses(),
-		Drift: l.Drift.Record(), Exposed: v.exposed(),
+		Drift: v.drift, Exposed: v.exposed(),
 	}
 	if len(all) > 1 {
 		s.Tunnels = all
@@ -80,10 +80,23 @@ func (l *loop) report() {
 		s.Failed = records.Failures{records.Brief(err.Error())}
 	}
 	m := measured{s, v.peering.MTU}
-	l.latest.Store(&m)
+	l.setMeasured(&m)
 	state, reason := m.judge(0)
 	l.reportState(state, reason)
 	l.statuses.Set(report{s, state, reason})
+}
+
+// lastMeasured returns the last report; nil: none yet.
+func (l *loop) lastMeasured() *measured {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.latest
+}
+
+func (l *loop) setMeasured(m *measured) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.latest = m
 }
 
 // settling is the time after its start during which a gateway reports no state but healthy: until then it has other
@@ -92,8 +105,6 @@ const settling = 10 * time.Second
 
 // reportState writes an event if the state of the peering has changed.
 func (l *loop) reportState(state health.State, reason string) {
-	l.state.mu.Lock()
-	defer l.state.mu.Unlock()
 	before := cmp.Or(l.state.last, health.Connecting)
 	if l.state.since.IsZero() {
 		l.state.since = time.Now()
@@ -112,7 +123,6 @@ func (l *loop) reportState(state health.State, reason string) {
 
 // reportedState is the state in the last event.
 type reportedState struct {
-	mu    sync.Mutex
 	last  health.State // "": none yet
 	since time.Time    // when the gateway began to report
 }
@@ -136,7 +146,7 @@ func (r report) beside() map[string]string {
 // markUnknown sets the state to unknown before a gateway exits, so that its last reported state is not taken as
 // current. A gateway that is killed cannot do so.
 func (l *loop) markUnknown(ctx context.Context) {
-	if l.served.Load() == nil || l.echoes.own.outlived.Load() || l.succeeded() {
+	if l.lastServed() == nil || l.echoes.succession().outlived || l.succeeded() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTimeout)
@@ -168,7 +178,10 @@ func (l *loop) lastEcho() time.Time {
 // readTunnels returns the measurements of each tunnel, the endpoints from which the peer's gateways answered, and the
 // implementation of the first open tunnel.
 func (l *loop) readTunnels() (all []records.TunnelStatus, endpoints []netip.AddrPort, implementation records.Implementation) {
-	for _, t := range l.tunnels.list() {
+	l.mu.Lock()
+	tunnels := l.brought
+	l.mu.Unlock()
+	for _, t := range tunnels {
 		stats := t.stats()
 		implementation = cmp.Or(implementation, records.Implementation(stats.Implementation))
 		if stats.Changed {
@@ -256,7 +269,7 @@ func (l *loop) writeRecord(ctx context.Context, name string, r records.Document,
 	if err != nil {
 		return "", err
 	}
-	if l.echoes.own.outlived.Load() {
+	if l.echoes.succession().outlived {
 		return "", errors.New("a later pod of this gateway reports")
 	}
 	id, _ := records.IdentityOf(name)

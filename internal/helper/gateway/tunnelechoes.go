@@ -5,7 +5,6 @@ package gateway
 import (
 	"log/slog"
 	"net/netip"
-	"sync"
 	"time"
 
 	"liqonet.io/liqonet/internal/health"
@@ -35,7 +34,7 @@ type tunnelEchoes struct {
 	log     *slog.Logger
 	size    pathmtu.Meter // of the path to the server, if this is the client
 
-	mu     *sync.Mutex // of the gateway's echoes; guards what follows
+	// The lock of the gateway's echoes guards what follows.
 	role   records.Role
 	peer   *echo.Prober   // nil: none yet
 	calm   time.Duration  // interval of its requests without loss
@@ -54,7 +53,7 @@ type tunnelEchoes struct {
 }
 
 func newTunnelEchoes(g *echoes, number int) *tunnelEchoes {
-	t := &tunnelEchoes{gateway: g, log: g.log.With("peerGateway", number), mu: &g.mu}
+	t := &tunnelEchoes{gateway: g, log: g.log.With("peerGateway", number)}
 	t.size.Changed = t.sendNow
 	return t
 }
@@ -64,7 +63,7 @@ func (t *tunnelEchoes) close() { t.size.Close() }
 
 // update applies a view to the tunnel of a number, from 1.
 func (t *tunnelEchoes) update(v view, number int, wake chan<- struct{}) {
-	t.mu.Lock()
+	t.gateway.mu.Lock()
 	news := t.unused != v.unused[number]
 	if t.role != v.peering.Role { // the peer's gateway is at another place
 		t.far.Pods, t.far.at = membership.Pods{}, netip.AddrPort{}
@@ -76,7 +75,7 @@ func (t *tunnelEchoes) update(v view, number int, wake chan<- struct{}) {
 		t.Wake, t.calm = wake, gatewayCalmOfSeveral
 	}
 	peer, calm := t.peer, t.calm
-	t.mu.Unlock()
+	t.gateway.mu.Unlock()
 	if peer != nil {
 		peer.SetCalm(calm)
 	}
@@ -87,15 +86,15 @@ func (t *tunnelEchoes) update(v view, number int, wake chan<- struct{}) {
 
 // standing returns the standing of the tunnel, and the reason for which it would not be used.
 func (t *tunnelEchoes) standing() (membership.Standing, string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.gateway.mu.Lock()
+	defer t.gateway.mu.Unlock()
 	return t.Standing(), t.Reason()
 }
 
 // ask starts to probe the peer's gateway, or changes the address.
 func (t *tunnelEchoes) ask(socket *echo.Socket, target netip.AddrPort) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.gateway.mu.Lock()
+	defer t.gateway.mu.Unlock()
 	if t.peer == nil {
 		t.renewal.answered(time.Now())
 	}
@@ -108,8 +107,8 @@ func (t *tunnelEchoes) ask(socket *echo.Socket, target netip.AddrPort) error {
 
 // sendNow sends the next echo to the peer immediately.
 func (t *tunnelEchoes) sendNow() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.gateway.mu.Lock()
+	defer t.gateway.mu.Unlock()
 	if t.peer != nil {
 		t.peer.SendNow()
 	}
@@ -117,10 +116,10 @@ func (t *tunnelEchoes) sendNow() {
 
 // answer returns the answer to an echo of the peer's gateway.
 func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
-	t.gateway.peers.learn(m.Content.Node)
 	path := plausible(t.gateway.nodes.ignored, m.Content.Path)
-	t.mu.Lock()
+	t.gateway.mu.Lock()
 	now := time.Now()
+	t.gateway.received(m.Content)
 	t.path, t.nodes, t.sender = path, m.Content.Nodes, membership.Sender{Echo: now, Unused: m.Content.Unused}
 	t.renewal.due.Received(now)
 	t.Announced(m.Content, now)
@@ -129,8 +128,7 @@ func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
 	newest := uint32(t.far.Latest(now))
 	endpoint, own := t.endpoint()
 	t.gateway.compare(now)
-	t.mu.Unlock()
-	t.gateway.own.received(membership.Epoch(m.Content.Newest))
+	t.gateway.mu.Unlock()
 	c := t.gateway.toPeer()
 	c.Newest, c.Endpoint, c.OwnNode = newest, endpoint, own
 	return c
@@ -140,19 +138,18 @@ func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
 func (t *tunnelEchoes) content() echo.Content {
 	c := t.gateway.toPeer()
 	c.Path = t.size.Path()
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.gateway.mu.Lock()
+	defer t.gateway.mu.Unlock()
 	c.Unused, c.Newest = t.unused != "", uint32(t.far.Latest(time.Now()))
 	c.Endpoint, c.OwnNode = t.endpoint()
 	return c
 }
 
 func (t *tunnelEchoes) answeredBy(m echo.Message, _ time.Duration) {
-	t.gateway.peers.learn(m.Content.Node)
-	t.gateway.own.received(membership.Epoch(m.Content.Newest))
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.gateway.mu.Lock()
+	defer t.gateway.mu.Unlock()
 	now := time.Now()
+	t.gateway.received(m.Content)
 	t.renewal.answered(now)
 	t.nodes = m.Content.Nodes
 	t.Answered(m.Content, now)
@@ -164,10 +161,10 @@ func (t *tunnelEchoes) answeredBy(m echo.Message, _ time.Duration) {
 // endpoint returns the address for an echo: at the client, the one in use; at the server, if that is a node's, those of
 // its live nodes in turn, with a flag for this gateway's own. A client of a server behind a load balancer gets no
 // address, and a server gets none of a client: the echo of a client may have an address of the client's nodes, too.
-// t.mu is held.
+// the lock is held.
 func (t *tunnelEchoes) endpoint() (a netip.Addr, own bool) {
 	switch {
-	case t.gateway.endpoints.asks():
+	case t.gateway.endpoints.used:
 		return t.source.Addr(), false
 	case t.byNode && t.role == records.Server:
 		t.turn++
@@ -176,7 +173,7 @@ func (t *tunnelEchoes) endpoint() (a netip.Addr, own bool) {
 	return netip.Addr{}, false
 }
 
-// learnEndpoint handles the address in an echo; t.mu is held.
+// learnEndpoint handles the address in an echo; the lock is held.
 func (t *tunnelEchoes) learnEndpoint(c echo.Content) {
 	t.byNode = t.gateway.nodes.have(c.Endpoint)
 	if t.gateway.endpoints.learn(c.Endpoint) && c.OwnNode && t.far.Is(membership.Epoch(c.Epoch)) {
@@ -188,8 +185,8 @@ func (t *tunnelEchoes) learnEndpoint(c echo.Content) {
 // line that loses a third of the echoes, this does not happen by chance in minutes, as it would to one train in
 // seconds.
 func (t *tunnelEchoes) missed(consecutive int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.gateway.mu.Lock()
+	defer t.gateway.mu.Unlock()
 	now := time.Now()
 	t.renewIfDue(now)
 	t.Missed(consecutive, 2*gatewayTrain, now)
@@ -197,8 +194,8 @@ func (t *tunnelEchoes) missed(consecutive int) {
 
 // counted handles the number of bytes received from the peer.
 func (t *tunnelEchoes) counted(bytes int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.gateway.mu.Lock()
+	defer t.gateway.mu.Unlock()
 	now := time.Now()
 	t.renewal.due.Counted(bytes, now)
 	t.renewIfDue(now)
@@ -206,8 +203,8 @@ func (t *tunnelEchoes) counted(bytes int64) {
 
 // silent handles missing answers.
 func (t *tunnelEchoes) silent() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.gateway.mu.Lock()
+	defer t.gateway.mu.Unlock()
 	t.Silent(time.Now())
 }
 
@@ -217,10 +214,10 @@ func (t *tunnelEchoes) measure(underlay *echo.Socket, peer netip.AddrPort) {
 	if !peer.Addr().Is4() {
 		return
 	}
-	t.mu.Lock()
+	t.gateway.mu.Lock()
 	t.source = peer
 	client := t.role == records.Client
-	t.mu.Unlock()
+	t.gateway.mu.Unlock()
 	if !client {
 		t.size.Forget()
 	} else if underlay != nil {
@@ -230,15 +227,15 @@ func (t *tunnelEchoes) measure(underlay *echo.Socket, peer netip.AddrPort) {
 
 // serves reports whether an address is the client's.
 func (t *tunnelEchoes) serves(from netip.Addr) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.gateway.mu.Lock()
+	defer t.gateway.mu.Unlock()
 	return t.role == records.Server && from == t.source.Addr()
 }
 
 // describe adds the measurements of the tunnel to a status.
 func (t *tunnelEchoes) describe(s *records.TunnelStatus) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.gateway.mu.Lock()
+	defer t.gateway.mu.Unlock()
 	if t.peer != nil {
 		stats := t.peer.Stats()
 		s.LastEcho, s.RTT = publish.Stamp(stats.LastReply), records.Duration(stats.RTT)

@@ -5,38 +5,38 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"reflect"
 	"slices"
-	"sync"
+
+	"liqonet.io/liqonet/internal/helper"
+	"liqonet.io/liqonet/internal/helper/wakeup"
+	"liqonet.io/liqonet/netops/tunnel"
 )
 
-// tunnels are a gateway's tunnels to the gateways of the peer, by gateway number minus one. The zero value has none.
-type tunnels struct {
-	mu  sync.Mutex
-	all []*gatewayTunnel
-}
-
-func (t *tunnels) list() []*gatewayTunnel {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Clone(t.all)
-}
-
-func (t *tunnels) set(all []*gatewayTunnel) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.all = all
+// gatewayTunnel is a gateway's tunnel to a gateway of the peer, and its measurements.
+type gatewayTunnel struct {
+	log    *slog.Logger
+	drift  *helper.Drift
+	echoes *tunnelEchoes
+	wake   chan<- struct{} // triggers a pass
+	driver tunnel.Driver
+	tunnel tunnel.Tunnel  // nil: not open yet
+	wanted *tunnel.Config // last applied configuration; nil: unknown
 }
 
 // bringTunnels opens the tunnels of a view or restores them, removes all others, and reports whether anything changed.
 // It is called after a pass: no route leads to a removed tunnel.
 func (l *loop) bringTunnels(v view) (changed bool, err error) {
-	all, count := l.tunnels.list(), len(v.own().Tunnels)
-	for number := len(all) + 1; number <= count; number++ {
-		all = append(all, &gatewayTunnel{log: l.Log.With("peerGateway", number), drift: l.Drift, echoes: l.echoes.tunnel(number), wake: l.wake, driver: l.driver})
+	count := len(v.own().Tunnels)
+	for number := len(l.tunnels) + 1; number <= count; number++ {
+		l.tunnels = append(l.tunnels, &gatewayTunnel{
+			log: l.Log.With("peerGateway", number), drift: l.Drift, echoes: l.echoes.tunnel(number), wake: l.wake, driver: l.driver,
+		})
 	}
-	gone := all[count:]
-	all = all[:count]
-	l.tunnels.set(all)
+	gone := slices.Clone(l.tunnels[count:])
+	l.tunnels = l.tunnels[:count]
+	l.setBrought()
 	if len(gone) > 0 {
 		l.echoes.keep(count)
 	}
@@ -45,7 +45,7 @@ func (l *loop) bringTunnels(v view) (changed bool, err error) {
 		errs = append(errs, t.close(true))
 		changed = true
 	}
-	for i, t := range all {
+	for i, t := range l.tunnels {
 		c, err := v.tunnel(l.driver, i+1)
 		if err == nil {
 			var differed bool
@@ -56,5 +56,62 @@ func (l *loop) bringTunnels(v view) (changed bool, err error) {
 			errs = append(errs, fmt.Errorf("tunnel to gateway %d of the peer: %w", i+1, err))
 		}
 	}
+	l.setBrought()
 	return changed, errors.Join(errs...)
+}
+
+// setBrought passes the tunnels to the task that measures them.
+func (l *loop) setBrought() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.brought = nil
+	for _, t := range l.tunnels {
+		l.brought = append(l.brought, *t)
+	}
+}
+
+// bring opens the tunnel or restores it, and reports whether anything changed.
+func (t *gatewayTunnel) bring(c tunnel.Config) (changed bool, err error) {
+	before := t.wanted
+	t.wanted = nil
+	if t.tunnel != nil {
+		changed, err = t.tunnel.Apply(c)
+	} else {
+		changed = true
+		var open tunnel.Tunnel
+		if open, err = t.driver.Open(c, t.log, func() { wakeup.Notify(t.wake) }); err == nil {
+			t.tunnel = open
+			t.echoes.use(open)
+		}
+	}
+	if errors.Is(err, tunnel.ErrSearching) {
+		return changed, nil // the end of the search triggers a pass
+	}
+	if changed && before != nil && reflect.DeepEqual(*before, c) {
+		t.drift.Add(helper.TunnelObject(c.Name))
+	}
+	if err == nil {
+		t.wanted = &c
+	}
+	return changed, err
+}
+
+// stats returns the state of the tunnel; the zero value if it is not open.
+func (t *gatewayTunnel) stats() tunnel.Stats {
+	if t.tunnel == nil {
+		return tunnel.Stats{}
+	}
+	s, err := t.tunnel.Stats()
+	if err != nil {
+		t.log.Warn("read the tunnel's state", "error", err)
+	}
+	return s
+}
+
+// close ends the parts of the tunnel that depend on this process; with remove, all of it.
+func (t *gatewayTunnel) close(remove bool) error {
+	if t.tunnel == nil {
+		return nil
+	}
+	return t.tunnel.Close(remove)
 }

@@ -29,7 +29,8 @@ type view struct {
 	unused  map[int]string // tunnels that carry no packets of pods, by number, and why
 	over    bool           // a later pod has the tunnels
 
-	apiServers []netip.Addr // remote addresses of this gateway's connections
+	apiServers []netip.Addr  // remote addresses of this gateway's connections
+	drift      records.Drift // that was restored until the view was served
 }
 
 // own returns the record's entry for this gateway.

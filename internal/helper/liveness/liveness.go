@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,7 +25,8 @@ type Probes struct {
 
 	mu   sync.Mutex
 	err  error
-	last time.Time // of the last pass; the zero value: the loop waits for the API server
+	last time.Time  // of the last pass; the zero value: the loop waits for the API server
+	open []net.Conn // to the server, the oldest first
 }
 
 // New returns the answers for a loop that has not begun. Without a pass for the duration stuck, it is not live.
@@ -103,10 +105,28 @@ func (h *Probes) serveAt(ctx context.Context, listener net.Listener, reg *promet
 	server := &http.Server{
 		Handler: mux, MaxHeaderBytes: 8 << 10,
 		ReadHeaderTimeout: requestTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout, IdleTimeout: requestTimeout,
+		ConnState: h.count,
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	if err := server.Serve(&boundedListener{Listener: listener, limit: connectionsMost}); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
+}
+
+// count limits the open connections. A connection above the limit closes the oldest one: a client that holds many
+// connections does not lock out others, as it would if no more were accepted.
+func (h *Probes) count(c net.Conn, state http.ConnState) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		h.open = append(h.open, c)
+		if len(h.open) > connectionsMost {
+			_ = h.open[0].Close() // its other end may be gone already
+			h.open = h.open[1:]
+		}
+	case http.StateClosed:
+		h.open = slices.DeleteFunc(h.open, func(other net.Conn) bool { return other == c })
+	}
 }
