@@ -7,6 +7,16 @@ import (
 	"strings"
 )
 
+// Printable replaces characters that a terminal would interpret: the kernel accepts any bytes in a name.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, text)
+}
+
 // words joins the non-empty parts of a description.
 func words(all ...string) string {
 	return strings.Join(slices.DeleteFunc(all, func(word string) bool { return word == "" }), " ")

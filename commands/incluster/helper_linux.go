@@ -22,6 +22,7 @@ import (
 	"liqonet.io/liqonet/internal/helper/logs"
 	"liqonet.io/liqonet/internal/helper/node"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/netops/kernel"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -30,7 +31,7 @@ func New(env *cli.Env) *cobra.Command {
 	cmd := cli.Group("helper", "Run inside a cluster", "", "")
 	cmd.Hidden = true
 	cmd.AddCommand(newHelperNode(env, node.Helper.Run), newHelperGateway(env, gateway.Helper.Run),
-		newHelperVerify(helper.Verify), newHelperTest(env), newHelperTrace(env))
+		newHelperVerify(kernel.Leftovers), newHelperTest(env), newHelperTrace(env))
 	return cmd
 }
 
@@ -65,8 +66,9 @@ func given(env *cli.Env, variables map[string]*string) error {
 
 // addClient gives a helper the client of its pod's service account.
 func addClient(env *cli.Env, h *helper.Env) (err error) {
-	h.Dialer = new(helper.Dialer)
-	h.Client, err = inClusterClient(env, h.Namespace, h.Dialer.DialContext)
+	var dialer kube.Dialer
+	h.Dialed = dialer.Dialed
+	h.Client, err = inClusterClient(env, h.Namespace, dialer.DialContext)
 	return err
 }
 

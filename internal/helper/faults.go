@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/serving"
+	"liqonet.io/liqonet/netops"
 )
 
 // ErrNoPod means that the pod in a gateway's record does not exist. This is temporary while a pod is replaced.
@@ -62,7 +62,7 @@ func Refusals(faults []serving.Fault) map[string]string {
 	all := make(map[string]string)
 	for _, f := range faults {
 		if _, known := all[f.Peering]; !known && f.Peering != "" && !errors.Is(f.Err, ErrNoPod) {
-			if reason := strings.Map(publish.Printable, f.Err.Error()); len(all) < records.MaxRefused {
+			if reason := netops.Printable(f.Err.Error()); len(all) < records.MaxRefused {
 				all[f.Peering] = reason[:min(len(reason), records.MaxReason)]
 			}
 		}

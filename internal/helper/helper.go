@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,8 +26,9 @@ import (
 
 // Env is the environment of every helper.
 type Env struct {
-	Client    kubernetes.Interface
-	Dialer    *Dialer // of the client; nil: the addresses of the API server are unknown
+	Client kubernetes.Interface
+	// Dialed returns the addresses of the client's recent connections; nil: the addresses of API servers are unknown.
+	Dialed    func() []netip.Addr `json:"-"` // tests encode helpers without what a process makes itself
 	Namespace string
 	Log       *slog.Logger
 	// HealthAddress is the address of probes and metrics, such as "127.0.0.1:6093".
@@ -35,6 +37,14 @@ type Env struct {
 
 // APITimeout is that of one request to the API server.
 const APITimeout = 10 * time.Second
+
+// APIServers returns the addresses to which the client has connected lately.
+func (e Env) APIServers() []netip.Addr {
+	if e.Dialed == nil {
+		return nil
+	}
+	return e.Dialed()
+}
 
 // NewEvents returns the writer of a helper's events, which begin with names.
 func (e Env) NewEvents(component, host, names string, burst int, pause time.Duration) *publish.Events {

@@ -5,6 +5,7 @@ package gateway
 import (
 	"net/netip"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"liqonet.io/liqonet/internal/testbed/bubble"
@@ -42,6 +43,7 @@ func TestLatestPodCounts(t *testing.T) {
 				newest = e.far.Latest(time.Now())
 				g.mu.Unlock()
 				choices.Elapse(farPodReply + time.Millisecond)
+				synctest.Wait()
 				return newest
 			}
 			receive(latest)

@@ -273,7 +273,7 @@ func (l *loop) view() (*view, error) {
 		faults = append(faults, serving.Fault{Err: err})
 	}
 	report()
-	v := &view{id: l.ID, fabric: f, peering: p, nodes: nodes, claims: l.reports.claims, pod: l.PodIP, apiServers: l.Dialer.Dialed()}
+	v := &view{id: l.ID, fabric: f, peering: p, nodes: nodes, claims: l.reports.claims, pod: l.PodIP, apiServers: l.APIServers()}
 	v.unused, v.over = l.echoes.unused(v.own(), *p.Settings.Complete().GatewayMode), l.echoes.succession().outlived
 	return v, damage
 }

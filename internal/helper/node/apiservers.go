@@ -15,7 +15,7 @@ const apiServerSlice = "kubernetes"
 // servers returns the IPv4 addresses of the API server: the remote addresses of this helper's connections, which may be
 // a Service's, and those in the API servers' EndpointSlice.
 func (l *loop) servers(slice *discoveryv1.EndpointSlice) []netip.Addr {
-	all := l.Dialer.Dialed()
+	all := l.APIServers()
 	if slice != nil {
 		for _, e := range slice.Endpoints {
 			for _, text := range e.Addresses {

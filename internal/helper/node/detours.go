@@ -7,12 +7,10 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/helper/cache"
-	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/kernel"
@@ -44,7 +42,7 @@ func (l *loop) detours(v view, applied []string) (map[string]string, error) {
 	maps.Copy(all, v.refused)
 	for i, name := range names {
 		if found[i] != "" && all[name] == "" && len(all) < records.MaxRefused {
-			text := strings.Map(publish.Printable, found[i])
+			text := netops.Printable(found[i])
 			all[name] = text[:min(len(text), records.MaxReason)]
 		}
 	}

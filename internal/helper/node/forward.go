@@ -4,10 +4,9 @@ package node
 
 import (
 	"fmt"
-	"strings"
 
-	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
 )
 
 // forwardDrops returns the foreign firewall chains that drop forwarded packets by default. This includes packets from
@@ -15,7 +14,7 @@ import (
 func (l *loop) forwardDrops() (drops []records.ForwardDrop) {
 	for _, c := range l.Forward {
 		if c.Drop {
-			name := strings.Map(publish.Printable, fmt.Sprintf("%s %s %s", c.Family, c.Table, c.Name))
+			name := netops.Printable(fmt.Sprintf("%s %s %s", c.Family, c.Table, c.Name))
 			drops = append(drops, records.ForwardDrop{Chain: name})
 		}
 	}

@@ -1,6 +1,4 @@
-//go:build linux
-
-package helper
+package kube
 
 import (
 	"context"
@@ -40,11 +38,8 @@ func (d *Dialer) add(a netip.Addr) {
 	d.known = d.known[max(len(d.known)-dialsKept, 0):]
 }
 
-// Dialed returns the addresses of recent connections; none for a nil Dialer.
+// Dialed returns the addresses of recent connections.
 func (d *Dialer) Dialed() []netip.Addr {
-	if d == nil {
-		return nil
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.known)

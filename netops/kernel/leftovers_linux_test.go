@@ -1,6 +1,4 @@
-//go:build linux
-
-package helper
+package kernel_test
 
 import (
 	"slices"
@@ -8,14 +6,15 @@ import (
 
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/require"
+	"liqonet.io/liqonet/netops/kernel"
 )
 
-func TestVerifyListsAndRemoves(t *testing.T) {
+func TestLeftoversAreListedAndRemoved(t *testing.T) {
 	ns := netns.New(t)
 	verify := func(remove bool) (left []string) {
 		t.Helper()
 		err := ns.Do(func() (err error) {
-			left, err = Verify(remove)
+			left, err = kernel.Leftovers(remove)
 			return err
 		})
 		require.NoError(t, err)

@@ -1,23 +1,18 @@
-//go:build linux
-
-package helper
+package kernel
 
 import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
 
-	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/netops"
-	"liqonet.io/liqonet/netops/kernel"
 )
 
-// Verify lists liqonet's objects in the kernel of the calling thread's network namespace, one line for each; nil if
+// Leftovers lists liqonet's objects in the kernel of the calling thread's network namespace, one line for each; nil if
 // there are none. With remove it removes them first, together with the connections of the ranges that routes lead to,
 // and returns those that could not be removed.
-func Verify(remove bool) (left []string, err error) {
-	k, err := kernel.Open()
+func Leftovers(remove bool) (left []string, err error) {
+	k, err := Open()
 	if err != nil {
 		return nil, err
 	}
@@ -36,17 +31,17 @@ func Verify(remove bool) (left []string, err error) {
 			left = append(left, "nftables table "+f.Plan.Table()) // not each of its rules
 			continue
 		}
-		left = append(left, strings.Map(publish.Printable, step.Object.String()))
+		left = append(left, netops.Printable(step.Object.String()))
 	}
 	boot, err := k.HasBootGuard()
 	if boot {
-		left = append(left, "nftables table "+kernel.BootTable)
+		left = append(left, "nftables table "+BootTable)
 	}
 	return left, err
 }
 
 // empty removes all objects of liqonet.
-func empty(k *kernel.Kernel) error {
+func empty(k *Kernel) error {
 	have, err := k.Observe()
 	if err != nil {
 		return fmt.Errorf("observe kernel: %w", err)
