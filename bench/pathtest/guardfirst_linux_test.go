@@ -10,13 +10,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
-	"liqonet.io/liqonet/netops/kernel"
 )
 
 // largeObjects is the number of objects of 1 MB in TestGuardFirst.
@@ -139,17 +139,23 @@ func (c *testCluster) reserveAlso(p netip.Prefix) {
 	c.Edit(records.IPAMName, func(text string) string { return text + fmt.Sprintf("- \"%s peering/new peer-pods\"\n", p) })
 }
 
-// TestBootGuardStays boots a node with its boot guard while the reservations are unreadable or missing. The guard
-// stays, because only the reservations have the ranges of a peering whose record is damaged. The node's pods still
-// reach other peers. The guard is removed when the reservations are readable.
-func TestBootGuardStays(t *testing.T) {
+// TestBootGuardIsTakenOver boots the node of a gateway with its boot guard while the reservations, or a record, are
+// unreadable or missing: a range may be that of a peering that cannot be read, and only the boot guard has it. The
+// node's own guard takes the range over, and the boot guard is removed, since it would drop the packets of the tunnel
+// to an endpoint in its ranges. The range is released once all peerings are known.
+func TestBootGuardIsTakenOver(t *testing.T) {
 	t.Parallel()
 	a, b, _ := twoClusters(t)
 	a.reserve(b)
 	connectBoth(a, b)
 	servePods(t, a, b)
-	guard := bootGuard(t, clusters.OverlayPorts[0], b.Remapped, clusters.PeerExternal, netip.MustParsePrefix("10.99.0.0/16"))
-	n := a.Nodes[1]
+	unknown := netip.MustParsePrefix("10.99.0.0/16")
+	ranges := []netip.Prefix{b.Remapped, clusters.PeerExternal, unknown}
+	for i := range b.Nodes {
+		ranges = append(ranges, cidr.Single(b.NodeAddress(i))) // endpoints of the tunnel
+	}
+	guard := bootGuard(t, clusters.OverlayPorts[0], ranges...)
+	n := a.Nodes[a.Gateways[0].Node]
 	for what, spoil := range map[string]func() *corev1.ConfigMap{
 		"damaged":  func() *corev1.ConfigMap { return a.Damage(records.IPAMName) },
 		"too long": func() *corev1.ConfigMap { return a.tooLong(records.IPAMName) },
@@ -158,26 +164,33 @@ func TestBootGuardStays(t *testing.T) {
 			a.Delete(records.IPAMName)
 			return good
 		},
+		"another record": func() *corev1.ConfigMap {
+			a.Create(clusters.ConfigMap(records.PeeringName("x"), "no record"))
+			return nil
+		},
 	} {
-		a.NodeHelpers[1].Kill()
-		a.resetNode(1)
+		node := a.Gateways[0].Node
+		a.NodeHelpers[node].Kill()
+		a.resetNode(node)
 		n.Feed(guard, "nft", "-f", "-")
 		good := spoil()
-		a.StartNode(1)
-		wait.Until(t, what+": the helper reports that the boot guard stays", joining, func() bool {
-			return a.NodeHelpers[1].Logged("the boot guard stays") > 0
-		})
+		a.StartNode(node)
+		awaitLifted(t, n)
 		expectAll(a, b)
-		if tables := n.Run("nft", "list", "tables", "ip"); !strings.Contains(tables, kernel.BootTable) {
-			t.Errorf("%s: the boot guard is lifted: %s", what, tables)
+		guarded := func() bool { return strings.Contains(n.IP("route show table all"), "unreachable "+unknown.String()) }
+		if !guarded() {
+			t.Errorf("%s: only the boot guard had %s, and it is lifted", what, unknown)
 		}
-		if what == "missing" {
+		switch what {
+		case "another record":
+			a.Delete(records.PeeringName("x"))
+		case "missing":
 			good.ResourceVersion = ""
 			a.Create(good)
-		} else {
+		default:
 			a.Put(good)
 		}
-		awaitLifted(t, n)
+		wait.Until(t, what+": the range is released", joining, func() bool { return !guarded() })
 	}
 }
 

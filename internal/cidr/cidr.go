@@ -37,6 +37,18 @@ var private = []netip.Prefix{
 	netip.MustParsePrefix("100.64.0.0/10"),
 }
 
+// Without returns the parts of a range that are in none of the others.
+func Without(p netip.Prefix, others []netip.Prefix) []netip.Prefix {
+	switch {
+	case Within(p, others):
+		return nil
+	case !Overlaps(p, others):
+		return []netip.Prefix{p}
+	}
+	lower, upper := Halves(p)
+	return append(Without(lower, others), Without(upper, others)...)
+}
+
 // Private reports whether all of an IPv4 range is private.
 func Private(p netip.Prefix) bool { return Within(p, private) }
 

@@ -3,10 +3,12 @@ package cidr_test
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 )
 
 func TestSwap(t *testing.T) {
@@ -88,3 +90,20 @@ func prefixes(words string) []netip.Prefix {
 }
 
 func text(ranges []netip.Prefix) string { return strings.Trim(fmt.Sprint(ranges), "[]") }
+
+func TestWithout(t *testing.T) {
+	for _, c := range []struct{ p, others, want string }{
+		{"10.0.0.0/8", "", "10.0.0.0/8"},
+		{"10.0.0.0/8", "10.0.0.0/8", ""},
+		{"10.1.0.0/16", "10.0.0.0/8", ""},
+		{"10.12.0.0/15", "10.12.0.0/16", "10.13.0.0/16"},
+		{"10.0.0.0/30", "10.0.0.1/32 192.0.2.0/24", "10.0.0.0/32 10.0.0.2/31"},
+		{"10.0.0.0/31", "10.0.0.0/32 10.0.0.1/32", ""},
+		{"0.0.0.0/0", "128.0.0.0/1", "0.0.0.0/1"},
+	} {
+		got := cidr.Without(netip.MustParsePrefix(c.p), parsed.Prefixes(strings.Fields(c.others)...))
+		if !slices.Equal(got, parsed.Prefixes(strings.Fields(c.want)...)) {
+			t.Errorf("%s without %s: %v, want %s", c.p, c.others, got, c.want)
+		}
+	}
+}

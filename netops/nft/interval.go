@@ -45,8 +45,9 @@ func hosts(bounds []bound) []netip.Prefix {
 	return all
 }
 
-// prefixes decodes the kernel's elements, in any order. Bounds that do not form prefixes are an error.
-func prefixes(bounds []bound) ([]netip.Prefix, error) {
+// prefixes decodes the kernel's elements, in any order. Bounds that do not form intervals are an error. So is an
+// interval that is not a prefix, but the prefixes of which it consists are returned as well.
+func prefixes(bounds []bound) (out []netip.Prefix, err error) {
 	order := func(b bound) uint64 {
 		if b.end { // an interval ends before the next begins
 			return uint64(b.at) << 1
@@ -57,7 +58,6 @@ func prefixes(bounds []bound) ([]netip.Prefix, error) {
 	if len(bounds) > 0 && bounds[0] == (bound{at: 0, end: true}) {
 		bounds = bounds[1:] // added by nft(8) to sets that begin with a gap
 	}
-	var out []netip.Prefix
 	for pair := range slices.Chunk(bounds, 2) {
 		from, last := cidr.Address(pair[0].at), cidr.Address(math.MaxUint32)
 		if pair[0].end {
@@ -70,11 +70,11 @@ func prefixes(bounds []bound) ([]netip.Prefix, error) {
 			last = cidr.Address(pair[1].at - 1)
 		}
 		r := netipx.IPRangeFrom(from, last)
-		p, ok := r.Prefix()
-		if !ok {
-			return nil, fmt.Errorf("%s is not a prefix", r)
+		parts := r.Prefixes()
+		if len(parts) > 1 {
+			err = fmt.Errorf("%s is not a prefix", r)
 		}
-		out = append(out, p)
+		out = append(out, parts...)
 	}
-	return out, nil
+	return out, err
 }

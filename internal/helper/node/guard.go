@@ -41,6 +41,9 @@ func (l *loop) guard(ctx context.Context) error {
 	}
 	have := *l.found
 	o.found = l.found
+	if o.boot, err = l.Kernel.BootRanges(); err != nil {
+		l.Log.Warn("the boot guard is not read", "error", err)
+	}
 	own, err := l.ownAddresses(have.Addresses, o.apiServers)
 	if err != nil {
 		return err

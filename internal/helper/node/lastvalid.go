@@ -34,6 +34,7 @@ type objects struct {
 	apiServers   []netip.Addr
 	// found is the state in which an earlier process left the kernel; nil: this process has changed it since.
 	found  *netops.State
+	boot   []netip.Prefix // that the boot guard blocks
 	noPods serving.Ranges // addresses that no gateway's pod has; lastValid.view sets them
 }
 
@@ -45,9 +46,9 @@ type lastValid struct {
 	peerings map[string]records.Peering
 	gateways map[records.GatewayID]located
 	reserved reservations
-	// unclaimed are the ranges in the kernel that were of no record and not reserved when this process started, as long
-	// as they may be of a peering whose ranges are not all known: without the guard, its packets would leave the node
-	// unencrypted.
+	// unclaimed are the ranges in the kernel that were of no record and not reserved when this process started, and
+	// such ranges of the boot guard, as long as they may be of a peering whose ranges are not all known: without the
+	// guard, its packets would leave the node unencrypted.
 	unclaimed []netip.Prefix
 	read      map[string]bool // peerings whose record this process has read
 }
@@ -138,9 +139,9 @@ func (m *lastValid) readTrusted(o objects, c serving.Cluster) (view, []serving.F
 	for name := range c.Records { // reservations, as of an older backup, can lack some of a peering's ranges
 		unreserved = unreserved || !m.read[name]
 	}
-	m.keepUnclaimed(o.found, c, unreserved)
+	m.keepUnclaimed(o, c, unreserved)
 	c.Unclaimed = m.unclaimed
-	v := view{fabric: m.fabric, Choice: serving.Choose(c), blind: m.fabric == nil && begun, unreserved: unreserved, unread: unread}
+	v := view{fabric: m.fabric, Choice: serving.Choose(c), blind: m.fabric == nil && begun, unreserved: unreserved}
 	v.partial = unread && len(v.Peerings) < len(c.Records)
 	for _, p := range v.Peerings {
 		m.peerings[p.Name] = p
@@ -150,14 +151,19 @@ func (m *lastValid) readTrusted(o objects, c serving.Cluster) (view, []serving.F
 	return v, append(faults, v.Faults...)
 }
 
-// keepUnclaimed stores the ranges in the kernel that an earlier process left, without those of records and
-// reservations: these are released with them. It forgets all once the ranges of all peerings are known.
-func (m *lastValid) keepUnclaimed(found *netops.State, c serving.Cluster, unreserved bool) {
+// keepUnclaimed stores the ranges in the kernel that an earlier process left, and those of the boot guard, without
+// those of records and reservations: these are released with them. It forgets all once the ranges of all peerings are
+// known.
+func (m *lastValid) keepUnclaimed(o objects, c serving.Cluster, unreserved bool) {
 	if !unreserved {
 		m.unclaimed = nil
 		return
 	}
-	if found == nil {
+	ranges := o.boot
+	if o.found != nil {
+		ranges, m.unclaimed = slices.Concat(ranges, netops.RangesFrom(*o.found)), nil
+	}
+	if len(ranges) == 0 {
 		return
 	}
 	claimed := slices.Concat(slices.Collect(maps.Values(c.Reserved))...)
@@ -166,7 +172,11 @@ func (m *lastValid) keepUnclaimed(found *netops.State, c serving.Cluster, unrese
 			claimed = append(claimed, r.Peering.Seen()...)
 		}
 	}
-	m.unclaimed = netops.Only(netops.RangesFrom(*found), func(p netip.Prefix) bool { return !cidr.Within(p, claimed) })
+	for _, p := range ranges {
+		m.unclaimed = append(m.unclaimed, cidr.Without(p, claimed)...)
+	}
+	slices.SortFunc(m.unclaimed, netip.Prefix.Compare)
+	m.unclaimed = slices.Compact(m.unclaimed)
 }
 
 // readFabric stores the fabric if it is valid. A missing fabric means that the desired state is empty, unless there are

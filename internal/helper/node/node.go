@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
@@ -58,6 +59,7 @@ type loop struct {
 	older     olderFlows
 	begun     bool          // the kernel has been read
 	found     *netops.State // as an earlier process left it, until this one has made its own state; nil: not known
+	bootErr   error         // why the ranges of the boot guard are not known; nil: they are, or there is none
 }
 
 // Run reconciles the node's kernel with the records until ctx ends. The process runs Go code on one thread at a time:
@@ -226,20 +228,13 @@ func (l *loop) apply(view view) error {
 	return nil
 }
 
-// errUnreserved is the reason for which a booted node keeps its boot guard: only the guard has some ranges of peers.
-var errUnreserved = errors.New("the boot guard stays: ConfigMap " + records.IPAMName + " has not been read")
-
-// lift removes the boot guard once the node's own guard, which is in the kernel, has the ranges of all peers. It stays
-// for a record that cannot be read, too, which is a fault of its own and no error of this pass.
+// lift removes the boot guard: the node's own guard, which is in the kernel, has its ranges. If these cannot be read,
+// it stays as long as ranges of peers may be unknown.
 func (l *loop) lift(view view) error {
-	if !view.unreserved {
-		return l.Kernel.LiftBootGuard()
+	if view.unreserved && l.bootErr != nil {
+		return fmt.Errorf("the boot guard stays, as not all ranges of peers are known: %w", l.bootErr)
 	}
-	stays, err := l.Kernel.HasBootGuard()
-	if stays && view.unread {
-		err = errors.Join(errUnreserved, err)
-	}
-	return err
+	return l.Kernel.LiftBootGuard()
 }
 
 func (l *loop) view() (view, error) {
@@ -247,13 +242,15 @@ func (l *loop) view() (view, error) {
 	if err != nil {
 		return view{}, err
 	}
+	var boot []netip.Prefix
+	boot, l.bootErr = l.Kernel.BootRanges()
 	v, faults := l.lastValid.view(objects{
 		namespace: l.Namespace,
 		fabric:    cache.Named[*corev1.ConfigMap](l.fabric, l.Namespace, records.FabricName),
 		ipam:      cache.Named[*corev1.ConfigMap](l.ipam, l.Namespace, records.IPAMName),
 		maps:      cache.Listed[*corev1.ConfigMap](l.configMaps),
-		found:     l.found,
-		node:      node, pods: cache.Listed[*corev1.Pod](l.pods), gateways: cache.Listed[*corev1.Pod](l.gateways),
+		found:     l.found, boot: boot,
+		node: node, pods: cache.Listed[*corev1.Pod](l.pods), gateways: cache.Listed[*corev1.Pod](l.gateways),
 		apiServers: l.servers(cache.Named[*discoveryv1.EndpointSlice](l.apiServers, corev1.NamespaceDefault, apiServerSlice)),
 	}, time.Now())
 	l.ReportFaults(faults, func(message string) { l.addEvent(publish.RecordRefused, message) })

@@ -260,7 +260,7 @@ func TestPartlyReservedRestart(t *testing.T) {
 				t.Helper()
 				v := w.view()
 				if !v.unreserved {
-					t.Errorf("%s: the boot guard is removed", when)
+					t.Errorf("%s: the ranges of all peers count as known", when)
 				}
 				for _, p := range severalPeering().Seen() {
 					if !cidr.Within(p, v.ranges()) {
@@ -276,6 +276,39 @@ func TestPartlyReservedRestart(t *testing.T) {
 				t.Errorf("mended: served %v, held back %v", v.names(), v.HeldBack)
 			}
 		})
+	}
+}
+
+// TestRangesOfTheBootGuard checks that ranges which only the boot guard of a booted node has are held back while a
+// record cannot be read, unless the cluster uses them itself.
+func TestRangesOfTheBootGuard(t *testing.T) {
+	w := severalGateways(t)
+	good := sample.PeeringMap(t, severalPeering())
+	w.damage(good.Name)
+	b := severalPeering().Seen()
+	unknown, own := netip.MustParsePrefix("10.99.0.0/16"), netip.MustParsePrefix("10.244.0.0/16")
+	w.restart(netops.State{})
+	// nft(8) merges neighbours: a range of the served peering c and one that nobody has.
+	w.objects.boot = slices.Concat(b, []netip.Prefix{unknown, own, netip.MustParsePrefix("10.12.0.0/15")})
+	want := slices.Concat(b, []netip.Prefix{netip.MustParsePrefix("10.13.0.0/16"), unknown})
+	slices.SortFunc(want, netip.Prefix.Compare)
+	if v := w.view(); !slices.Equal(v.HeldBack, want) || !slices.Equal(v.names(), []string{"c"}) {
+		t.Errorf("booted: held back %v, want %v, served %v", v.HeldBack, want, v.names())
+	}
+	w.objects.found, w.objects.boot = nil, nil
+	if v := w.view(); !slices.Equal(v.HeldBack, want) {
+		t.Errorf("the boot guard is removed: held back %v, want %v", v.HeldBack, want)
+	}
+	late := netip.MustParsePrefix("10.98.0.0/16")
+	w.objects.boot = []netip.Prefix{late, unknown}
+	for range 2 {
+		if v := w.view(); len(v.HeldBack) != len(want)+1 || !slices.Contains(v.HeldBack, late) {
+			t.Errorf("another one is loaded: held back %v", v.HeldBack)
+		}
+	}
+	w.put(good)
+	if v := w.view(); len(v.HeldBack) > 0 {
+		t.Errorf("all records are read: held back %v", v.HeldBack)
 	}
 }
 

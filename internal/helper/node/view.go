@@ -30,7 +30,6 @@ type view struct {
 	// unreserved means that ranges of peers may be unknown: reservations could not be read, or a peering's record was
 	// not read since the start.
 	unreserved bool
-	unread     bool          // no reservations could be read
 	partial    bool          // no reservations could be read, and there are peerings that are not served
 	aging      time.Duration // until the next gateway expires; 0: none is about to
 }
