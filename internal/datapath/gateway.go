@@ -29,8 +29,8 @@ func (g Gateway) State() netops.State {
 		Overlay:      overlayConfig(g.Fabric),
 		Pod:          g.Pod,
 		Internal:     own.Address,
-		InternalCIDR: g.Fabric.InternalCIDR,
-		ExternalCIDR: g.Fabric.ExternalCIDR,
+		InternalCIDR: g.Fabric.InternalCIDR(),
+		ExternalCIDR: g.Fabric.ExternalCIDR(),
 		Pods:         g.Fabric.PodCIDRs,
 		Peer:         p.Peer.CIDRs(),
 		VNI:          own.OverlayID,
@@ -45,7 +45,7 @@ func (g Gateway) State() netops.State {
 	}
 	for _, n := range g.Nodes {
 		source, ok := n.OverlaySources[records.GatewayID{Peering: p.Name, Number: g.Number}]
-		if !ok || !cidr.Lower(g.Fabric.InternalCIDR).Contains(n.Internal) {
+		if !ok || !cidr.Lower(g.Fabric.InternalCIDR()).Contains(n.Internal) {
 			continue // does not send to this gateway yet
 		}
 		c.Nodes = append(c.Nodes, netops.GatewayNode{Internal: n.Internal, Source: source, Pods: within(PodsOf(n), g.Fabric.PodCIDRs)})
@@ -56,11 +56,11 @@ func (g Gateway) State() netops.State {
 // Exposed returns the hosts that the peer may reach. It omits a host that is within the cluster's own ranges by now, or
 // whose address would be that of a node.
 func (g Gateway) Exposed() []records.Exposed {
-	f := g.Fabric
-	own := slices.Concat(f.PodCIDRs, f.ServiceCIDRs, []netip.Prefix{f.ExternalCIDR, f.InternalCIDR})
+	f, external := g.Fabric, g.Fabric.ExternalCIDR()
+	own := slices.Concat(f.PodCIDRs, f.ServiceCIDRs, f.ExternalCIDRs, f.InternalCIDRs)
 	var all []records.Exposed
 	for _, e := range g.Peering.Exposed {
-		if !cidr.Contains(own, e.Host) && f.ExternalCIDR.Contains(e.Address) && !cidr.Lower(f.ExternalCIDR).Contains(e.Address) {
+		if !cidr.Contains(own, e.Host) && external.Contains(e.Address) && !cidr.Lower(external).Contains(e.Address) {
 			all = append(all, e)
 		}
 	}

@@ -36,13 +36,13 @@ func (n Node) State() netops.State {
 	c := netops.NodeConfig{
 		Overlay:      overlayConfig(*n.Fabric),
 		Internal:     n.Internal,
-		InternalCIDR: n.Fabric.InternalCIDR,
+		InternalCIDR: n.Fabric.InternalCIDR(),
 		Pods:         n.Pods,
 		HeldBack:     n.HeldBack,
 		PassForward:  n.Fabric.AllowForward,
 	}
 	for _, p := range n.Peerings {
-		peer := netops.NodePeer{Name: p.Name, CIDRs: p.Seen(), MTU: p.MTU, Nodes: cidr.Lower(p.Peer.ExternalCIDR.Seen)}
+		peer := netops.NodePeer{Name: p.Name, CIDRs: p.Seen(), MTU: p.MTU, Nodes: cidr.Lower(p.Peer.ExternalCIDR().Seen)}
 		for i, own := range p.Gateways {
 			id := records.GatewayID{Peering: p.Name, Number: i + 1}
 			gateway := netops.NodeGateway{Internal: own.Address, VNI: own.OverlayID, Used: !n.Unused[id]}

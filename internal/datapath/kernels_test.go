@@ -39,12 +39,12 @@ func connected() records.Set {
 	}
 	return records.Set{
 		Fabric: &records.Fabric{
-			PodCIDRs: []netip.Prefix{prefix("10.244.0.0/16")}, ExternalCIDR: prefix("10.70.0.0/16"), InternalCIDR: prefix("10.80.0.0/16"),
+			PodCIDRs: []netip.Prefix{prefix("10.244.0.0/16")}, ExternalCIDRs: []netip.Prefix{prefix("10.70.0.0/16")}, InternalCIDRs: []netip.Prefix{prefix("10.80.0.0/16")},
 			Overlay: records.Overlay{Kind: records.VXLAN, Port: 6091}, MTU: 1500,
 		},
 		Peerings: []records.Peering{{
 			Name: "b", Role: records.Client, MTU: 1420,
-			Peer: records.Peer{PodCIDRs: []records.Mapping{mapped("10.244.0.0/16", "10.71.0.0/16")}, ExternalCIDR: mapped("10.70.0.0/16", "10.81.0.0/16")},
+			Peer: records.Peer{PodCIDRs: []records.Mapping{mapped("10.244.0.0/16", "10.71.0.0/16")}, ExternalCIDRs: []records.Mapping{mapped("10.70.0.0/16", "10.81.0.0/16")}},
 			Gateways: []records.LocalGateway{{OverlayID: 32769, Address: parsed.Addresses("10.80.128.1")[0], Tunnels: []records.Tunnel{
 				{Address: prefix("169.254.18.2/30"), PeerAddress: parsed.Addresses("169.254.18.1")[0], Endpoints: []string{"192.0.2.1:51840"}},
 			}}},

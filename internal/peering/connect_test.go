@@ -40,12 +40,12 @@ func TestConnectWritesBothSides(t *testing.T) {
 			Version: records.SchemaVersion, Name: "b", Role: records.Client,
 			Peer: records.Peer{
 				ClusterID: "uid-b", Name: "b",
-				PodCIDRs:     []records.Mapping{{Real: prefix("10.244.0.0/16"), Seen: prefix("10.71.0.0/16")}},
-				ExternalCIDR: records.Mapping{Real: prefix("10.70.0.0/16"), Seen: prefix("10.81.0.0/16")},
+				PodCIDRs:      []records.Mapping{{Real: prefix("10.244.0.0/16"), Seen: prefix("10.71.0.0/16")}},
+				ExternalCIDRs: []records.Mapping{{Real: prefix("10.70.0.0/16"), Seen: prefix("10.81.0.0/16")}},
 			},
 			Local: records.Local{
-				PodCIDRs:     []records.Mapping{{Real: prefix("10.244.0.0/16"), Seen: prefix("10.71.0.0/16")}},
-				ExternalCIDR: records.Mapping{Real: prefix("10.70.0.0/16"), Seen: prefix("10.81.0.0/16")},
+				PodCIDRs:      []records.Mapping{{Real: prefix("10.244.0.0/16"), Seen: prefix("10.71.0.0/16")}},
+				ExternalCIDRs: []records.Mapping{{Real: prefix("10.70.0.0/16"), Seen: prefix("10.81.0.0/16")}},
 			},
 			Gateways: []records.LocalGateway{{Address: netip.MustParseAddr("10.80.128.1"), OverlayID: 0x8001, Tunnels: []records.Tunnel{{
 				Driver: tunnelOf(client).Driver, Address: prefix("169.254.18.2/30"),

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"k8s.io/utils/ptr"
@@ -46,7 +47,7 @@ func (s *site) desiredFabric() records.Fabric {
 	f := records.Fabric{
 		Version: records.SchemaVersion, ClusterID: s.id, Name: s.name,
 		PodCIDRs: s.own.Pods, ServiceCIDRs: s.own.Services, NodeNetworks: s.own.Nodes,
-		ExternalCIDR: s.own.External, InternalCIDR: s.own.Internal,
+		ExternalCIDRs: []netip.Prefix{s.own.External}, InternalCIDRs: []netip.Prefix{s.own.Internal},
 		Overlay: records.Overlay{Port: records.DefaultOverlayPort}, CNI: s.discovery.CNI,
 	}
 	if have := s.observed.fabric; have != nil {

@@ -75,8 +75,8 @@ func TestRangesInUseAreAvoided(t *testing.T) {
 				t.Errorf("pods of b are seen as %s, want within %s", seen, c.pods)
 			}
 			fabric, err := inventory.Fabric(t.Context(), a.Cluster)
-			if err != nil || fabric.InternalCIDR != netip.MustParsePrefix(c.own) {
-				t.Errorf("internal CIDR %s, want %s, %v", fabric.InternalCIDR, c.own, err)
+			if err != nil || fabric.InternalCIDR() != netip.MustParsePrefix(c.own) {
+				t.Errorf("internal CIDR %s, want %s, %v", fabric.InternalCIDR(), c.own, err)
 			}
 			if seen := b.Peering(t).Peer.PodCIDRs[0]; !seen.Identity() {
 				t.Errorf("in b, where nothing is in use, pods of a are seen as %s", seen.Seen)

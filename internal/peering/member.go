@@ -123,7 +123,7 @@ func (m *member) assign(r *ipam.Registry) (err error) {
 	avoided, _ := m.inUse()
 	f := m.peer.fabric
 	m.addresses, err = choose.ReservePeer(r, m.peering,
-		choose.Remote{Pods: f.PodCIDRs, External: f.ExternalCIDR, Underlay: f.NodeNetworks, InUse: avoided})
+		choose.Remote{Pods: f.PodCIDRs, External: f.ExternalCIDR(), Underlay: f.NodeNetworks, InUse: avoided})
 	if err != nil {
 		return err
 	}
@@ -180,9 +180,9 @@ func (m *member) desiredRecord() records.Peering {
 		Version: records.SchemaVersion, Name: m.peering, Role: m.role,
 		Peer: records.Peer{
 			ClusterID: peer.id, Name: peer.name,
-			PodCIDRs: m.addresses.Pods, ExternalCIDR: m.addresses.External,
+			PodCIDRs: m.addresses.Pods, ExternalCIDRs: m.addresses.External,
 		},
-		Local:    records.Local{PodCIDRs: peer.addresses.Pods, ExternalCIDR: peer.addresses.External},
+		Local:    records.Local{PodCIDRs: peer.addresses.Pods, ExternalCIDRs: peer.addresses.External},
 		Settings: m.settings, MTU: *m.settings.Complete().MTU,
 	}
 	for i, g := range m.gateways {

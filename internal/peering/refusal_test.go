@@ -64,7 +64,7 @@ func TestThreeClusters(t *testing.T) {
 			t.Fatal(peerings, err)
 		}
 		if x, y := peerings[0], peerings[1]; x.Gateways[0].OverlayID == y.Gateways[0].OverlayID || x.Gateways[0].Address == y.Gateways[0].Address ||
-			x.Peer.PodCIDRs[0].Seen.Overlaps(y.Peer.PodCIDRs[0].Seen) || x.Peer.ExternalCIDR.Seen.Overlaps(y.Peer.ExternalCIDR.Seen) {
+			x.Peer.PodCIDRs[0].Seen.Overlaps(y.Peer.PodCIDRs[0].Seen) || x.Peer.ExternalCIDR().Seen.Overlaps(y.Peer.ExternalCIDR().Seen) {
 			t.Errorf("the two peerings share something: %+v\n%+v", x, y)
 		}
 		if got.Local.Peering != "c" {

@@ -102,7 +102,7 @@ type NodeProof struct {
 func (m *member) result() SideResult {
 	p := m.written
 	r := SideResult{
-		Cluster: m.info(), Peering: m.peering, Role: m.role, Addresses: status.AddressRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR),
+		Cluster: m.info(), Peering: m.peering, Role: m.role, Addresses: status.AddressRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR()),
 		Endpoints: p.Endpoints(), MTU: p.MTU, Unverified: m.unverified,
 	}
 	for i, g := range p.Gateways {
@@ -137,7 +137,7 @@ func (s *site) info() ClusterInfo {
 	return ClusterInfo{
 		Context: s.cluster.Context, Name: s.name, ClusterID: s.id, Namespace: s.cluster.Namespace,
 		PodCIDRs: f.PodCIDRs, ServiceCIDRs: f.ServiceCIDRs, NodeNetworks: f.NodeNetworks,
-		ExternalCIDR: f.ExternalCIDR, InternalCIDR: f.InternalCIDR, CNI: f.CNI,
+		ExternalCIDR: f.ExternalCIDR(), InternalCIDR: f.InternalCIDR(), CNI: f.CNI,
 		Overlay: f.Overlay.Kind, MTU: f.MTU, Nodes: len(s.discovery.Nodes),
 	}
 }

@@ -168,7 +168,7 @@ func (t *rotation) connector(ctx context.Context, spare bool) (*connector, error
 // be sent to the peer, whose administrators could thus redirect any address by editing their own fabric.
 func (m *member) checkPeerCIDRs() error {
 	desired := *m.have
-	desired.Peer.PodCIDRs, desired.Peer.ExternalCIDR = m.addresses.Pods, m.addresses.External
+	desired.Peer.PodCIDRs, desired.Peer.ExternalCIDRs = m.addresses.Pods, m.addresses.External
 	if sameCIDRs(desired.Peer, m.have.Peer) {
 		return nil
 	}

@@ -40,7 +40,7 @@ func (s *site) checkInUse() error {
 	for _, own := range []struct {
 		Assigned      netip.Prefix
 		what, flagged string
-	}{{s.fabric.ExternalCIDR, "external CIDR", "external-cidr"}, {s.fabric.InternalCIDR, "internal CIDR", "internal-cidr"}} {
+	}{{s.fabric.ExternalCIDR(), "external CIDR", "external-cidr"}, {s.fabric.InternalCIDR(), "internal CIDR", "internal-cidr"}} {
 		u, used := avoided.Overlapping(own.Assigned)
 		switch {
 		case used && s.installing:
@@ -77,7 +77,7 @@ func (s *site) otherRange(flag string) string {
 // pods can no longer reach other hosts in them.
 func (m *member) reportPublicCIDRs() {
 	var public []string
-	for _, mapping := range append(slices.Clone(m.addresses.Pods), m.addresses.External) {
+	for _, mapping := range slices.Concat(m.addresses.Pods, m.addresses.External) {
 		if mapping.Identity() && !cidr.Private(mapping.Real) && (m.have == nil || !slices.Contains(m.have.Peer.CIDRs(), mapping)) {
 			public = append(public, mapping.Real.String())
 		}
@@ -97,7 +97,7 @@ func (m *member) reportUndetected() {
 // reportRemapped reports CIDRs of the peer that are remapped because of addresses in use around the cluster.
 func (m *member) reportRemapped() {
 	avoided, _ := m.inUse()
-	for _, mapping := range append(slices.Clone(m.addresses.Pods), m.addresses.External) {
+	for _, mapping := range slices.Concat(m.addresses.Pods, m.addresses.External) {
 		if u, used := avoided.Overlapping(mapping.Real); used && !mapping.Identity() {
 			m.reporter.Note(fmt.Sprintf("cluster %q: %s of %s is remapped to %s, as %s is in use", m.cluster.Context, mapping.Real, m.peer.name, mapping.Seen, u))
 		}

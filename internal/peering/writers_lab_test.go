@@ -57,7 +57,7 @@ func TestLabWriters(t *testing.T) {
 	})
 	require.NoError(t, err)
 	peer := &member{site: site{fabric: records.Fabric{
-		PodCIDRs: []netip.Prefix{prefix("10.244.0.0/16")}, ExternalCIDR: prefix("10.70.0.0/16"), NodeNetworks: []netip.Prefix{prefix("172.31.2.0/24")},
+		PodCIDRs: []netip.Prefix{prefix("10.244.0.0/16")}, ExternalCIDRs: []netip.Prefix{prefix("10.70.0.0/16")}, NodeNetworks: []netip.Prefix{prefix("172.31.2.0/24")},
 	}}}
 
 	members := make([]*member, labWriters)
@@ -80,7 +80,7 @@ func TestLabWriters(t *testing.T) {
 	for _, m := range members {
 		held := r.Held(ipam.Peering(m.peering), ipam.PeerPods, ipam.PeerExternal, ipam.GatewayAddress)
 		if len(held) != 3 || r.Held(ipam.Peering(m.peering), ipam.PeerPods)[0].Range != m.addresses.Pods[0].Seen ||
-			r.Held(ipam.Peering(m.peering), ipam.PeerExternal)[0].Range != m.addresses.External.Seen ||
+			r.Held(ipam.Peering(m.peering), ipam.PeerExternal)[0].Range != m.addresses.External[0].Seen ||
 			r.Held(ipam.Peering(m.peering), ipam.GatewayAddress)[0].Range.Addr() != m.gateways[0].Address {
 			t.Errorf("%s was given %+v, and holds %+v", m.peering, m.addresses, held)
 		}

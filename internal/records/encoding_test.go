@@ -15,6 +15,7 @@ import (
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -25,7 +26,7 @@ func TestLaterFields(t *testing.T) {
 	readsLater(t, peering())
 	readsLater(t, records.Fabric{
 		Version: records.SchemaVersion, ClusterID: "x", Name: "a", Overlay: records.Overlay{Kind: records.VXLAN, Port: 6091},
-		ExternalCIDR: netip.MustParsePrefix("10.70.0.0/16"), InternalCIDR: netip.MustParsePrefix("10.80.0.0/16"),
+		ExternalCIDRs: parsed.Prefixes("10.70.0.0/16"), InternalCIDRs: parsed.Prefixes("10.80.0.0/16"),
 	})
 	readsLater(t, records.Gateway{Version: records.SchemaVersion, Pod: "p", Node: "n", PodIP: addr("10.244.1.9")})
 	readsLater(t, records.Node{

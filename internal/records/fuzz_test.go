@@ -29,7 +29,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add("version: 1\nmtu: 1e9\npeer: {podCIDRs: [{real: ::/0}]}")
 	f.Add("version: 1\na: &a [*a, *a]")
-	f.Add("version: 1\nclusterID: x\nname: a\nName: b\nlater: {name: 1}\nexternalCIDR: 10.70.0.0/16\ninternalCIDR: 10.80.0.0/16")
+	f.Add("version: 1\nclusterID: x\nname: a\nName: b\nlater: {name: 1}\nexternalCIDRs: [10.70.0.0/16]\ninternalCIDRs: [10.80.0.0/16]")
 	f.Fuzz(func(t *testing.T, text string) {
 		checkGrowth(t, text, nil)
 		roundTrip[records.Fabric](t, text)

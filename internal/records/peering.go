@@ -2,6 +2,7 @@ package records
 
 import (
 	"net/netip"
+	"slices"
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/wireguard"
@@ -86,23 +87,29 @@ type Exposed = cidr.Exposed
 
 // Peer is the other cluster of a peering.
 type Peer struct {
-	ClusterID    string    `json:"clusterID"`
-	Name         string    `json:"name"`
-	PodCIDRs     []Mapping `json:"podCIDRs"`
-	ExternalCIDR Mapping   `json:"externalCIDR"`
+	ClusterID     string    `json:"clusterID"`
+	Name          string    `json:"name"`
+	PodCIDRs      []Mapping `json:"podCIDRs"`
+	ExternalCIDRs []Mapping `json:"externalCIDRs"` // one for each address family, as Fabric.ExternalCIDRs
 }
+
+// ExternalCIDR returns the mapping of the external CIDR of IPv4.
+func (p Peer) ExternalCIDR() Mapping { return first(p.ExternalCIDRs) }
 
 // CIDRs returns the mappings of all of the peer's ranges.
 func (p Peer) CIDRs() []Mapping {
-	return append(append([]Mapping(nil), p.PodCIDRs...), p.ExternalCIDR)
+	return slices.Concat(p.PodCIDRs, p.ExternalCIDRs)
 }
 
 // Local has the ranges of this cluster as its peer reaches them. The peer chooses them. They serve to translate
 // addresses; helpers do not use them.
 type Local struct {
-	PodCIDRs     []Mapping `json:"podCIDRs"`
-	ExternalCIDR Mapping   `json:"externalCIDR"`
+	PodCIDRs      []Mapping `json:"podCIDRs"`
+	ExternalCIDRs []Mapping `json:"externalCIDRs"`
 }
+
+// ExternalCIDR returns the mapping of the external CIDR of IPv4; the zero value: not known.
+func (l Local) ExternalCIDR() Mapping { return first(l.ExternalCIDRs) }
 
 // Known reports whether the peer has sent its ranges.
 func (l Local) Known() bool { return len(l.PodCIDRs) > 0 }
@@ -112,7 +119,7 @@ func (l Local) CIDRs() []Mapping {
 	if !l.Known() {
 		return nil
 	}
-	return append(append([]Mapping(nil), l.PodCIDRs...), l.ExternalCIDR)
+	return slices.Concat(l.PodCIDRs, l.ExternalCIDRs)
 }
 
 // LocalGateway is a gateway of this cluster. Each has its own pod, keys and objects.

@@ -1,6 +1,7 @@
 package records
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -89,7 +90,7 @@ func (p Peer) validate() error {
 		ValidateName(p.Name),
 		unless(p.ClusterID != "", "peer: cluster ID missing"),
 		unless(len(p.PodCIDRs) > 0 && len(p.PodCIDRs) <= maxCIDRs, "peer: %d pod CIDRs: want 1 to %d", len(p.PodCIDRs), maxCIDRs),
-		each(p.CIDRs(), validateMapping), validateHalved(p.ExternalCIDR.Seen),
+		cmp.Or(each(p.CIDRs(), validateMapping), validateFamilies("peer: external CIDRs", p.ExternalCIDRs), validateHalved(p.ExternalCIDR().Seen)),
 	)
 }
 

@@ -37,15 +37,30 @@ type Fabric struct {
 	PodCIDRs     []netip.Prefix `json:"podCIDRs"`
 	ServiceCIDRs []netip.Prefix `json:"serviceCIDRs"`
 	NodeNetworks []netip.Prefix `json:"nodeNetworks,omitempty"`
-	ExternalCIDR netip.Prefix   `json:"externalCIDR"`
-	InternalCIDR netip.Prefix   `json:"internalCIDR"`
-	Overlay      Overlay        `json:"overlay"`
+	// ExternalCIDRs and InternalCIDRs have one entry for each address family, IPv4 first. IPv6 is not served yet.
+	ExternalCIDRs []netip.Prefix `json:"externalCIDRs"`
+	InternalCIDRs []netip.Prefix `json:"internalCIDRs"`
+	Overlay       Overlay        `json:"overlay"`
 	// bytes; the smallest MTU of the links that carry overlay and tunnel; 0: not measured yet.
 	MTU int    `json:"mtu"`
 	CNI string `json:"cni,omitempty"`
 	// AllowForward makes node helpers add accept rules to foreign firewalls that would drop forwarded packets of
 	// peerings.
 	AllowForward bool `json:"allowForward,omitempty"`
+}
+
+// ExternalCIDR returns the external CIDR of IPv4.
+func (f Fabric) ExternalCIDR() netip.Prefix { return first(f.ExternalCIDRs) }
+
+// InternalCIDR returns the internal CIDR of IPv4.
+func (f Fabric) InternalCIDR() netip.Prefix { return first(f.InternalCIDRs) }
+
+// first returns the IPv4 entry of a list with one for each address family; the zero value: it is empty.
+func first[T any](byFamily []T) (ipv4 T) {
+	if len(byFamily) > 0 {
+		ipv4 = byFamily[0]
+	}
+	return ipv4
 }
 
 // DefaultOverlayPort is the UDP port of the overlay on nodes and gateways.

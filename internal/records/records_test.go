@@ -11,6 +11,7 @@ import (
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/wireguard"
 )
@@ -25,14 +26,14 @@ func peering() records.Peering {
 	return records.Peering{
 		Version: records.SchemaVersion, Name: "b", Role: records.Client,
 		Peer: records.Peer{
-			ClusterID:    "uid-b",
-			Name:         "b",
-			PodCIDRs:     []records.Mapping{{Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}},
-			ExternalCIDR: records.Mapping{Real: pfx("10.70.0.0/16"), Seen: pfx("10.71.0.0/16")},
+			ClusterID:     "uid-b",
+			Name:          "b",
+			PodCIDRs:      []records.Mapping{{Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}},
+			ExternalCIDRs: []records.Mapping{{Real: pfx("10.70.0.0/16"), Seen: pfx("10.71.0.0/16")}},
 		},
 		Local: records.Local{
-			PodCIDRs:     []records.Mapping{{Real: pfx("10.244.0.0/16"), Seen: pfx("10.12.0.0/16")}},
-			ExternalCIDR: records.Mapping{Real: pfx("10.70.0.0/16"), Seen: pfx("10.72.0.0/16")},
+			PodCIDRs:      []records.Mapping{{Real: pfx("10.244.0.0/16"), Seen: pfx("10.12.0.0/16")}},
+			ExternalCIDRs: []records.Mapping{{Real: pfx("10.70.0.0/16"), Seen: pfx("10.72.0.0/16")}},
 		},
 		Gateways: []records.LocalGateway{
 			{OverlayID: 7, Address: netip.MustParseAddr("10.80.128.1"), Tunnels: []records.Tunnel{{
@@ -63,12 +64,12 @@ func TestRoundTrip(t *testing.T) {
 func TestNodesHaveHalf(t *testing.T) {
 	for text, good := range map[string]bool{"10.0.0.0/7": false, "10.0.0.0/8": true, "10.1.2.0/26": true, "10.1.2.0/27": false, "10.1.2.2/31": false, "10.1.2.3/32": false} {
 		cidr := netip.MustParsePrefix(text).Masked()
-		f := records.Fabric{Version: 1, ClusterID: "x", Name: "a", ExternalCIDR: cidr, InternalCIDR: cidr}
+		f := records.Fabric{Version: 1, ClusterID: "x", Name: "a", ExternalCIDRs: []netip.Prefix{cidr}, InternalCIDRs: []netip.Prefix{cidr}}
 		if _, err := records.Encode(f); (err == nil) != good {
 			t.Errorf("fabric with %s: %v", cidr, err)
 		}
 		p := peering()
-		p.Peer.ExternalCIDR = records.Mapping{Real: cidr, Seen: cidr}
+		p.Peer.ExternalCIDRs = []records.Mapping{{Real: cidr, Seen: cidr}}
 		if _, err := records.Encode(p); (err == nil) != good {
 			t.Errorf("peer with %s: %v", cidr, err)
 		}
@@ -182,8 +183,7 @@ func TestPodsOfGateways(t *testing.T) {
 }
 
 func TestFabricNeedsEqualLengths(t *testing.T) {
-	pfx := netip.MustParsePrefix
-	f := records.Fabric{Version: 1, ClusterID: "x", Name: "a", ExternalCIDR: pfx("10.70.0.0/16"), InternalCIDR: pfx("10.80.0.0/17")}
+	f := records.Fabric{Version: 1, ClusterID: "x", Name: "a", ExternalCIDRs: parsed.Prefixes("10.70.0.0/16"), InternalCIDRs: parsed.Prefixes("10.80.0.0/17")}
 	if _, err := records.Encode(f); err == nil {
 		t.Error("external and internal CIDR of different lengths are accepted")
 	}

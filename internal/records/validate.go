@@ -1,6 +1,7 @@
 package records
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -69,14 +70,17 @@ func each[T any](all []T, check func(T) error) error {
 }
 
 func (f Fabric) validate() error {
-	sameLength := !f.ExternalCIDR.IsValid() || !f.InternalCIDR.IsValid() || f.ExternalCIDR.Bits() == f.InternalCIDR.Bits()
+	external, internal := f.ExternalCIDR(), f.InternalCIDR()
 	return errors.Join(
 		ValidateName(f.Name),
-		each(slices.Concat([]netip.Prefix{f.ExternalCIDR, f.InternalCIDR}, f.PodCIDRs, f.ServiceCIDRs, f.NodeNetworks), validateCIDR),
+		cmp.Or(
+			each(slices.Concat(f.ExternalCIDRs, f.InternalCIDRs, f.PodCIDRs, f.ServiceCIDRs, f.NodeNetworks), validateCIDR),
+			validateFamilies("external CIDRs", f.ExternalCIDRs), validateFamilies("internal CIDRs", f.InternalCIDRs),
+			unless(external.Bits() == internal.Bits(), "external CIDR %s and internal CIDR %s: nodes are mapped 1:1, so both must have the same length",
+				external, internal),
+			validateHalved(external), validateHalved(internal),
+		),
 		unless(f.ClusterID != "", "clusterID: missing"),
-		unless(sameLength, "external CIDR %s and internal CIDR %s: nodes are mapped 1:1, so both must have the same length",
-			f.ExternalCIDR, f.InternalCIDR),
-		validateHalved(f.ExternalCIDR), validateHalved(f.InternalCIDR),
 		unless(slices.Contains([]OverlayKind{"", Geneve, VXLAN}, f.Overlay.Kind), "overlay kind %q: want geneve or vxlan", f.Overlay.Kind),
 		validateKnownMTU(f.MTU),
 	)
@@ -84,12 +88,12 @@ func (f Fabric) validate() error {
 
 func (l Local) validate() error {
 	switch {
-	case !l.Known() && l.ExternalCIDR != (Mapping{}):
-		return errors.New("local: an external CIDR, but no pod CIDRs")
+	case !l.Known():
+		return unless(len(l.ExternalCIDRs) == 0, "local: an external CIDR, but no pod CIDRs")
 	case len(l.PodCIDRs) > maxCIDRs:
 		return fmt.Errorf("local: %d pod CIDRs: want at most %d", len(l.PodCIDRs), maxCIDRs)
 	}
-	return each(l.CIDRs(), validateMapping)
+	return cmp.Or(each(l.CIDRs(), validateMapping), validateFamilies("local: external CIDRs", l.ExternalCIDRs))
 }
 
 func validateMapping(m Mapping) error {
@@ -150,7 +154,14 @@ func (n Node) validate() error {
 }
 
 func validateCIDR(p netip.Prefix) error {
-	return unless(p.IsValid() && p.Addr().Is4() && p == p.Masked(), "CIDR %s: want an IPv4 range without host bits", p)
+	return cmp.Or(unless(!p.Addr().Is6(), "CIDR %s: IPv6 is not served yet", p),
+		unless(p.IsValid() && p == p.Masked(), "CIDR %s: want an IPv4 range without host bits", p))
+}
+
+// validateFamilies checks the length of a list with one CIDR or mapping for each address family, of which validateCIDR
+// accepts IPv4 alone.
+func validateFamilies[T any](what string, byFamily []T) error {
+	return unless(len(byFamily) == 1, "%s: %d entries: want one, of IPv4", what, len(byFamily))
 }
 
 // Limits for the length of internal and external CIDRs: an overlay ID is a 24-bit offset in the internal CIDR, and half
@@ -162,7 +173,7 @@ const (
 
 // validateHalved checks the length of an internal or external CIDR: helpers calculate with the half of the nodes.
 func validateHalved(p netip.Prefix) error {
-	return unless(!p.IsValid() || p.Bits() >= WidestCIDR && p.Bits() <= NarrowestCIDR,
+	return unless(p.Bits() >= WidestCIDR && p.Bits() <= NarrowestCIDR,
 		"internal or external CIDR %s: want a length of /%d to /%d", p, WidestCIDR, NarrowestCIDR)
 }
 

@@ -89,8 +89,8 @@ func (r Ranges) withNetworks(f records.Fabric) Ranges {
 func (r Ranges) withoutPods(f records.Fabric) Ranges {
 	r = slices.Clone(r)
 	r.Add("service CIDR", f.ServiceCIDRs...)
-	r.Add("internal CIDR", f.InternalCIDR)
-	r.Add("external CIDR", f.ExternalCIDR)
+	r.Add("internal CIDR", f.InternalCIDRs...)
+	r.Add("external CIDR", f.ExternalCIDRs...)
 	for _, network := range f.NodeNetworks {
 		if network.IsSingleIP() || !cidr.Overlaps(network, f.PodCIDRs) {
 			r.Add("node network", network)

@@ -58,7 +58,7 @@ type Fault struct {
 
 // CheckFabric rejects a fabric with which the overlay would take foreign addresses.
 func (c Cluster) CheckFabric(f records.Fabric) error {
-	if err := c.own().withNetworks(f).Conflict(f.InternalCIDR); err != nil {
+	if err := c.own().withNetworks(f).Conflict(f.InternalCIDR()); err != nil {
 		return fmt.Errorf("internal CIDR %w", err)
 	}
 	return nil
@@ -75,9 +75,9 @@ func (c Cluster) own() Ranges {
 func Choose(c Cluster) Choice {
 	own, choice := taken{Ranges: c.own()}, Choice{NoPods: c.Hosts}
 	if f := c.Fabric; f != nil {
-		own.internal, own.Ranges, choice.NoPods = f.InternalCIDR, own.withNetworks(*f), c.Hosts.withoutPods(*f)
-		own.Add("internal CIDR", f.InternalCIDR)
-		own.Add("external CIDR", f.ExternalCIDR)
+		own.internal, own.Ranges, choice.NoPods = f.InternalCIDR(), own.withNetworks(*f), c.Hosts.withoutPods(*f)
+		own.Add("internal CIDR", f.InternalCIDRs...)
+		own.Add("external CIDR", f.ExternalCIDRs...)
 	}
 	all, guard := taken{slices.Clone(own.Ranges), map[any]string{}, own.internal}, map[string][]netip.Prefix{}
 	maps.Copy(guard, c.Reserved)

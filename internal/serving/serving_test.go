@@ -17,7 +17,7 @@ func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
 
 var fabric = records.Fabric{
 	PodCIDRs: []netip.Prefix{prefix("10.244.0.0/16")}, ServiceCIDRs: []netip.Prefix{prefix("10.96.0.0/12")},
-	InternalCIDR: prefix("10.80.0.0/16"), ExternalCIDR: prefix("10.70.0.0/16"),
+	InternalCIDRs: []netip.Prefix{prefix("10.80.0.0/16")}, ExternalCIDRs: []netip.Prefix{prefix("10.70.0.0/16")},
 }
 
 // peering returns a peering with one gateway of a number and the peer's pods in a range. The external CIDR follows from
@@ -26,7 +26,7 @@ func peering(name string, gateway int, pods string) records.Peering {
 	external := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 200, byte(gateway), 0}), 24)
 	return records.Peering{
 		Name: name, Gateways: []records.LocalGateway{{OverlayID: uint32(gateway), Address: netip.AddrFrom4([4]byte{10, 80, 128, byte(gateway)})}},
-		Peer: records.Peer{PodCIDRs: []records.Mapping{{Seen: prefix(pods)}}, ExternalCIDR: records.Mapping{Seen: external}},
+		Peer: records.Peer{PodCIDRs: []records.Mapping{{Seen: prefix(pods)}}, ExternalCIDRs: []records.Mapping{{Seen: external}}},
 	}
 }
 
@@ -122,7 +122,7 @@ func TestRandomPeerings(t *testing.T) {
 	for range 2000 {
 		c := serving.Cluster{Fabric: &fabric, Before: before, Records: map[string]serving.Record{}, Pods: []netip.Prefix{prefix("10.62.0.0/24")}}
 		c.Hosts.Add("node address", prefix("10.61.7.7/32"))
-		own := slices.Concat(fabric.PodCIDRs, fabric.ServiceCIDRs, c.Pods, []netip.Prefix{fabric.InternalCIDR, fabric.ExternalCIDR, c.Hosts[0].Prefix})
+		own := slices.Concat(fabric.PodCIDRs, fabric.ServiceCIDRs, c.Pods, fabric.InternalCIDRs, fabric.ExternalCIDRs, []netip.Prefix{c.Hosts[0].Prefix})
 		for i := range 4 {
 			p := peering(string(rune('a'+i)), 1+r.IntN(5), random().String())
 			c.Records[p.Name] = serving.Record{Peering: p}

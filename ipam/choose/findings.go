@@ -149,8 +149,8 @@ func (a State) desired() []ipam.Reservation {
 		return nil
 	}
 	all := append(a.Own.facts(),
-		ipam.Reservation{Range: a.Fabric.ExternalCIDR, Owner: ipam.Cluster, Purpose: ipam.ExternalCIDR},
-		ipam.Reservation{Range: a.Fabric.InternalCIDR, Owner: ipam.Cluster, Purpose: ipam.InternalCIDR})
+		ipam.Reservation{Range: a.Fabric.ExternalCIDR(), Owner: ipam.Cluster, Purpose: ipam.ExternalCIDR},
+		ipam.Reservation{Range: a.Fabric.InternalCIDR(), Owner: ipam.Cluster, Purpose: ipam.InternalCIDR})
 	for _, p := range a.Peerings {
 		all = append(all, used(p)...)
 	}
@@ -199,8 +199,9 @@ func used(p records.Peering) []ipam.Reservation {
 	for _, m := range p.Peer.PodCIDRs {
 		all = append(all, ipam.Reservation{Range: m.Seen, Owner: owner, Purpose: ipam.PeerPods, Real: m.Real})
 	}
-	all = append(all,
-		ipam.Reservation{Range: p.Peer.ExternalCIDR.Seen, Owner: owner, Purpose: ipam.PeerExternal, Real: p.Peer.ExternalCIDR.Real})
+	for _, m := range p.Peer.ExternalCIDRs {
+		all = append(all, ipam.Reservation{Range: m.Seen, Owner: owner, Purpose: ipam.PeerExternal, Real: m.Real})
+	}
 	for _, g := range p.Gateways {
 		all = append(all, ipam.Reservation{Range: cidr.Single(g.Address), Owner: owner, Purpose: ipam.GatewayAddress})
 	}

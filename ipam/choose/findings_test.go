@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/parsed"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/ipam"
 )
@@ -19,17 +20,17 @@ func manyPeerings(tb testing.TB, peerings int) State {
 	tb.Helper()
 	registry, err := ipam.New(ipam.DefaultPools()...)
 	require.NoError(tb, err)
-	a := State{Registry: registry, Fabric: &records.Fabric{ExternalCIDR: netip.MustParsePrefix("10.70.0.0/16"), InternalCIDR: netip.MustParsePrefix("10.80.0.0/16")}}
+	a := State{Registry: registry, Fabric: &records.Fabric{ExternalCIDRs: parsed.Prefixes("10.70.0.0/16"), InternalCIDRs: parsed.Prefixes("10.80.0.0/16")}}
 	err = errors.Join(
-		registry.Reserve(ipam.Reservation{Range: a.Fabric.ExternalCIDR, Owner: ipam.Cluster, Purpose: ipam.ExternalCIDR}),
-		registry.Reserve(ipam.Reservation{Range: a.Fabric.InternalCIDR, Owner: ipam.Cluster, Purpose: ipam.InternalCIDR}))
+		registry.Reserve(ipam.Reservation{Range: a.Fabric.ExternalCIDR(), Owner: ipam.Cluster, Purpose: ipam.ExternalCIDR}),
+		registry.Reserve(ipam.Reservation{Range: a.Fabric.InternalCIDR(), Owner: ipam.Cluster, Purpose: ipam.InternalCIDR}))
 	for i := range peerings {
 		at := func(first, second byte) netip.Addr {
 			return netip.AddrFrom4([4]byte{first, second + byte(i>>8), byte(i), 0})
 		}
 		p := records.Peering{Name: fmt.Sprintf("cluster-%d", i), Gateways: []records.LocalGateway{{Address: netip.AddrFrom4([4]byte{10, 80, 128 + byte(i>>8), byte(i)})}}}
 		p.Peer.PodCIDRs = []records.Mapping{{Real: netip.MustParsePrefix("10.244.0.0/24"), Seen: netip.PrefixFrom(at(10, 128), 24)}}
-		p.Peer.ExternalCIDR = records.Mapping{Real: netip.MustParsePrefix("10.70.0.0/24"), Seen: netip.PrefixFrom(at(10, 192), 24)}
+		p.Peer.ExternalCIDRs = []records.Mapping{{Real: netip.MustParsePrefix("10.70.0.0/24"), Seen: netip.PrefixFrom(at(10, 192), 24)}}
 		held := append(used(p), ipam.Reservation{
 			Range: netip.PrefixFrom(at(11, 0), 24), Owner: ipam.Peering(p.Name), Purpose: ipam.PeerUnderlay, Shared: true,
 		})

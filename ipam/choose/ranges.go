@@ -118,7 +118,7 @@ type Remote struct {
 // Assigned has the ranges that a cluster's registry assigned to a peering.
 type Assigned struct {
 	Pods     []records.Mapping
-	External records.Mapping
+	External []records.Mapping
 }
 
 // requests returns the requests for all ranges of a peer.
@@ -152,7 +152,7 @@ func ReservePeer(r *ipam.Registry, peering string, peer Remote) (Assigned, error
 		mappings[i] = records.Mapping{Real: q.Real, Seen: got.Range}
 	}
 	last := len(mappings) - 1
-	return Assigned{Pods: mappings[:last], External: mappings[last]}, nil
+	return Assigned{Pods: mappings[:last], External: mappings[last:]}, nil
 }
 
 // releaseGone releases the reservations for ranges that the peer no longer has.

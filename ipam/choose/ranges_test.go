@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,7 +104,7 @@ func TestReservePeer(t *testing.T) {
 			a, err := ReservePeer(r, "b", tt.peer)
 			require.NoError(t, err)
 			var got []string
-			for _, m := range append(a.Pods, a.External) {
+			for _, m := range slices.Concat(a.Pods, a.External) {
 				how := "other"
 				if m.Identity() {
 					how = "identity"
@@ -170,7 +171,7 @@ func TestReservationsProperty(t *testing.T) {
 			a, err := ReservePeer(r, "b", peer)
 			require.NoError(t, err)
 			seen := make([]netip.Prefix, 0, len(a.Pods)+1)
-			for _, m := range append(a.Pods, a.External) {
+			for _, m := range slices.Concat(a.Pods, a.External) {
 				if cidr.Overlaps(m.Seen, taken) || cidr.Overlaps(m.Seen, seen) || m.Real.Bits() != m.Seen.Bits() {
 					t.Fatalf("%+v with own %v", a, taken)
 				}

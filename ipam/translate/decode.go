@@ -74,15 +74,15 @@ func decodePeering(f records.Fabric, name, text string) (Translator, error) {
 func configOf(f records.Fabric, p records.Peering) Config {
 	c := Config{
 		Peer:     p.Name,
-		Remote:   Side{Pods: p.Peer.PodCIDRs, External: p.Peer.ExternalCIDR},
-		Internal: f.InternalCIDR,
+		Remote:   Side{Pods: p.Peer.PodCIDRs, External: p.Peer.ExternalCIDR()},
+		Internal: f.InternalCIDR(),
 		Exposed:  make(map[netip.Addr]netip.Addr, len(p.Exposed)),
 	}
 	for _, e := range p.Exposed {
 		c.Exposed[e.Host] = e.Address
 	}
 	if p.Local.Known() {
-		c.Local = Side{Pods: p.Local.PodCIDRs, External: p.Local.ExternalCIDR}
+		c.Local = Side{Pods: p.Local.PodCIDRs, External: p.Local.ExternalCIDR()}
 	}
 	return c
 }

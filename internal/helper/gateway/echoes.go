@@ -110,7 +110,7 @@ func (g *echoes) apply(v view) error {
 func (g *echoes) update(v view) {
 	g.nodes.update(v)
 	g.mu.Lock()
-	g.peers.update(v.peering.Peer.ExternalCIDR.Seen)
+	g.peers.update(v.peering.Peer.ExternalCIDR().Seen)
 	g.endpoints.update(v)
 	g.several = len(v.peering.Gateways) > 1
 	g.mu.Unlock()

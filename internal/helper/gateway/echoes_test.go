@@ -44,7 +44,7 @@ func echoOf(from string, r echo.Report) (netip.AddrPort, echo.Message) {
 
 // nodeNumber returns the number of a node with an internal address of the sample's fabric.
 func nodeNumber(internal string) uint32 {
-	return cidr.Offset(sample.Fabric().InternalCIDR, netip.MustParseAddr(internal))
+	return cidr.Offset(sample.Fabric().InternalCIDR(), netip.MustParseAddr(internal))
 }
 
 // TestLearn checks that a peer's node has an address in the first half of the peer's external CIDR as it is here, and
@@ -99,9 +99,9 @@ func TestPeerNodesLeave(t *testing.T) {
 		t.Errorf("sent %v: want the %d that are named in turn", got, learnedMost)
 	}
 	v := testView()
-	v.peering.Peer.ExternalCIDR.Seen = netip.MustParsePrefix("10.72.0.0/16")
+	v.peering.Peer.ExternalCIDRs[0].Seen = netip.MustParsePrefix("10.72.0.0/16")
 	if g.update(v); len(g.peers.current()) > 0 {
-		t.Errorf("kept %v, though the peer's external CIDR is %s", g.peers.current(), v.peering.Peer.ExternalCIDR.Seen)
+		t.Errorf("kept %v, though the peer's external CIDR is %s", g.peers.current(), v.peering.Peer.ExternalCIDR().Seen)
 	}
 }
 

@@ -57,7 +57,7 @@ func newNodePaths(m *helper.Metrics, own string) *nodePaths {
 func (n *nodePaths) update(v view) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.gateway, n.internal, n.nodes = v.id, v.fabric.InternalCIDR, v.nodes
+	n.gateway, n.internal, n.nodes = v.id, v.fabric.InternalCIDR(), v.nodes
 	n.internals, n.sources = make(map[netip.Addr]bool, len(v.nodes)), make(map[netip.Addr]bool, len(v.nodes))
 	for _, node := range v.nodes {
 		n.internals[node.Internal], n.sources[node.OverlaySources[v.id]] = true, true

@@ -92,7 +92,7 @@ func TestPodOfTwoNodes(t *testing.T) {
 				ways = append(ways, r.Nexthop)
 			}
 		}
-		if want := []uint32{netops.NexthopID(v.fabric.InternalCIDR, names[test.alive])}; !cmp.Equal(ways, want) {
+		if want := []uint32{netops.NexthopID(v.fabric.InternalCIDR(), names[test.alive])}; !cmp.Equal(ways, want) {
 			t.Errorf("%s died, %s has the pod: routes to nexthops %x, want %x", test.dead, test.alive, ways, want)
 		}
 	}

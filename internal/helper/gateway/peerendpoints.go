@@ -35,7 +35,7 @@ func newPeerEndpoints(ignored *prometheus.CounterVec) peerEndpoints {
 func (p *peerEndpoints) update(v view) {
 	p.used = v.peering.Role == records.Client && *v.peering.Settings.Complete().EndpointHost == ""
 	f := v.fabric
-	p.forbidden = slices.Concat(records.ReservedRanges, f.PodCIDRs, f.ServiceCIDRs, []netip.Prefix{f.ExternalCIDR, f.InternalCIDR}, v.peering.Seen())
+	p.forbidden = slices.Concat(records.ReservedRanges, f.PodCIDRs, f.ServiceCIDRs, f.ExternalCIDRs, f.InternalCIDRs, v.peering.Seen())
 	for _, network := range f.NodeNetworks {
 		if !v.entersBy(network) {
 			p.forbidden = append(p.forbidden, network)

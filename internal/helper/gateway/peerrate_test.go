@@ -32,7 +32,7 @@ func TestPeerDoesNotSetWriteRate(t *testing.T) {
 		l.location, l.status = tools.NewStore(tools.MetaNamespaceKeyFunc), tools.NewStore(tools.MetaNamespaceKeyFunc)
 		l.newReporters()
 		peers := newPeerNodes(helper.NewMetrics().Ignored)
-		peers.update(sample.Peering().Peer.ExternalCIDR.Seen)
+		peers.update(sample.Peering().Peer.ExternalCIDR().Seen)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{}, 2)
 		go func() { l.locations.Run(ctx); done <- struct{}{} }()

@@ -36,7 +36,7 @@ func FuzzPeerMessages(f *testing.F) {
 			return
 		}
 		for range int(times) * 2 {
-			from := netip.AddrPortFrom(cidr.Address(cidr.Number(v.fabric.InternalCIDR.Addr())+m.Content.Report.Node), netops.EchoPort)
+			from := netip.AddrPortFrom(cidr.Address(cidr.Number(v.fabric.InternalCIDR().Addr())+m.Content.Report.Node), netops.EchoPort)
 			g.tunnel(1).answer(from, m)
 			g.tunnel(1).answeredBy(m, 0)
 			g.nodes.answer(from, m)
@@ -56,7 +56,7 @@ func FuzzPeerMessages(f *testing.F) {
 		}
 		sent := g.peers.current()
 		for _, a := range sent {
-			if !cidr.Lower(v.peering.Peer.ExternalCIDR.Seen).Contains(a) {
+			if !cidr.Lower(v.peering.Peer.ExternalCIDR().Seen).Contains(a) {
 				t.Errorf("sends its nodes %s", a)
 			}
 		}

@@ -27,9 +27,9 @@ var comparable = cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{}, netip.Ad
 // hostileTexts are possible contents of a gateway's objects.
 func hostileTexts(t *testing.T) []string {
 	other := sample.Peering()
-	other.Peer.PodCIDRs, other.Peer.ExternalCIDR = []records.Mapping{sample.Mapping("0.0.0.0/1", "0.0.0.0/1")}, sample.Mapping("128.0.0.0/1", "128.0.0.0/1")
+	other.Peer.PodCIDRs, other.Peer.ExternalCIDRs = []records.Mapping{sample.Mapping("0.0.0.0/1", "0.0.0.0/1")}, []records.Mapping{sample.Mapping("128.0.0.0/1", "128.0.0.0/1")}
 	fabric := sample.Fabric()
-	fabric.InternalCIDR, fabric.ExternalCIDR = netip.MustParsePrefix("172.31.0.0/16"), netip.MustParsePrefix("172.30.0.0/16")
+	fabric.InternalCIDRs, fabric.ExternalCIDRs = parsed.Prefixes("172.31.0.0/16"), parsed.Prefixes("172.30.0.0/16")
 	documents := []records.Document{fabric, other, sample.SecondPeering(), sample.Gateway(), sample.Status()}
 	for _, ip := range []string{"10.244.2.9", "10.244.1.5", "172.31.0.1", "172.31.1.10", "10.12.0.1", "255.255.255.255", "127.0.0.1", "0.0.0.0"} {
 		g := sample.Gateway()

@@ -147,10 +147,10 @@ func TestDamagedFabric(t *testing.T) {
 		"over a node":  func(w *fakeCluster) { w.objects.node.Status.Addresses[0].Address = "10.80.0.3" },
 		"over the API": func(w *fakeCluster) { w.objects.apiServers = parsed.Addresses("10.80.1.2") },
 		"over pods": func(w *fakeCluster) {
-			edit(w.objects.fabric, "internalCIDR: 10.80.0.0/16", "internalCIDR: 10.244.0.0/16")
+			edit(w.objects.fabric, "internalCIDRs:\n- 10.80.0.0/16", "internalCIDRs:\n- 10.244.0.0/16")
 		},
 		"over Services": func(w *fakeCluster) {
-			edit(w.objects.fabric, "internalCIDR: 10.80.0.0/16", "internalCIDR: 10.96.0.0/16")
+			edit(w.objects.fabric, "internalCIDRs:\n- 10.80.0.0/16", "internalCIDRs:\n- 10.96.0.0/16")
 		},
 		"over own nodes": func(w *fakeCluster) { edit(w.objects.fabric, "mtu:", "nodeNetworks: [10.80.0.0/24]\nmtu:") },
 	} {
@@ -178,17 +178,19 @@ func TestRefusedRanges(t *testing.T) {
 		return func(p *records.Peering) { p.Peer.PodCIDRs = []records.Mapping{sample.Mapping(cidr, cidr)} }
 	}
 	for what, change := range map[string]func(*records.Peering){
-		"own pods":                  seen("10.244.0.0/16"),
-		"some of them":              seen("10.244.7.0/24"),
-		"a pod outside pod CIDRs":   seen("10.9.0.0/24"),
-		"Services":                  seen("10.0.0.0/8"),
-		"a node":                    seen("172.31.0.0/28"),
-		"the API server":            seen("172.31.0.240/28"),
-		"the API server's Service":  seen("10.96.0.0/30"),
-		"the internal CIDR":         seen("10.80.7.0/24"),
-		"the external CIDR":         seen("10.70.0.0/16"),
-		"all there is":              seen("0.0.0.0/0"),
-		"external: the API server":  func(p *records.Peering) { p.Peer.ExternalCIDR = sample.Mapping("172.31.0.192/26", "172.31.0.192/26") },
+		"own pods":                 seen("10.244.0.0/16"),
+		"some of them":             seen("10.244.7.0/24"),
+		"a pod outside pod CIDRs":  seen("10.9.0.0/24"),
+		"Services":                 seen("10.0.0.0/8"),
+		"a node":                   seen("172.31.0.0/28"),
+		"the API server":           seen("172.31.0.240/28"),
+		"the API server's Service": seen("10.96.0.0/30"),
+		"the internal CIDR":        seen("10.80.7.0/24"),
+		"the external CIDR":        seen("10.70.0.0/16"),
+		"all there is":             seen("0.0.0.0/0"),
+		"external: the API server": func(p *records.Peering) {
+			p.Peer.ExternalCIDRs[0] = sample.Mapping("172.31.0.192/26", "172.31.0.192/26")
+		},
 		"gateway: outside":          func(p *records.Peering) { p.Gateways[0].Address = netip.MustParseAddr("172.31.0.250") },
 		"gateway: of a node":        func(p *records.Peering) { p.Gateways[0].Address = netip.MustParseAddr("10.80.0.3") },
 		"gateway: of another":       func(p *records.Peering) { p.Gateways[0].Address = sample.Peering().Gateways[0].Address },
@@ -235,7 +237,7 @@ func TestCapturedLater(t *testing.T) {
 	w.view()
 	w.objects.apiServers = parsed.Addresses("10.11.4.5")
 	v := w.view()
-	if !slices.Equal(v.names(), []string{"c"}) || !slices.Equal(v.HeldBack, []netip.Prefix{sample.Peering().Peer.ExternalCIDR.Seen}) {
+	if !slices.Equal(v.names(), []string{"c"}) || !slices.Equal(v.HeldBack, []netip.Prefix{sample.Peering().Peer.ExternalCIDR().Seen}) {
 		t.Errorf("served %v, held back %v", v.names(), v.HeldBack)
 	}
 }

@@ -47,10 +47,10 @@ func (l *loop) claim(ctx context.Context, v view) error {
 	c := &l.claims
 	ctx, cancel := context.WithTimeout(ctx, helper.APITimeout)
 	defer cancel()
-	if c.internal.IsValid() && cidr.Lower(v.fabric.InternalCIDR).Contains(c.internal) && l.holds(time.Now()) {
+	if c.internal.IsValid() && cidr.Lower(v.fabric.InternalCIDR()).Contains(c.internal) && l.holds(time.Now()) {
 		return l.restore(ctx, node)
 	}
-	lease, a, err := claim.Address(ctx, l.Client, l.Namespace, node, v.fabric.InternalCIDR, c.internal)
+	lease, a, err := claim.Address(ctx, l.Client, l.Namespace, node, v.fabric.InternalCIDR(), c.internal)
 	if err != nil {
 		return err
 	}

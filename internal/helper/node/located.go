@@ -154,7 +154,7 @@ func ended(pod *corev1.Pod) bool {
 // peer's, and endpoints in ranges of other peerings. Packets of the gateway's pod to an endpoint pass the guard, so the
 // number of endpoints is limited to that of tunnels.
 func (v view) bounded(p records.Peering, g records.Gateway) records.Gateway {
-	nodes := cidr.Lower(p.Peer.ExternalCIDR.Seen)
+	nodes := cidr.Lower(p.Peer.ExternalCIDR().Seen)
 	g.PeerNodes = slices.DeleteFunc(slices.Clone(g.PeerNodes), func(a netip.Addr) bool { return !nodes.Contains(a) })
 	foreign := func(e netip.AddrPort) bool {
 		if !e.Addr().Is4() {

@@ -131,7 +131,7 @@ func (n *probes) probe(socket *echo.Socket, key gatewayKey, p records.Peering, v
 		n.drop(key)
 	}
 	if n.paths[key] == nil {
-		n.paths[key] = newGatewayProbes(cidr.Offset(v.fabric.InternalCIDR, n.internal), size, n.news)
+		n.paths[key] = newGatewayProbes(cidr.Offset(v.fabric.InternalCIDR(), n.internal), size, n.news)
 	}
 	probes := n.paths[key]
 	var way echo.Route

@@ -15,13 +15,13 @@ import (
 // whatever this process can read of its records. The kernel has the part of them that node helpers use, except for the
 // gateway mode and the peer's nodes that answer probes.
 func (m *lastValid) rebuild(o objects, name string, read map[string]serving.Record) {
-	found := netops.PeerFrom(*o.found, m.fabric.InternalCIDR, m.reserved.ranges[name])
+	found := netops.PeerFrom(*o.found, m.fabric.InternalCIDR(), m.reserved.ranges[name])
 	routed := netops.Only(m.reserved.external[name], func(p netip.Prefix) bool { return slices.Contains(found.CIDRs, p) })
 	if len(routed) == 0 || ofAnother(found, name, read) {
 		return
 	}
 	external := routed[0]
-	p := records.Peering{Name: name, MTU: found.MTU, Peer: records.Peer{ExternalCIDR: records.Mapping{Seen: external}}}
+	p := records.Peering{Name: name, MTU: found.MTU, Peer: records.Peer{ExternalCIDRs: []records.Mapping{{Seen: external}}}}
 	for _, seen := range found.CIDRs {
 		if seen != external {
 			p.Peer.PodCIDRs = append(p.Peer.PodCIDRs, records.Mapping{Seen: seen})

@@ -216,7 +216,7 @@ func TestUnreservedRestart(t *testing.T) {
 			w.drop(records.PeeringName("c"))
 			expect("the other peering is removed", true, b...)
 			w.objects.apiServers = parsed.Addresses("10.11.4.5")
-			expect("an address of the API server", true, severalPeering().Peer.ExternalCIDR.Seen)
+			expect("an address of the API server", true, severalPeering().Peer.ExternalCIDR().Seen)
 			w.objects.apiServers = nil
 			w.put(good)
 			if v = expect("mended", len(reservations.Data) == 0); !slices.Equal(v.names(), []string{"b"}) {
@@ -247,7 +247,7 @@ func TestPartlyReservedRestart(t *testing.T) {
 	for name, change := range map[string]func(*records.Peering){
 		"no pods":        func(p *records.Peering) { p.Peer.PodCIDRs = nil },
 		"other pods":     func(p *records.Peering) { p.Peer.PodCIDRs = []records.Mapping{{Real: other, Seen: other}} },
-		"other external": func(p *records.Peering) { p.Peer.ExternalCIDR.Seen = other },
+		"other external": func(p *records.Peering) { p.Peer.ExternalCIDRs[0].Seen = other },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := severalGateways(t)
@@ -410,7 +410,7 @@ func TestExchangedReservations(t *testing.T) {
 	require.NoError(t, err)
 	b, c := severalPeering(), sample.SecondPeering()
 	for owner, p := range map[string]records.Peer{"b": c.Peer, "c": b.Peer} {
-		require.NoError(t, registry.Reserve(ipam.Reservation{Range: p.ExternalCIDR.Seen, Owner: ipam.Peering(owner), Purpose: ipam.PeerExternal, Real: p.ExternalCIDR.Real}))
+		require.NoError(t, registry.Reserve(ipam.Reservation{Range: p.ExternalCIDR().Seen, Owner: ipam.Peering(owner), Purpose: ipam.PeerExternal, Real: p.ExternalCIDR().Real}))
 		require.NoError(t, registry.Reserve(ipam.Reservation{Range: p.PodCIDRs[0].Seen, Owner: ipam.Peering(owner), Purpose: ipam.PeerPods, Real: p.PodCIDRs[0].Real}))
 	}
 	cm := w.objects.ipam.DeepCopy()

@@ -45,7 +45,7 @@ func ownRanges(v view, internal netip.Addr) []netip.Prefix {
 	}
 	own = slices.Concat(own, v.fabric.PodCIDRs, v.fabric.ServiceCIDRs)
 	if len(v.Peerings) > 0 { // before, others may use the range that was chosen for it
-		own = append(own, v.fabric.InternalCIDR, v.fabric.ExternalCIDR)
+		own = slices.Concat(own, v.fabric.InternalCIDRs, v.fabric.ExternalCIDRs)
 	}
 	return own
 }

@@ -19,7 +19,7 @@ func TestSurroundingsOf(t *testing.T) {
 	view := view{
 		fabric: &records.Fabric{
 			PodCIDRs: parsed.Prefixes("10.244.0.0/16"), ServiceCIDRs: parsed.Prefixes("10.96.0.0/16"),
-			InternalCIDR: netip.MustParsePrefix("10.80.0.0/16"), ExternalCIDR: netip.MustParsePrefix("10.70.0.0/16"),
+			InternalCIDRs: parsed.Prefixes("10.80.0.0/16"), ExternalCIDRs: parsed.Prefixes("10.70.0.0/16"),
 		},
 	}
 	found := kernel.Surroundings{

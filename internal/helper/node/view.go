@@ -98,7 +98,7 @@ func (v view) ranges() []netip.Prefix {
 	if v.fabric == nil || len(v.Peerings) == 0 {
 		return all
 	}
-	all = append(all, v.fabric.InternalCIDR)
+	all = append(all, v.fabric.InternalCIDRs...)
 	for _, p := range v.Peerings {
 		all = append(all, p.Seen()...)
 		for _, g := range p.Gateways {

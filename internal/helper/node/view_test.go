@@ -62,7 +62,7 @@ func TestPodsOf(t *testing.T) {
 func TestRanges(t *testing.T) {
 	f, p := sample.Fabric(), sample.Peering()
 	v := view{fabric: &f, Choice: serving.Choice{Peerings: []records.Peering{p}}}
-	want := append([]netip.Prefix{f.InternalCIDR}, append(p.Seen(), cidr.Single(p.Gateways[0].Address))...)
+	want := append([]netip.Prefix{f.InternalCIDR()}, append(p.Seen(), cidr.Single(p.Gateways[0].Address))...)
 	if got := v.ranges(); !slices.Equal(got, want) || len(got) < 4 {
 		t.Errorf("ranges %v, want %v", got, want)
 	}
@@ -83,7 +83,7 @@ func TestNodeState(t *testing.T) {
 	fabric := *full.fabric
 	config := netops.NodeConfig{
 		Overlay: netops.OverlayConfig{Kind: netops.KindVXLAN, Port: 6091, MTU: 1450}, Internal: internal,
-		InternalCIDR: fabric.InternalCIDR, Pods: parsed.Prefixes("10.244.1.0/24", "10.244.9.3/32"),
+		InternalCIDR: fabric.InternalCIDR(), Pods: parsed.Prefixes("10.244.1.0/24", "10.244.9.3/32"),
 		Peers: []netops.NodePeer{{
 			Name:  sample.Peering().Name,
 			CIDRs: parsed.Prefixes("10.11.0.0/16", "10.71.0.0/16"), Nodes: parsed.Prefixes("10.71.0.0/17")[0],

@@ -50,7 +50,7 @@ type ExposedHost struct {
 func DescribeHost(p records.Peering, e records.Exposed) ExposedHost {
 	h := ExposedHost{Host: e.Host, Address: e.Address}
 	if p.Local.Known() {
-		h.ReachedAt = cidr.Swap(e.Address, p.Local.ExternalCIDR.Seen)
+		h.ReachedAt = cidr.Swap(e.Address, p.Local.ExternalCIDR().Seen)
 	}
 	return h
 }

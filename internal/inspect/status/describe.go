@@ -68,7 +68,7 @@ func (v *view) describePeering(name string, installed existing, shared []health.
 // describeStatus joins the desired peering with the findings about its objects and the observations of its gateways.
 func describeStatus(p records.Peering, gateways []health.Observation, objects []health.Finding) Peering {
 	v := Peering{
-		Peer: p.Name, Role: p.Role, Addresses: AddressRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR), OwnAddresses: AddressRanges(p.Local.PodCIDRs, p.Local.ExternalCIDR),
+		Peer: p.Name, Role: p.Role, Addresses: AddressRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR()), OwnAddresses: AddressRanges(p.Local.PodCIDRs, p.Local.ExternalCIDR()),
 	}
 	each := make([][]health.Finding, len(gateways))
 	for i, o := range gateways {

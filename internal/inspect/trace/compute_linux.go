@@ -125,7 +125,7 @@ func (w *walk) depart(s *side, from, to End) int {
 		return h.drop("no gateway of %s is usable", s.Fabric.Name)
 	}
 	id := ids[known-1]
-	h.out(state, route, netops.NexthopID(s.Fabric.InternalCIDR, s.peering.Gateways[known-1].Address))
+	h.out(state, route, netops.NexthopID(s.Fabric.InternalCIDR(), s.peering.Gateways[known-1].Address))
 	h.Outer = &Addresses{n.OverlaySources[id], s.Gateways[id].PodIP}
 	if why := h.segment(s, id, n.Name); why != "" {
 		return h.drop("the node is not verified: %s", why)
@@ -293,7 +293,9 @@ func (w *walk) receive(s *side, number, from int, to End) *records.Node {
 	if !ok {
 		return nil
 	}
-	n := s.node(func(n records.Node) bool { return netops.NexthopID(s.Fabric.InternalCIDR, n.Internal) == route.Nexthop })
+	n := s.node(func(n records.Node) bool {
+		return netops.NexthopID(s.Fabric.InternalCIDR(), n.Internal) == route.Nexthop
+	})
 	h.out(state, route, route.Nexthop)
 	h.Outer = &Addresses{s.Gateways[id].PodIP, n.OverlaySources[id]}
 	if why := h.segment(s, id, n.Name); why != "" {

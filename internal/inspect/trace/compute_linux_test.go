@@ -36,13 +36,13 @@ func pair(t *testing.T, equal bool) (a, b *side) {
 		pods := podsOf[own].Real
 		s := &side{reports: map[records.GatewayID]*records.Status{}}
 		s.Fabric = &records.Fabric{
-			Name: own, PodCIDRs: []netip.Prefix{pods}, ExternalCIDR: prefix("10.70.0.0/16"), InternalCIDR: prefix("10.80.0.0/16"),
+			Name: own, PodCIDRs: []netip.Prefix{pods}, ExternalCIDRs: []netip.Prefix{prefix("10.70.0.0/16")}, InternalCIDRs: []netip.Prefix{prefix("10.80.0.0/16")},
 			Overlay: records.Overlay{Kind: records.VXLAN, Port: 6091}, MTU: 1500,
 		}
 		s.peering = records.Peering{
 			Name: peer, Role: role, MTU: 1380,
-			Peer:  records.Peer{Name: peer, PodCIDRs: []records.Mapping{podsOf[peer]}, ExternalCIDR: external[peer]},
-			Local: records.Local{PodCIDRs: []records.Mapping{podsOf[own]}, ExternalCIDR: external[own]},
+			Peer:  records.Peer{Name: peer, PodCIDRs: []records.Mapping{podsOf[peer]}, ExternalCIDRs: []records.Mapping{external[peer]}},
+			Local: records.Local{PodCIDRs: []records.Mapping{podsOf[own]}, ExternalCIDRs: []records.Mapping{external[own]}},
 		}
 		s.Gateways = map[records.GatewayID]records.Gateway{}
 		s.status = status.Peering{Cluster: own, Peer: peer}
@@ -89,9 +89,9 @@ func pair(t *testing.T, equal bool) (a, b *side) {
 	for _, s := range []*side{a, b} {
 		c := translate.Config{
 			Peer:     s.peering.Name,
-			Remote:   translate.Side{Pods: s.peering.Peer.PodCIDRs, External: s.peering.Peer.ExternalCIDR},
-			Local:    translate.Side{Pods: s.peering.Local.PodCIDRs, External: s.peering.Local.ExternalCIDR},
-			Internal: s.Fabric.InternalCIDR, Exposed: map[netip.Addr]netip.Addr{},
+			Remote:   translate.Side{Pods: s.peering.Peer.PodCIDRs, External: s.peering.Peer.ExternalCIDR()},
+			Local:    translate.Side{Pods: s.peering.Local.PodCIDRs, External: s.peering.Local.ExternalCIDR()},
+			Internal: s.Fabric.InternalCIDR(), Exposed: map[netip.Addr]netip.Addr{},
 		}
 		for _, e := range s.peering.Exposed {
 			c.Exposed[e.Host] = e.Address

@@ -170,7 +170,7 @@ func (x *exposer) expose(ctx context.Context) error {
 		// A later peer must not get a pod CIDR with the host's address, as this peer would then reach its pods. This is
 		// best effort: a range that a user reserved is not allocated to peers either.
 		_ = r.Reserve(ipam.Reservation{Range: cidr.Single(x.Host), Owner: owner, Purpose: ipam.OutsideHost, Shared: true})
-		desired.Address, err = r.AcquireAddress(request, choose.UpperHalf(x.fabric.ExternalCIDR))
+		desired.Address, err = r.AcquireAddress(request, choose.UpperHalf(x.fabric.ExternalCIDR()))
 		return err
 	})
 	switch {

@@ -79,12 +79,12 @@ func (c *Cluster) Record(peer *Cluster) records.Peering {
 		Version: records.SchemaVersion, Name: "peer", Role: records.Server,
 		Peer: records.Peer{
 			ClusterID: "id-" + peer.Name, Name: peer.Name,
-			PodCIDRs:     []records.Mapping{{Real: PodCIDR, Seen: peer.Remapped}},
-			ExternalCIDR: records.Mapping{Real: ExternalCIDR, Seen: PeerExternal},
+			PodCIDRs:      []records.Mapping{{Real: PodCIDR, Seen: peer.Remapped}},
+			ExternalCIDRs: []records.Mapping{{Real: ExternalCIDR, Seen: PeerExternal}},
 		},
 		Local: records.Local{
-			PodCIDRs:     []records.Mapping{{Real: PodCIDR, Seen: c.Remapped}},
-			ExternalCIDR: records.Mapping{Real: ExternalCIDR, Seen: PeerExternal},
+			PodCIDRs:      []records.Mapping{{Real: PodCIDR, Seen: c.Remapped}},
+			ExternalCIDRs: []records.Mapping{{Real: ExternalCIDR, Seen: PeerExternal}},
 		},
 		Settings: records.GatewaySettings{Implementation: &c.Kinds.WireGuard}, MTU: PathMTU,
 	}

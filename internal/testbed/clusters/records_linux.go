@@ -46,7 +46,7 @@ func (c *Cluster) WriteFabric() {
 	c.t.Helper()
 	c.Write(records.FabricName, records.Fabric{
 		Version: records.SchemaVersion, ClusterID: "id-" + c.Name, Name: c.Name, PodCIDRs: []netip.Prefix{PodCIDR},
-		ExternalCIDR: ExternalCIDR, InternalCIDR: InternalCIDR,
+		ExternalCIDRs: []netip.Prefix{ExternalCIDR}, InternalCIDRs: []netip.Prefix{InternalCIDR},
 		Overlay: records.Overlay{Kind: c.Kinds.Overlay, Port: OverlayPorts[c.Number-1]}, MTU: LinkMTU,
 	})
 }

@@ -35,12 +35,12 @@ const Patience = 2 * time.Minute
 func Fabric() records.Fabric {
 	return records.Fabric{
 		Version: records.SchemaVersion, ClusterID: "id-a", Name: "a",
-		PodCIDRs:     parsed.Prefixes("10.244.0.0/16"),
-		ServiceCIDRs: parsed.Prefixes("10.96.0.0/16"),
-		ExternalCIDR: netip.MustParsePrefix("10.70.0.0/16"),
-		InternalCIDR: netip.MustParsePrefix("10.80.0.0/16"),
-		Overlay:      records.Overlay{Kind: records.VXLAN, Port: 6091},
-		MTU:          1500,
+		PodCIDRs:      parsed.Prefixes("10.244.0.0/16"),
+		ServiceCIDRs:  parsed.Prefixes("10.96.0.0/16"),
+		ExternalCIDRs: parsed.Prefixes("10.70.0.0/16"),
+		InternalCIDRs: parsed.Prefixes("10.80.0.0/16"),
+		Overlay:       records.Overlay{Kind: records.VXLAN, Port: 6091},
+		MTU:           1500,
 	}
 }
 
@@ -50,8 +50,8 @@ func Peering() records.Peering {
 		Version: records.SchemaVersion, Name: "b", Role: records.Client,
 		Peer: records.Peer{
 			ClusterID: "id-b", Name: "b",
-			PodCIDRs:     []records.Mapping{Mapping("10.244.0.0/16", "10.11.0.0/16")},
-			ExternalCIDR: Mapping("10.70.0.0/16", "10.71.0.0/16"),
+			PodCIDRs:      []records.Mapping{Mapping("10.244.0.0/16", "10.11.0.0/16")},
+			ExternalCIDRs: []records.Mapping{Mapping("10.70.0.0/16", "10.71.0.0/16")},
 		},
 		Gateways: []records.LocalGateway{{OverlayID: 7, Address: netip.MustParseAddr("10.80.128.1"), Tunnels: []records.Tunnel{{
 			Driver:      records.Driver{WireGuard: wireguard.Peer{PublicKey: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}},
@@ -126,7 +126,7 @@ func SecondPeering() records.Peering {
 	p := Peering()
 	p.Name, p.Peer.Name, p.Peer.ClusterID = "c", "c", "id-c"
 	p.Peer.PodCIDRs = []records.Mapping{Mapping("10.244.0.0/16", "10.12.0.0/16")}
-	p.Peer.ExternalCIDR = Mapping("10.70.0.0/16", "10.72.0.0/16")
+	p.Peer.ExternalCIDRs = []records.Mapping{Mapping("10.70.0.0/16", "10.72.0.0/16")}
 	p.Gateways[0].Address, p.Gateways[0].OverlayID = netip.MustParseAddr("10.80.128.2"), 8
 	return p
 }
@@ -155,7 +155,7 @@ func Reserved(t *testing.T, peerings ...records.Peering) *corev1.ConfigMap {
 	registry, err := ipam.New(ipam.DefaultPools()...)
 	require.NoError(t, err)
 	for _, p := range peerings {
-		all := []ipam.Reservation{{Range: p.Peer.ExternalCIDR.Seen, Owner: ipam.Peering(p.Name), Purpose: ipam.PeerExternal, Real: p.Peer.ExternalCIDR.Real}}
+		all := []ipam.Reservation{{Range: p.Peer.ExternalCIDR().Seen, Owner: ipam.Peering(p.Name), Purpose: ipam.PeerExternal, Real: p.Peer.ExternalCIDR().Real}}
 		for _, m := range p.Peer.PodCIDRs {
 			all = append(all, ipam.Reservation{Range: m.Seen, Owner: ipam.Peering(p.Name), Purpose: ipam.PeerPods, Real: m.Real})
 		}
