@@ -48,8 +48,8 @@ func TestReachable(t *testing.T) {
 	got := netops.Diff(without, want).String()
 	if diff := cmp.Diff(`~ link lqn-tunnel mtu 1370 group 19458 forwarding
 + address 169.254.18.1/30 dev lqn-tunnel
-+ nexthop 0x4dfe1201 dev lqn-tunnel
-+ nexthop-group 0x4e008001 0x4dfe1201
++ nexthop 0x4d7e1201 dev lqn-tunnel
++ nexthop-group 0x4e008001 0x4d7e1201
 + route 10.11.0.0/16 table 7601 nexthop 0x4e008001 mtu 1370
 + route 10.70.0.0/16 table 7601 nexthop 0x4e008001 mtu 1370
 + route 10.71.0.0/16 table 7601 nexthop 0x4e008001 mtu 1370
@@ -70,7 +70,7 @@ func TestReachable(t *testing.T) {
 func TestReachableGroup(t *testing.T) {
 	want := netops.GatewayState(topology.GatewayOfTwoTunnels())
 	got := want.Reachable(netops.State{Links: []netops.Link{{Name: netops.Tunnel + "1", Kind: netops.KindDevice}}})
-	if len(got.Groups) != 1 || !slices.Equal(got.Groups[0].Members, []uint32{0x4dfe1205}) {
+	if len(got.Groups) != 1 || !slices.Equal(got.Groups[0].Members, []uint32{0x4d7e1205}) {
 		t.Errorf("groups %v, want one of the tunnel that is there", got.Groups)
 	}
 	if len(want.Groups[0].Members) != 2 {
@@ -108,11 +108,11 @@ func TestLastMember(t *testing.T) {
 	}
 	g := topology.GatewayOfTwoTunnels()
 	g.Tunnels[1].Used = false
-	if got := netops.GatewayState(g).Groups[0].Members; !slices.Equal(got, []uint32{0x4dfe1201}) {
+	if got := netops.GatewayState(g).Groups[0].Members; !slices.Equal(got, []uint32{0x4d7e1201}) {
 		t.Errorf("one tunnel used: %x", got)
 	}
 	g.Tunnels[0].Used = false
-	if got := netops.GatewayState(g).Groups[0].Members; !slices.Equal(got, []uint32{0x4dfe1201, 0x4dfe1205}) {
+	if got := netops.GatewayState(g).Groups[0].Members; !slices.Equal(got, []uint32{0x4d7e1201, 0x4d7e1205}) {
 		t.Errorf("no tunnel used: %x", got)
 	}
 }
@@ -129,7 +129,7 @@ func TestGroupChangeIsOneStep(t *testing.T) {
 	g := topology.GatewayOfTwoTunnels()
 	before = netops.GatewayState(g)
 	g.Tunnels[0].Used = false
-	if got, want := netops.Diff(before, netops.GatewayState(g)).String(), "~ nexthop-group 0x4e008001 0x4dfe1205\n"; got != want {
+	if got, want := netops.Diff(before, netops.GatewayState(g)).String(), "~ nexthop-group 0x4e008001 0x4d7e1205\n"; got != want {
 		t.Errorf("a tunnel that leaves:\n%swant:\n%s", got, want)
 	}
 }

@@ -85,7 +85,7 @@ const (
 // Mapping is a range of the peer: its real addresses and the addresses by which this cluster reaches them.
 type Mapping = cidr.Mapping
 
-// GatewayConfig is the input for the state of a gateway of one peering.
+// GatewayConfig is the input for the state of a gateway of one peering in one address family, as for NodeConfig.
 type GatewayConfig struct {
 	Overlay      OverlayConfig
 	Pod          netip.Addr     // address of this gateway pod
@@ -129,10 +129,34 @@ type GatewayNode struct {
 	Pods     []netip.Prefix // CIDRs and single addresses of its pods
 }
 
-// GatewayState returns the desired state of the network namespace of a gateway pod.
-func GatewayState(c GatewayConfig) State {
+// GatewayState returns the desired state of the network namespace of a gateway pod, from its configuration for each
+// address family; see joined.
+func GatewayState(families ...GatewayConfig) State {
+	return joined(families, GatewayConfig.shared, GatewayConfig.paths)
+}
+
+// shared returns links and the packet filter.
+func (c GatewayConfig) shared() State {
 	s := State{
-		Links:     []Link{c.Overlay.link(Overlay, c.Internal)},
+		Links:          append(c.exposure().links, c.Overlay.link(Overlay, c.Internal)),
+		LocalRuleMoved: true,
+		Firewall:       c.firewall(),
+		Firewall6:      firewall6(c.Overlay.Port),
+	}
+	for _, t := range c.Tunnels {
+		s.Links = append(s.Links, Link{
+			Name: t.Link, Kind: KindDevice, MTU: c.MTU, Group: GroupTunnel, Forwarding: true,
+			// Packets also arrive on tunnels that are not used for sending.
+			MarkedPath: len(c.Exposed) > 0, LoosePath: len(c.Tunnels) > 1,
+		})
+	}
+	return s
+}
+
+// paths returns the paths between cluster and peer and their guard.
+func (c GatewayConfig) paths() State {
+	everything := netip.PrefixFrom(c.Internal, 0).Masked()
+	s := State{
 		Addresses: []Address{{Link: Overlay, Prefix: cidr.Single(c.Internal)}},
 		Routes: []Route{
 			GuardRoute(ToPeer, everything),
@@ -147,25 +171,16 @@ func GatewayState(c GatewayConfig) State {
 			{Priority: priorityErrors, Mark: markError, Table: ToPeer},
 			MovedLocalRule,
 		},
-		LocalRuleMoved: true,
-		Firewall:       c.firewall(),
-		Firewall6:      firewall6(c.Overlay.Port),
 	}
-	exposed := c.exposure()
-	s.Links, s.Rules = append(s.Links, exposed.links...), append(s.Rules, exposed.rules...)
+	s.Rules = append(s.Rules, c.exposure().rules...)
 	c.addPeer(&s)
 	c.addNodes(&s)
 	return s
 }
 
-// addPeer adds links, nexthops, rules and routes to the peer.
+// addPeer adds nexthops, rules and routes to the peer.
 func (c GatewayConfig) addPeer(s *State) {
 	for _, t := range c.Tunnels {
-		s.Links = append(s.Links, Link{
-			Name: t.Link, Kind: KindDevice, MTU: c.MTU, Group: GroupTunnel, Forwarding: true,
-			// Packets also arrive on tunnels that are not used for sending.
-			MarkedPath: len(c.Exposed) > 0, LoosePath: len(c.Tunnels) > 1,
-		})
 		s.Addresses = append(s.Addresses, Address{Link: t.Link, Prefix: t.Address})
 		s.Nexthops = append(s.Nexthops, Nexthop{ID: t.nexthop(), Link: t.Link})
 		s.Rules = append(s.Rules, Rule{Priority: priorityFromPeer, IIf: t.Link, Table: FromPeer})
@@ -200,8 +215,6 @@ func (c GatewayConfig) addNodes(s *State) {
 		}
 	}
 }
-
-var everything = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 
 // Names of the sets of senders. Unknown senders can only fill the set of strangers: the sets of nodes contain only
 // elements of setNodes, and the others only addresses to which this gateway sends.

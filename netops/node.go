@@ -1,6 +1,7 @@
 package netops
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net"
 	"net/netip"
@@ -41,7 +42,8 @@ type OverlayConfig struct {
 	MTU  int    // bytes, of the inner packets
 }
 
-// NodeConfig is the input for the state of a node.
+// NodeConfig is the input for the state of a node in one address family. The families differ in addresses alone;
+// addresses outside the overlay are IPv4.
 type NodeConfig struct {
 	Overlay      OverlayConfig
 	Internal     netip.Addr     // this node's overlay address
@@ -79,19 +81,35 @@ func (p NodePeer) reachable() []NodeGateway {
 	return Only(p.Gateways, func(g NodeGateway) bool { return g.Pod.IsValid() })
 }
 
-// NodeState returns the desired state of the host namespace of a node. It has an overlay link for each gateway, so that
-// the link identifies the gateway of a packet and eBPF programs can look up routes (bpf_fib_lookup does not support
-// nexthops with encapsulation). The links have no address: Cilium treats each link with an address and a route as a
-// network card of the node and lowers the node's MTU to its MTU. The node's internal address is on the loopback device.
-func NodeState(c NodeConfig) State {
+// NodeState returns the desired state of the host namespace of a node, from its configuration for each address family;
+// see joined. It has an overlay link for each gateway, so that the link identifies the gateway of a packet and eBPF
+// programs can look up routes (bpf_fib_lookup does not support nexthops with encapsulation). The links have no address:
+// Cilium treats each link with an address and a route as a network card of the node and lowers the node's MTU to its
+// MTU. The node's internal address is on the loopback device.
+func NodeState(families ...NodeConfig) State {
+	return joined(families, NodeConfig.shared, NodeConfig.paths)
+}
+
+// shared returns the links to gateways and the packet filter.
+func (c NodeConfig) shared() State {
+	s := State{Firewall: c.firewall(), Firewall6: firewall6(c.Overlay.Port), PassForward: c.PassForward}
+	for _, p := range c.Peers {
+		gateways := p.reachable()
+		for _, g := range gateways {
+			link := c.Overlay.link(NodeLink(g.VNI), c.Internal)
+			link.VNI, link.Remote, link.MarkedPath = g.VNI, g.Pod, len(gateways) > 1
+			s.Links = append(s.Links, link)
+		}
+	}
+	return s
+}
+
+// paths returns the paths to peers and their guard.
+func (c NodeConfig) paths() State {
 	s := State{
 		Addresses: []Address{{Link: Loopback, Prefix: cidr.Single(c.Internal)}},
 		Routes:    []Route{GuardRoute(RoutingTable, c.InternalCIDR)},
 		Rules:     []Rule{{Priority: PriorityNode, Table: RoutingTable}},
-		Firewall:  c.firewall(),
-		Firewall6: firewall6(c.Overlay.Port),
-
-		PassForward: c.PassForward,
 	}
 	for _, held := range c.HeldBack {
 		s.Routes = append(s.Routes, GuardRoute(RoutingTable, held))
@@ -114,7 +132,7 @@ func NodeState(c NodeConfig) State {
 	return s
 }
 
-// addPeer adds links, nexthops and routes to a peer and to each of its gateways.
+// addPeer adds nexthops and routes to a peer and to each of its gateways.
 //
 // Packets from a peer arrive from any of its gateways. The reverse path filter drops packets from a link without a
 // reverse route, in strict mode, and also in loose mode because overlay links have no address (__fib_validate_source in
@@ -131,11 +149,9 @@ func (c NodeConfig) addPeer(s *State, p NodePeer) {
 		s.Routes = append(s.Routes, Route{Table: table, Dst: dst, Type: Unicast, Nexthop: id, Source: c.Internal, MTU: p.MTU})
 	}
 	for _, g := range gateways {
-		link := c.Overlay.link(NodeLink(g.VNI), c.Internal)
-		link.VNI, link.Remote, link.MarkedPath = g.VNI, g.Pod, several
-		s.Links = append(s.Links, link)
-		s.Neighbours = append(s.Neighbours, Neighbour{Link: link.Name, IP: g.Internal, MAC: OverlayMAC(g.Internal)})
-		s.Nexthops = append(s.Nexthops, Nexthop{ID: nexthop(g), Link: link.Name, Via: g.Internal})
+		link := NodeLink(g.VNI)
+		s.Neighbours = append(s.Neighbours, Neighbour{Link: link, IP: g.Internal, MAC: OverlayMAC(g.Internal)})
+		s.Nexthops = append(s.Nexthops, Nexthop{ID: nexthop(g), Link: link, Via: g.Internal})
 		addRoute(RoutingTable, cidr.Single(g.Internal), nexthop(g))
 	}
 	first := nexthop(p.Gateways[0])
@@ -188,11 +204,11 @@ func (o OverlayConfig) link(name string, internal netip.Addr) Link {
 	return Link{Name: name, Kind: o.Kind, MAC: OverlayMAC(internal), MTU: o.MTU, Port: o.Port, Group: GroupOverlay, Forwarding: true}
 }
 
-// OverlayMAC returns the MAC address of an overlay end: locally administered, from its internal address. Addresses must
-// be unique, because the drivers drop frames with their own address.
+// OverlayMAC returns the MAC address of an overlay end: locally administered, from the last 32 bits of its internal
+// address, which an end has in each address family. Addresses must be unique, because the drivers drop frames with
+// their own address.
 func OverlayMAC(internal netip.Addr) net.HardwareAddr {
-	a := internal.As4()
-	return net.HardwareAddr{0x02, 0x4c, a[0], a[1], a[2], a[3]}
+	return binary.BigEndian.AppendUint32([]byte{0x02, 0x4c}, lastBits(internal))
 }
 
 // GuardRoute returns the route that rejects packets to a peer's CIDR which no other route takes.

@@ -21,7 +21,8 @@ func PeerFrom(have State, internalCIDR netip.Prefix, ranges []netip.Prefix) (p N
 	if id == 0 {
 		return NodePeer{}
 	}
-	p.Gateways = gatewaysFrom(have, id, cidr.Address(cidr.Number(internalCIDR.Masked().Addr())+id&^nexthopKind))
+	_, ofGateways := cidr.Halves(internalCIDR)
+	p.Gateways = gatewaysFrom(have, id, cidr.Address(cidr.Number(ofGateways.Addr())|id&nexthopNumber))
 	for _, r := range have.Rules {
 		from := slices.ContainsFunc(p.reachable(), func(g NodeGateway) bool { return r.From == cidr.Single(g.Pod) })
 		if from && r.Priority == priorityExempt && !slices.Contains(p.Endpoints, r.To.Addr()) {

@@ -281,7 +281,7 @@ func TestForeignChangesOfGroups(t *testing.T) {
 				ns.IP(fmt.Sprintf("nexthop del id %d", id))
 			}
 		}
-		const first, second, tunnel0, tunnel1, group = 0x4c008001, 0x4c008002, 0x4dfe1202, 0x4dfe1206, 0x4e008001
+		const first, second, tunnel0, tunnel1, group = 0x4c008001, 0x4c008002, 0x4d7e1202, 0x4d7e1206, 0x4e008001
 		steps := func(p netops.Plan) string {
 			var kinds []string
 			for _, s := range p.Steps {
