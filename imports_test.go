@@ -75,6 +75,8 @@ var rules = []rule{
 		"it is names, for all packages"},
 	{"internal/setting", []string{"k8s.io", module},
 		"it is texts, for records and for flags"},
+	{"internal/seconds", []string{"k8s.io", module},
+		"it is a format of JSON, for all packages"},
 	{"internal/hint", []string{"k8s.io", module},
 		"it adds to errors of all packages"},
 	{"internal/records", []string{"k8s.io", module + "netops", module + "ipam", module + "templates", module + "internal/kube"},

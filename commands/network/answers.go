@@ -3,6 +3,7 @@ package network
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
@@ -62,7 +63,7 @@ func describeConnection(r peering.Connection) string {
 	describeUnverified(&b, remote.Cluster.Name, remote.Unverified)
 	fmt.Fprintln(&b)
 	describeSizes(&b, r)
-	ui.Writef(&b, "\ntook %s: %s\n", ui.Seconds(r.Took), stageTimes(r.Stages))
+	ui.Writef(&b, "\ntook %s: %s\n", ui.Seconds(time.Duration(r.Took)), stageTimes(r.Stages))
 	return b.String()
 }
 
@@ -91,9 +92,9 @@ func describeProof(b *strings.Builder, from, to peering.SideResult) {
 		if len(proofs) > 1 {
 			by = fmt.Sprintf(" by gateway %d", i+1)
 		}
-		nodes := ui.Joined(p.Nodes, func(n peering.NodeProof) string { return n.Name + " " + ui.RoundTrip(n.RTT) })
+		nodes := ui.Joined(p.Nodes, func(n peering.NodeProof) string { return n.Name + " " + ui.RoundTrip(time.Duration(n.RTT)) })
 		ui.Writef(b, "  %s to %s%s: %s (MTU %d, %s, %s WireGuard; between gateways %s, loss %s)\n", from.Cluster.Name, to.Cluster.Name, by,
-			nodes, from.MTU, p.Overlay, p.Implementation, ui.RoundTrip(p.RTT), ui.Percent(p.Loss))
+			nodes, from.MTU, p.Overlay, p.Implementation, ui.RoundTrip(time.Duration(p.RTT)), ui.Percent(p.Loss))
 	}
 }
 
@@ -143,5 +144,5 @@ func describeRemoval(b *strings.Builder, r removal.Removed) {
 }
 
 func stageTimes(stages []progress.StageTime) string {
-	return ui.Joined(stages, func(s progress.StageTime) string { return s.Name + " " + ui.Seconds(s.Took) })
+	return ui.Joined(stages, func(s progress.StageTime) string { return s.Name + " " + ui.Seconds(time.Duration(s.Took)) })
 }

@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/seconds"
 	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -26,9 +27,9 @@ func connection() peering.Connection {
 				pods, {Kind: "external", Original: pfx("10.70.0.0/16"), ReachedAt: pfx("10.71.0.0/16")},
 			},
 			Proof: peering.Proof{
-				RTT: 600 * time.Microsecond, Implementation: records.Kernel, Overlay: records.Geneve,
+				RTT: seconds.Duration(600 * time.Microsecond), Implementation: records.Kernel, Overlay: records.Geneve,
 				Nodes: []peering.NodeProof{
-					{Name: name + "-1", RTT: 1300 * time.Microsecond}, {Name: name + "-2", RTT: 2 * time.Millisecond},
+					{Name: name + "-1", RTT: seconds.Duration(1300 * time.Microsecond)}, {Name: name + "-2", RTT: seconds.Duration(2 * time.Millisecond)},
 				},
 			},
 		}
@@ -36,14 +37,14 @@ func connection() peering.Connection {
 	return peering.Connection{
 		Local:  sideOf("a", "b", status.AddressRange{Kind: "pods", Original: pfx("10.244.0.0/16"), ReachedAt: pfx("10.11.0.0/16")}),
 		Remote: sideOf("b", "a", status.AddressRange{Kind: "pods", Original: pfx("10.244.0.0/16"), ReachedAt: pfx("10.244.0.0/16")}),
-		Stages: []progress.StageTime{{Name: "reach", Took: 300 * time.Millisecond}, {Name: "proof", Took: 4 * time.Second}},
+		Stages: []progress.StageTime{{Name: "reach", Took: seconds.Duration(300 * time.Millisecond)}, {Name: "proof", Took: seconds.Duration(4 * time.Second)}},
 		MTU:    1380,
 		Hops: []peering.Hop{
 			{Name: "on the links of a", Size: 1500, Fits: 1420, Link: true}, {Name: "on the links of b", Size: 9000, Fits: 8920, Link: true},
 			{Name: "from nodes of a to their gateway", Size: 1500, Fits: 1450}, {Name: "from nodes of b to their gateway"},
 			{Name: "between the gateways", Size: 1460, Fits: 1380},
 		},
-		Took:    4300 * time.Millisecond,
+		Took:    seconds.Duration(4300 * time.Millisecond),
 		Changed: true,
 	}
 }
@@ -82,7 +83,7 @@ func TestAnswers(t *testing.T) {
 		Context: "a", Peerings: []string{"b"},
 		Released: []removal.ReleasedRange{{Range: pfx("10.11.0.0/16"), Use: `peering "b" pods`}},
 	}
-	stages := []progress.StageTime{{Name: "clean", Took: 2 * time.Second}}
+	stages := []progress.StageTime{{Name: "clean", Took: seconds.Duration(2 * time.Second)}}
 	cluster := peering.ClusterInfo{
 		Name: "a", PodCIDRs: []netip.Prefix{pfx("10.1.0.0/16"), pfx("10.2.0.0/16")}, ServiceCIDRs: []netip.Prefix{pfx("10.96.0.0/12")},
 		ExternalCIDR: pfx("10.70.0.0/16"), InternalCIDR: pfx("10.80.0.0/16"), Overlay: records.VXLAN, MTU: 1500, Nodes: 2,

@@ -217,7 +217,7 @@ func skippedChecks(checks []pathtest.Check) (reasons []string) {
 func longestGap(checks []pathtest.Check) (gap time.Duration, ok bool) {
 	for _, c := range checks {
 		if c.Gap > 0 {
-			gap, ok = max(gap, c.Gap), true
+			gap, ok = max(gap, time.Duration(c.Gap)), true
 		}
 	}
 	return gap.Round(time.Millisecond), ok

@@ -9,6 +9,7 @@ import (
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/progress"
+	"liqonet.io/liqonet/internal/seconds"
 	"liqonet.io/liqonet/internal/testbed/assert"
 )
 
@@ -30,14 +31,14 @@ func tested() pathtest.Result {
 			{From: pod, To: to("b-2"), Name: "udp", State: pathtest.Passed},
 			{From: pod, To: to("b-2"), Name: "full-size", State: pathtest.Failed, Seen: "packet of 1380 bytes: no answer", Expected: "an answer"},
 			{From: pod, To: to("b-1"), Name: "tcp", State: pathtest.Passed},
-			{From: pod, To: to("b-1"), Name: "connection", State: pathtest.Passed, Gap: 120 * time.Millisecond},
+			{From: pod, To: to("b-1"), Name: "connection", State: pathtest.Passed, Gap: seconds.Duration(120 * time.Millisecond)},
 			{From: pod, To: pathtest.End{Cluster: "b", Kind: pathtest.ClusterIP}, Name: "tcp", State: pathtest.Passed},
 			{From: node, To: to("b-1"), Name: "ping", State: pathtest.Skipped, Seen: "not permitted"},
 			{From: node, To: pathtest.End{Cluster: "b", Kind: pathtest.NodePort}, Name: "source", State: pathtest.Failed, Seen: "10.0.0.1", Expected: "10.72.0.1"},
 			{From: pathtest.End{Cluster: "b", Kind: pathtest.Pod, Node: "b-1"}, To: pod, Name: "tcp", State: pathtest.Passed},
 		},
 		Silent: []pathtest.End{{Cluster: "b", Kind: pathtest.Node, Node: "b-3"}},
-		Stages: []progress.StageTime{{Name: "nodes", Took: 2 * time.Second}, {Name: "verify", Took: 4 * time.Second}},
+		Stages: []progress.StageTime{{Name: "nodes", Took: seconds.Duration(2 * time.Second)}, {Name: "verify", Took: seconds.Duration(4 * time.Second)}},
 	}
 }
 
@@ -45,7 +46,7 @@ func TestDescribePaths(t *testing.T) { checkAnswer(t, "test", tested(), describe
 
 // performed returns a measurement of two pairs of nodes, of which one pair has a connection.
 func performed() pathtest.Result {
-	figures := probe.Figures{Stream: 1.5e9, Streams: 2e9, P50: 210 * time.Microsecond, P90: 400 * time.Microsecond, P99: 2 * time.Millisecond, Connections: 2500}
+	figures := probe.Figures{Stream: 1.5e9, Streams: 2e9, P50: 210e-6, P90: 400e-6, P99: 2e-3, Connections: 2500}
 	direct := figures
 	direct.Stream *= 2
 	end := func(cluster, node string) pathtest.End {
@@ -57,7 +58,7 @@ func performed() pathtest.Result {
 			{From: end("a", "a-1"), To: end("b", "b-1"), Streams: 8, Tunnel: &figures, Direct: &direct, Ratios: &pathtest.Ratios{Stream: 0.5, Streams: 1, P50: 1, P90: 1, P99: 1, Connections: 1}},
 			{From: end("b", `<b-1>"`), To: end("a", "a-1"), Streams: 8, Tunnel: &figures, Unreached: "no answer within 15s"},
 		},
-		Stages: []progress.StageTime{{Name: "tunnel", Took: 2 * time.Second}, {Name: "direct", Took: 4 * time.Second}},
+		Stages: []progress.StageTime{{Name: "tunnel", Took: seconds.Duration(2 * time.Second)}, {Name: "direct", Took: seconds.Duration(4 * time.Second)}},
 	}
 }
 

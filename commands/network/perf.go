@@ -46,13 +46,13 @@ type measure struct {
 func measures(streams int) []measure {
 	type figures = probe.Figures
 	type ratios = pathtest.Ratios
-	trip := func(ns float64) string { return fmt.Sprintf("%.2fms", ns/1e6) }
+	trip := func(seconds float64) string { return fmt.Sprintf("%.2fms", seconds*1e3) }
 	return []measure{
 		{"1 stream", func(f figures) float64 { return f.Stream }, func(r ratios) float64 { return r.Stream }, ui.BitRate},
 		{fmt.Sprintf("%d streams", streams), func(f figures) float64 { return f.Streams }, func(r ratios) float64 { return r.Streams }, ui.BitRate},
-		{"round trip p50", func(f figures) float64 { return float64(f.P50) }, func(r ratios) float64 { return r.P50 }, trip},
-		{"round trip p90", func(f figures) float64 { return float64(f.P90) }, func(r ratios) float64 { return r.P90 }, trip},
-		{"round trip p99", func(f figures) float64 { return float64(f.P99) }, func(r ratios) float64 { return r.P99 }, trip},
+		{"round trip p50", func(f figures) float64 { return f.P50 }, func(r ratios) float64 { return r.P50 }, trip},
+		{"round trip p90", func(f figures) float64 { return f.P90 }, func(r ratios) float64 { return r.P90 }, trip},
+		{"round trip p99", func(f figures) float64 { return f.P99 }, func(r ratios) float64 { return r.P99 }, trip},
 		{"connections", func(f figures) float64 { return f.Connections }, func(r ratios) float64 { return r.Connections }, func(v float64) string { return fmt.Sprintf("%.0f/s", v) }},
 	}
 }

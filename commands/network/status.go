@@ -18,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/seconds"
 )
 
 // statusOptions are the options of `network status`.
@@ -310,7 +311,7 @@ func (o statusOptions) columns() ui.Columns[status.Peering] {
 }
 
 // known formats a duration; "" if it is not known.
-func known(d *status.Seconds, format func(time.Duration) string) string {
+func known(d *seconds.Duration, format func(time.Duration) string) string {
 	if d == nil {
 		return ""
 	}

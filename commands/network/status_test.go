@@ -16,6 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/seconds"
 	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -31,11 +32,11 @@ func peerings() []status.Peering {
 				Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"), ReachedAt: netip.MustParseAddr("10.72.128.1"), Served: true,
 			}},
 			Gateways: []status.Gateway{{
-				Number: 1, State: health.Healthy, Pod: "gateway-b-x", WireGuard: records.Kernel, ReportAge: seconds(3 * time.Second), NodesReady: 2,
+				Number: 1, State: health.Healthy, Pod: "gateway-b-x", WireGuard: records.Kernel, ReportAge: secondsOf(3 * time.Second), NodesReady: 2,
 				Drift: records.Drift{Times: 1, What: "tunnel lqn-tunnel"}, KeyCreated: time.Now().Add(-72 * time.Hour),
 				Nodes: []status.NodeState{{Name: "n1", Ready: true, Drift: records.Drift{Times: 2, What: "rule 104 table 7600"}}},
 				Tunnels: []status.Tunnel{{
-					PeerGateway: 1, State: health.Healthy, Endpoint: "192.0.2.1:30000", HandshakeAge: seconds(12 * time.Second), RTT: seconds(600 * time.Microsecond),
+					PeerGateway: 1, State: health.Healthy, Endpoint: "192.0.2.1:30000", HandshakeAge: secondsOf(12 * time.Second), RTT: secondsOf(600 * time.Microsecond),
 					RxBytes: 1536, TxBytes: 10, PathMTU: 1460,
 				}},
 			}},
@@ -49,8 +50,8 @@ func peerings() []status.Peering {
 	}
 }
 
-func seconds(d time.Duration) *status.Seconds {
-	s := status.Seconds(d)
+func secondsOf(d time.Duration) *seconds.Duration {
+	s := seconds.Duration(d)
 	return &s
 }
 
@@ -109,13 +110,13 @@ func TestStatus(t *testing.T) {
 // TestStatusOfGateways: the wide table has a line for each tunnel of several gateways.
 func TestStatusOfGateways(t *testing.T) {
 	tunnel := status.Tunnel{
-		PeerGateway: 1, State: health.Healthy, Endpoint: "192.0.2.1:30000", HandshakeAge: seconds(12 * time.Second), RTT: seconds(600 * time.Microsecond), RxBytes: 1536, PathMTU: 1460,
+		PeerGateway: 1, State: health.Healthy, Endpoint: "192.0.2.1:30000", HandshakeAge: secondsOf(12 * time.Second), RTT: secondsOf(600 * time.Microsecond), RxBytes: 1536, PathMTU: 1460,
 	}
 	silent := status.Tunnel{PeerGateway: 2, State: health.Connecting, Endpoint: "192.0.2.1:30008"}
 	all := peerings()[:1]
 	all[0].State, all[0].Reason = health.Degraded, "gateway 1: tunnel to gateway 2 of the peer: no handshake yet; gateway 2: the gateway has not reported yet"
 	all[0].Gateways = []status.Gateway{
-		{Number: 1, State: health.Degraded, Pod: "gateway-b-x", Node: "n1", WireGuard: records.Kernel, ReportAge: seconds(time.Second), NodesReady: 2, Tunnels: []status.Tunnel{tunnel, silent}},
+		{Number: 1, State: health.Degraded, Pod: "gateway-b-x", Node: "n1", WireGuard: records.Kernel, ReportAge: secondsOf(time.Second), NodesReady: 2, Tunnels: []status.Tunnel{tunnel, silent}},
 		{Number: 2, State: health.Connecting},
 	}
 	out, _ := statusOf(t, all, "-o", "wide")
@@ -133,8 +134,8 @@ func bothSides() []status.Peering {
 	return []status.Peering{local, {
 		Cluster: "b", Peer: "a", Role: records.Server, State: health.Down, Reason: "the peer's gateway answered last 8s ago",
 		Nodes: status.NodeCount{Total: 3}, MTU: status.MTU{Value: 1300, Source: "set"},
-		Gateways: []status.Gateway{{Number: 1, State: health.Down, ReportAge: seconds(time.Second), Tunnels: []status.Tunnel{{
-			PeerGateway: 1, State: health.Down, HandshakeAge: seconds(9 * time.Second), RTT: seconds(700 * time.Microsecond), Loss: 1,
+		Gateways: []status.Gateway{{Number: 1, State: health.Down, ReportAge: secondsOf(time.Second), Tunnels: []status.Tunnel{{
+			PeerGateway: 1, State: health.Down, HandshakeAge: secondsOf(9 * time.Second), RTT: secondsOf(700 * time.Microsecond), Loss: 1,
 		}}}},
 		Addresses: []status.AddressRange{{Kind: "pods", Original: pfx("10.1.0.0/16"), ReachedAt: pfx("10.12.0.0/16")}},
 	}}

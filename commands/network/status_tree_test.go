@@ -15,7 +15,7 @@ import (
 
 // tunnelOf returns a tunnel in a recent report.
 func tunnelOf(number int, state health.State) status.Tunnel {
-	t := status.Tunnel{PeerGateway: number, State: state, Endpoint: "192.0.2.1:30000", RTT: seconds(600 * time.Microsecond), RxBytes: 1536, TxBytes: 10}
+	t := status.Tunnel{PeerGateway: number, State: state, Endpoint: "192.0.2.1:30000", RTT: secondsOf(600 * time.Microsecond), RxBytes: 1536, TxBytes: 10}
 	if state != health.Healthy {
 		t.Reason = "the peer's gateway answered last 8s ago"
 	}
@@ -24,7 +24,7 @@ func tunnelOf(number int, state health.State) status.Tunnel {
 
 func gatewayOf(number int, state health.State, cluster string, tunnels ...status.Tunnel) status.Gateway {
 	return status.Gateway{
-		Number: number, State: state, Pod: fmt.Sprintf("gateway-%d", number), Node: fmt.Sprintf("%s-%d", cluster, number), ReportAge: seconds(time.Second), Tunnels: tunnels,
+		Number: number, State: state, Pod: fmt.Sprintf("gateway-%d", number), Node: fmt.Sprintf("%s-%d", cluster, number), ReportAge: secondsOf(time.Second), Tunnels: tunnels,
 	}
 }
 
@@ -169,7 +169,7 @@ func TestStateOfTunnels(t *testing.T) {
 		t.Error(text)
 	}
 	old := twoGateways()[:1]
-	old[0].Gateways[0].ReportAge = seconds(time.Minute)
+	old[0].Gateways[0].ReportAge = secondsOf(time.Minute)
 	if text := treeOf(t, old); strings.Count(text, ": unknown: the gateway's last report is too old") != 2 || !strings.Contains(text, "gateway 1: down") {
 		t.Error(text)
 	}

@@ -1,11 +1,11 @@
 package health
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
+
+	"liqonet.io/liqonet/internal/seconds"
 )
 
 // Code identifies what a finding is about; docs/checks has a page for each.
@@ -89,24 +89,10 @@ type Subject struct {
 
 // Figures are the measurements of a finding. Those that are zero do not apply.
 type Figures struct {
-	Age    Seconds `json:"ageSeconds,omitzero"` // since the last sign
-	Loss   float64 `json:"loss,omitzero"`       // 0 to 1
-	Size   int     `json:"size,omitzero"`       // bytes, of the packets that fit a hop, with encapsulation
-	Needed int     `json:"needed,omitzero"`     // bytes, of those that must cross, without it
-}
-
-// Seconds is a duration, which JSON has in seconds.
-type Seconds time.Duration
-
-// MarshalJSON implements json.Marshaler.
-func (s Seconds) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(s).Seconds()) }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (s *Seconds) UnmarshalJSON(text []byte) error {
-	var seconds float64
-	err := json.Unmarshal(text, &seconds)
-	*s = Seconds(seconds * float64(time.Second))
-	return err
+	Age    seconds.Duration `json:"ageSeconds,omitzero"` // since the last sign
+	Loss   float64          `json:"loss,omitzero"`       // 0 to 1
+	Size   int              `json:"size,omitzero"`       // bytes, of the packets that fit a hop, with encapsulation
+	Needed int              `json:"needed,omitzero"`     // bytes, of those that must cross, without it
 }
 
 // Finding is a deviation from a peering on which all packets cross.

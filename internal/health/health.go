@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/seconds"
 )
 
 // State is the health of a peering.
@@ -152,9 +153,9 @@ func Gateway(o Observation) []Finding {
 	case s == nil:
 		return []Finding{{Code: GatewayReport, Level: levelConnecting, Text: "the gateway has not reported yet"}}
 	case Late(o.Age, o.Every) && o.Age < 0:
-		late = []Finding{{Code: APIClock, Level: levelUnknown, Figures: Figures{Age: Seconds(o.Age)}, Text: fmt.Sprintf("the gateway's last report is from %s in the future: clocks differ", round(o.Age.Abs()))}}
+		late = []Finding{{Code: APIClock, Level: levelUnknown, Figures: Figures{Age: seconds.Duration(o.Age)}, Text: fmt.Sprintf("the gateway's last report is from %s in the future: clocks differ", round(o.Age.Abs()))}}
 	case Late(o.Age, o.Every):
-		late = []Finding{{Code: GatewayReport, Level: levelUnknown, Figures: Figures{Age: Seconds(o.Age)}, Text: fmt.Sprintf("the gateway's last report is %s old", round(o.Age))}}
+		late = []Finding{{Code: GatewayReport, Level: levelUnknown, Figures: Figures{Age: seconds.Duration(o.Age)}, Text: fmt.Sprintf("the gateway's last report is %s old", round(o.Age))}}
 	}
 	seen := witnessed(o)
 	if late != nil {

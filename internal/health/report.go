@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/seconds"
 )
 
 // The overhead of encapsulation, in bytes.
@@ -50,11 +51,11 @@ func tunnel(s *records.Status, t records.TunnelStatus) Finding {
 	case !t.LastEcho.IsZero() && echo < EchoSilence:
 		return Finding{}
 	case !t.LastEcho.IsZero():
-		f.Level, f.Figures.Age, f.Text = levelDown, Seconds(echo), fmt.Sprintf("the peer's gateway answered last %s ago", round(echo))
+		f.Level, f.Figures.Age, f.Text = levelDown, seconds.Duration(echo), fmt.Sprintf("the peer's gateway answered last %s ago", round(echo))
 	case t.Session.Since.IsZero():
 		f.Text = "no handshake yet" + with
 	case f.Code == TunnelHandshake:
-		f.Level, f.Figures.Age, f.Text = levelDown, Seconds(handshake), fmt.Sprintf("the last handshake%s was %s ago", with, round(handshake))
+		f.Level, f.Figures.Age, f.Text = levelDown, seconds.Duration(handshake), fmt.Sprintf("the last handshake%s was %s ago", with, round(handshake))
 	default:
 		f.Text = "the peer's gateway has answered no echo yet"
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/pathtest/probe"
+	"liqonet.io/liqonet/internal/seconds"
 )
 
 // Kind is the kind of a sender or receiver.
@@ -58,7 +59,7 @@ type Check struct {
 	Seen     string      `json:"seen,omitempty"`
 	Expected string      `json:"expected,omitempty"`
 	// Gap is the longest time without an answer on the open connection.
-	Gap time.Duration `json:"gapNanoseconds,omitempty"`
+	Gap seconds.Duration `json:"gapSeconds,omitzero"`
 }
 
 // report is the report of one probe.
@@ -106,7 +107,7 @@ func outcome(c Check, r probe.Result) Check {
 		c.State, c.Seen, c.Expected = Failed, seen, expectations[c.Name]
 	}
 	if c.Name == probe.Connection {
-		c.Gap = r.Gap
+		c.Gap = seconds.Duration(r.Gap)
 	}
 	return c
 }

@@ -44,7 +44,7 @@ type Ratios struct {
 }
 
 func ratios(p, q probe.Figures) *Ratios {
-	trip := func(a, b time.Duration) float64 { return float64(a) / float64(max(b, 1)) }
+	trip := func(a, b float64) float64 { return a / max(b, 1e-9) }
 	return &Ratios{
 		p.Stream / max(q.Stream, 1), p.Streams / max(q.Streams, 1),
 		trip(p.P50, q.P50), trip(p.P90, q.P90), trip(p.P99, q.P99), p.Connections / max(q.Connections, 1),

@@ -22,9 +22,9 @@ func (w *fakeCluster) measured(args []string, host bool) string {
 		return fmt.Sprintf(`{"failed":"no answer from %s"}`, args[i+1])
 	}
 	if host {
-		return `{"streamBitsPerSecond":2e9,"streamsBitsPerSecond":4e9,"p50Nanoseconds":100000,"p90Nanoseconds":200000,"p99Nanoseconds":300000,"connectionsPerSecond":1000}`
+		return `{"streamBitsPerSecond":2e9,"streamsBitsPerSecond":4e9,"p50Seconds":0.0001,"p90Seconds":0.0002,"p99Seconds":0.0003,"connectionsPerSecond":1000}`
 	}
-	return `{"streamBitsPerSecond":1e9,"streamsBitsPerSecond":1e9,"p50Nanoseconds":200000,"p90Nanoseconds":500000,"p99Nanoseconds":900000,"connectionsPerSecond":500}`
+	return `{"streamBitsPerSecond":1e9,"streamsBitsPerSecond":1e9,"p50Seconds":0.0002,"p90Seconds":0.0005,"p99Seconds":0.0009,"connectionsPerSecond":500}`
 }
 
 // A measurement covers one pair of nodes in both directions by default, and leaves no objects.

@@ -13,6 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/seconds"
 )
 
 // Connect creates, completes or updates the peering of two clusters, and returns when it is verified: packets were seen
@@ -34,7 +35,7 @@ func connect(ctx context.Context, o ConnectOptions, r progress.Reporter) (Connec
 	return Connection{
 		Local: c.local.result(), Remote: c.remote.result(),
 		MTU: c.local.written.MTU, Hops: hops(c.local, c.remote),
-		Stages: c.stages.Times, Took: time.Since(start), Changed: len(changes) > 0, Objects: changes,
+		Stages: c.stages.Times, Took: seconds.Duration(time.Since(start)), Changed: len(changes) > 0, Objects: changes,
 	}, nil
 }
 

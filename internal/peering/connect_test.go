@@ -21,6 +21,7 @@ import (
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/seconds"
 	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
@@ -64,7 +65,7 @@ func TestConnectWritesBothSides(t *testing.T) {
 			t.Errorf("fabric %+v, %v", fabric, err)
 		}
 		checkKeys(t, a, b)
-		if !got.Changed || got.Local.Peering != "b" || len(got.Local.Proof.Nodes) != 2 || got.Took > 10*time.Second {
+		if !got.Changed || got.Local.Peering != "b" || len(got.Local.Proof.Nodes) != 2 || got.Took > seconds.Duration(10*time.Second) {
 			t.Errorf("result %+v", got)
 		}
 	})

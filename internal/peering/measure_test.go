@@ -10,6 +10,7 @@ import (
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/seconds"
 	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
@@ -52,7 +53,7 @@ func TestConnectMeasuresHops(t *testing.T) {
 				t.Errorf("output %q", recorder.Lines())
 			}
 			again, err := Connect(t.Context(), connectOptions(a, b), recorder)
-			if err != nil || again.Changed || again.MTU != c.want || again.Took > 2*time.Second {
+			if err != nil || again.Changed || again.MTU != c.want || again.Took > seconds.Duration(2*time.Second) {
 				t.Errorf("once more: %+v, %v: want no change, at once", again, err)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/seconds"
 )
 
 // InitResult is the result of Init.
@@ -51,7 +52,7 @@ type Connection struct {
 	MTU     int                  `json:"mtu"`  // bytes, of packets between pods of the two
 	Hops    []Hop                `json:"hops"` // which determine the MTU
 	Stages  []progress.StageTime `json:"stages"`
-	Took    time.Duration        `json:"tookNanoseconds"`
+	Took    seconds.Duration     `json:"tookSeconds"`
 	Changed bool                 `json:"changed"`           // in either cluster
 	Objects []kube.Change        `json:"objects,omitempty"` // those that were created or changed
 }
@@ -85,7 +86,7 @@ type Proof struct {
 	Time           time.Time              `json:"time"`
 	Endpoint       netip.AddrPort         `json:"endpoint,omitzero"`
 	LastHandshake  time.Time              `json:"lastHandshake"`
-	RTT            time.Duration          `json:"rttNanoseconds"` // between the gateways
+	RTT            seconds.Duration       `json:"rttSeconds"` // between the gateways
 	Loss           float64                `json:"loss"`
 	Implementation records.Implementation `json:"implementation"`
 	Overlay        records.OverlayKind    `json:"overlay"`
@@ -94,8 +95,8 @@ type Proof struct {
 
 // NodeProof is the part of a Proof for one node.
 type NodeProof struct {
-	Name string        `json:"name"`
-	RTT  time.Duration `json:"rttNanoseconds"` // round trip to a node of the peer
+	Name string           `json:"name"`
+	RTT  seconds.Duration `json:"rttSeconds"` // round trip to a node of the peer
 }
 
 // result returns the result for a verified member.
@@ -120,12 +121,12 @@ func (m *member) result() SideResult {
 func proofOf(w verification) Proof {
 	s := w.last
 	p := Proof{
-		Time: s.Time, Endpoint: s.Endpoint, LastHandshake: s.Session.Since, RTT: time.Duration(s.RTT), Loss: s.Loss,
+		Time: s.Time, Endpoint: s.Endpoint, LastHandshake: s.Session.Since, RTT: seconds.Duration(s.RTT), Loss: s.Loss,
 		Implementation: s.Implementation, Overlay: s.Overlay,
 	}
 	for _, n := range s.Nodes {
 		if slices.Contains(w.ready, n.Name) && w.missing(n.Name) == "" {
-			p.Nodes = append(p.Nodes, NodeProof{Name: n.Name, RTT: time.Duration(n.ProofRTT)})
+			p.Nodes = append(p.Nodes, NodeProof{Name: n.Name, RTT: seconds.Duration(n.ProofRTT)})
 		}
 	}
 	return p

@@ -15,6 +15,7 @@ import (
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/seconds"
 )
 
 // RotateOptions are the options of RotateKeys.
@@ -30,7 +31,7 @@ type Rotation struct {
 	Peer     string               `json:"peer"` // name of the peering in the local cluster
 	Gateways []NewKey             `json:"gateways"`
 	Stages   []progress.StageTime `json:"stages"`
-	Took     time.Duration        `json:"tookNanoseconds"`
+	Took     seconds.Duration     `json:"tookSeconds"`
 	Objects  []kube.Change        `json:"objects"`
 }
 
@@ -60,7 +61,7 @@ func rotateKeys(ctx context.Context, o RotateOptions, r progress.Reporter) (Rota
 		progress.Step{Stage: progress.StageGateway, Hint: "see where packets get lost: liqoctl network status -o wide; then " + again, Do: t.prepare},
 		progress.Step{Stage: progress.StageKeys, Hint: again, Do: t.replaceAll},
 		progress.Step{Stage: progress.StageProof, Hint: again, Do: t.finish})
-	t.result.Took, t.result.Stages = time.Since(start), t.stages.Times
+	t.result.Took, t.result.Stages = seconds.Duration(time.Since(start)), t.stages.Times
 	return t.result, err
 }
 

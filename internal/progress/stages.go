@@ -12,6 +12,7 @@ import (
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/seconds"
 )
 
 // Stages of the operations, as named in reports, results and errors.
@@ -35,8 +36,8 @@ const (
 
 // StageTime is the duration of a stage.
 type StageTime struct {
-	Name string        `json:"name"`
-	Took time.Duration `json:"tookNanoseconds"`
+	Name string           `json:"name"`
+	Took seconds.Duration `json:"tookSeconds"`
 }
 
 // StageError has the stage in which an operation failed, and the cause.
@@ -97,7 +98,7 @@ func (s *Stages) Run(ctx context.Context, steps ...Step) error {
 		if err != nil {
 			return &StageError{Stage: step.Stage, Err: withTimeout(ctx, err), hint: step.Hint}
 		}
-		s.Times = append(s.Times, StageTime{Name: step.Stage, Took: took})
+		s.Times = append(s.Times, StageTime{Name: step.Stage, Took: seconds.Duration(took)})
 		s.Reporter.Done(step.Stage, detail, took)
 	}
 	return nil

@@ -73,10 +73,10 @@ type connection struct {
 	Local   connectedSide
 	Remote  connectedSide
 	Stages  []struct {
-		Name string
-		Took int64 `json:"tookNanoseconds"`
+		Name        string
+		TookSeconds float64
 	}
-	Took int64 `json:"tookNanoseconds"`
+	TookSeconds float64
 }
 
 type connectedSide struct {
@@ -121,9 +121,9 @@ func (c liqoctl) connect(ctx context.Context, t *testing.T, args ...string) conn
 		t.Fatalf("%v in\n%s", err, out)
 	}
 	for _, s := range got.Stages {
-		t.Logf("stage %-10s %5.2fs", s.Name, float64(s.Took)/1e9)
+		t.Logf("stage %-10s %5.2fs", s.Name, s.TookSeconds)
 	}
-	t.Logf("connect took %.2fs", float64(got.Took)/1e9)
+	t.Logf("connect took %.2fs", got.TookSeconds)
 	return got
 }
 

@@ -21,7 +21,7 @@ type pathCheck struct {
 	From, To              struct{ Cluster, Kind, Node string }
 	Check                 string
 	State, Seen, Expected string
-	GapNanoseconds        int64
+	GapSeconds            float64
 }
 
 // String is a line of a report.

@@ -12,7 +12,7 @@ type performance struct {
 	Passed      bool
 	Performance []struct {
 		From           struct{ Cluster string }
-		Tunnel, Direct struct{ StreamBitsPerSecond, StreamsBitsPerSecond, P50Nanoseconds, P99Nanoseconds, ConnectionsPerSecond float64 }
+		Tunnel, Direct struct{ StreamBitsPerSecond, StreamsBitsPerSecond, P50Seconds, P99Seconds, ConnectionsPerSecond float64 }
 		Ratios         struct{ Stream, P50, Connections float64 }
 	}
 }
@@ -26,7 +26,7 @@ func testPerformance(ctx context.Context, t *testing.T, c liqoctl) {
 		t.Errorf("%v: %s", err, out)
 	}
 	for _, p := range r.Performance {
-		if p.Tunnel.StreamBitsPerSecond < 1e6 || p.Tunnel.StreamsBitsPerSecond < 1e6 || p.Tunnel.P50Nanoseconds <= 0 || p.Tunnel.P99Nanoseconds < p.Tunnel.P50Nanoseconds ||
+		if p.Tunnel.StreamBitsPerSecond < 1e6 || p.Tunnel.StreamsBitsPerSecond < 1e6 || p.Tunnel.P50Seconds <= 0 || p.Tunnel.P99Seconds < p.Tunnel.P50Seconds ||
 			p.Tunnel.ConnectionsPerSecond < 1 || p.Direct.StreamBitsPerSecond < 1e6 || p.Ratios.Stream <= 0 || p.Ratios.P50 <= 0 || p.Ratios.Connections <= 0 {
 			t.Errorf("figures %+v", p)
 		}

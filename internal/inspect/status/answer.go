@@ -6,6 +6,7 @@ import (
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/seconds"
 )
 
 // Peering is the health of a peering, as one cluster observes it. Unknown values are absent.
@@ -68,7 +69,7 @@ type Gateway struct {
 	Pod        string                 `json:"pod,omitempty"`
 	Node       string                 `json:"node,omitempty"`
 	WireGuard  records.Implementation `json:"wireguard,omitempty"`
-	ReportAge  *Seconds               `json:"reportAgeSeconds,omitempty"`
+	ReportAge  *seconds.Duration      `json:"reportAgeSeconds,omitempty"`
 	KeyCreated time.Time              `json:"keyCreated,omitzero"` // creation time of its key pair
 	NodesReady int                    `json:"nodesReady"`          // nodes whose packets cross by this gateway
 	Nodes      []NodeState            `json:"nodes,omitempty"`
@@ -78,40 +79,37 @@ type Gateway struct {
 
 // NodeState is the state of one node at a gateway.
 type NodeState struct {
-	Name     string        `json:"name"`
-	Ready    bool          `json:"ready"`                     // its packets cross
-	RTT      *Seconds      `json:"rttSeconds,omitempty"`      // to the gateway and back
-	ProofRTT *Seconds      `json:"proofRTTSeconds,omitempty"` // to a node of the peer and back
-	PathMTU  int           `json:"pathMTU,omitempty"`         // bytes, to the gateway, measured
-	Drift    records.Drift `json:"drift,omitzero"`            // of the node's kernel
+	Name     string            `json:"name"`
+	Ready    bool              `json:"ready"`                     // its packets cross
+	RTT      *seconds.Duration `json:"rttSeconds,omitempty"`      // to the gateway and back
+	ProofRTT *seconds.Duration `json:"proofRTTSeconds,omitempty"` // to a node of the peer and back
+	PathMTU  int               `json:"pathMTU,omitempty"`         // bytes, to the gateway, measured
+	Drift    records.Drift     `json:"drift,omitzero"`            // of the node's kernel
 }
 
 // Tunnel is the health of a tunnel of a gateway.
 type Tunnel struct {
-	PeerGateway  int          `json:"peerGateway"` // number of the peer's gateway
-	State        health.State `json:"state"`
-	Reason       string       `json:"reason,omitempty"`              // if not healthy
-	Endpoint     string       `json:"endpoint,omitempty"`            // of the last packet, else the configured one
-	HandshakeAge *Seconds     `json:"handshakeAgeSeconds,omitempty"` // at the time of the report
-	RTT          *Seconds     `json:"rttSeconds,omitempty"`
-	Loss         float64      `json:"loss"` // of echoes, 0 to 1
-	RxBytes      int64        `json:"rxBytes"`
-	TxBytes      int64        `json:"txBytes"`
-	PathMTU      int          `json:"pathMTU,omitempty"` // bytes, measured
-	Unused       string       `json:"unused,omitempty"`  // why the gateway does not use it for packets of pods
+	PeerGateway  int               `json:"peerGateway"` // number of the peer's gateway
+	State        health.State      `json:"state"`
+	Reason       string            `json:"reason,omitempty"`              // if not healthy
+	Endpoint     string            `json:"endpoint,omitempty"`            // of the last packet, else the configured one
+	HandshakeAge *seconds.Duration `json:"handshakeAgeSeconds,omitempty"` // at the time of the report
+	RTT          *seconds.Duration `json:"rttSeconds,omitempty"`
+	Loss         float64           `json:"loss"` // of echoes, 0 to 1
+	RxBytes      int64             `json:"rxBytes"`
+	TxBytes      int64             `json:"txBytes"`
+	PathMTU      int               `json:"pathMTU,omitempty"` // bytes, measured
+	Unused       string            `json:"unused,omitempty"`  // why the gateway does not use it for packets of pods
 }
 
-// Seconds is a duration, which JSON has in seconds.
-type Seconds = health.Seconds
-
 // known returns a duration that was measured.
-func known(d time.Duration) *Seconds {
-	s := Seconds(d)
+func known(d time.Duration) *seconds.Duration {
+	s := seconds.Duration(d)
 	return &s
 }
 
 // measured is known for durations of which zero means that they were not measured.
-func measured[D ~int64](d D) *Seconds {
+func measured[D ~int64](d D) *seconds.Duration {
 	if d == 0 {
 		return nil
 	}
@@ -121,10 +119,10 @@ func measured[D ~int64](d D) *Seconds {
 // Totals are the measurements of all gateways and tunnels of a peering together. Unknown ones are nil or zero.
 type Totals struct {
 	Endpoint     string // of the first tunnel that works, else of the first one
-	HandshakeAge *Seconds
-	RTT          *Seconds // the longest of tunnels that work
-	ReportAge    *Seconds // of the oldest report; nil: no gateway has reported
-	Loss         float64  // the largest
+	HandshakeAge *seconds.Duration
+	RTT          *seconds.Duration // the longest of tunnels that work
+	ReportAge    *seconds.Duration // of the oldest report; nil: no gateway has reported
+	Loss         float64           // the largest
 	RxBytes      int64
 	TxBytes      int64
 	Drifts       int64 // how often helpers restored kernels after external changes
@@ -132,7 +130,7 @@ type Totals struct {
 
 // Totals returns the measurements of all gateways and tunnels together.
 func (p Peering) Totals() (t Totals) {
-	longest := func(to **Seconds, d *Seconds) {
+	longest := func(to **seconds.Duration, d *seconds.Duration) {
 		if d != nil && (*to == nil || *d > **to) {
 			*to = d
 		}

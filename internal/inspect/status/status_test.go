@@ -17,6 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/seconds"
 	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/connected"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
@@ -32,14 +33,14 @@ func TestStatus(t *testing.T) {
 			t.Fatal(all, err)
 		}
 		got := all[0]
-		if age := got.Gateways[0].ReportAge; age == nil || *age < 0 || *age > status.Seconds(time.Second) {
+		if age := got.Gateways[0].ReportAge; age == nil || *age < 0 || *age > seconds.Duration(time.Second) {
 			t.Errorf("age %v", age)
 		}
 		if len(got.Addresses) != 2 || len(got.OwnAddresses) != 2 {
 			t.Errorf("addresses %v, own ones %v", got.Addresses, got.OwnAddresses)
 		}
 		got.Addresses, got.OwnAddresses = nil, nil
-		rtt, echo, handshake := status.Seconds(2*time.Millisecond), status.Seconds(time.Millisecond), status.Seconds(0)
+		rtt, echo, handshake := seconds.Duration(2*time.Millisecond), seconds.Duration(time.Millisecond), seconds.Duration(0)
 		want := status.Peering{
 			Cluster: "a", Peer: "b", Role: records.Client, State: health.Healthy, Nodes: status.NodeCount{Ready: 2, Total: 2},
 			MTU: status.MTU{Value: 1420, Source: "measured", Gateways: 1500, Nodes: 1500}, Overlay: status.Overlay{Kind: records.Geneve, Port: 6091},

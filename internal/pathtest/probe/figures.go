@@ -3,7 +3,6 @@ package probe
 import (
 	"encoding/json"
 	"fmt"
-	"time"
 )
 
 // Figures are the results of measuring a path.
@@ -11,10 +10,10 @@ type Figures struct {
 	// Stream and Streams are the received bits per second, of one TCP stream and of all of them.
 	Stream  float64 `json:"streamBitsPerSecond"`
 	Streams float64 `json:"streamsBitsPerSecond"`
-	// P50 to P99 are percentiles of the round-trip times of small messages on an open TCP connection.
-	P50 time.Duration `json:"p50Nanoseconds"`
-	P90 time.Duration `json:"p90Nanoseconds"`
-	P99 time.Duration `json:"p99Nanoseconds"`
+	// P50 to P99 are percentiles of the round-trip times of small messages on an open TCP connection, in seconds.
+	P50 float64 `json:"p50Seconds"`
+	P90 float64 `json:"p90Seconds"`
+	P99 float64 `json:"p99Seconds"`
 	// Connections is the number of TCP connections per second that were opened, used and closed.
 	Connections float64 `json:"connectionsPerSecond"`
 }

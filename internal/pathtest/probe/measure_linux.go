@@ -65,9 +65,9 @@ func (m Measurement) measure(ctx context.Context) (*Figures, error) {
 	return &f, nil
 }
 
-// percentile returns the smallest value that at least percent of the sorted ones do not exceed.
-func percentile(sorted []time.Duration, percent int) time.Duration {
-	return sorted[(len(sorted)*percent+99)/100-1]
+// percentile returns the smallest value that at least percent of the sorted ones do not exceed, in seconds.
+func percentile(sorted []time.Duration, percent int) float64 {
+	return sorted[(len(sorted)*percent+99)/100-1].Seconds()
 }
 
 // open opens a connection to the meter, and verifies that it is the meter.
