@@ -203,9 +203,17 @@ func TestDamagedKeys(t *testing.T) {
 // TestTunnelName checks that the remedy lists all endpoints, as the client tries them in turn even after one answered.
 func TestTunnelName(t *testing.T) {
 	s := sideOf("a")
-	s.record = &records.Peering{Gateways: []records.LocalGateway{{Tunnels: []records.Tunnel{{Endpoints: []string{"192.0.2.1:30840", "192.0.2.2:30840"}}}}}}
-	if got, want := s.tunnelName(1, 1), "tunnel 1-1 to 192.0.2.1:30840, 192.0.2.2:30840"; got != want {
-		t.Errorf("%q, want %q", got, want)
+	s.record = &records.Peering{Gateways: []records.LocalGateway{{Tunnels: []records.Tunnel{
+		{Endpoints: []string{"192.0.2.1:30840", "192.0.2.2:30840"}}, {Endpoints: []string{"192.0.2.1:30841"}},
+	}}}}
+	for peer, want := range []string{
+		"tunnels of gateway 1 to 192.0.2.1:30840, 192.0.2.2:30840, 192.0.2.1:30841",
+		"tunnel 1-1 to 192.0.2.1:30840, 192.0.2.2:30840",
+		"tunnel 1-2 to 192.0.2.1:30841",
+	} {
+		if got := s.tunnelName(1, peer); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 

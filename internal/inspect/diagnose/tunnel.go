@@ -154,25 +154,27 @@ func (s *side) keysMatch() outcome {
 
 // tunnelName returns the name of a tunnel, or of all of a gateway (0), with its endpoints if this side is the client.
 func (s *side) tunnelName(own, peer int) string {
-	name, e := fmt.Sprintf("tunnel %d-%d", own, peer), s.endpoints(own, peer)
+	name := fmt.Sprintf("tunnel %d-%d", own, peer)
 	if peer == 0 {
 		name = fmt.Sprintf("tunnels of gateway %d", own)
-		for i := range len(s.reports) + 1 {
-			e = append(e, s.endpoints(own, i)...)
-		}
 	}
-	if len(e) > 0 {
+	if e := s.endpoints(own, peer); len(e) > 0 {
 		name += " to " + strings.Join(e, ", ")
 	}
 	return name
 }
 
-func (s *side) endpoints(own, peer int) []string {
-	if s.record == nil {
+// endpoints returns the endpoints of a tunnel, or of all tunnels of a gateway (0).
+func (s *side) endpoints(own, peer int) (all []string) {
+	if s.record == nil || own > len(s.record.Gateways) {
 		return nil
 	}
-	t, _ := s.record.Tunnel(own, peer)
-	return t.Endpoints
+	for i, t := range s.record.Gateways[own-1].Tunnels {
+		if peer == 0 || peer == i+1 {
+			all = append(all, t.Endpoints...)
+		}
+	}
+	return all
 }
 
 func (s *side) endpointsCurrent() outcome {
