@@ -8,39 +8,8 @@ import (
 	"liqonet.io/liqonet/internal/seconds"
 )
 
-// Code identifies what a finding is about; docs/checks has a page for each.
+// Code identifies a kind of finding; docs/checks has a page for each.
 type Code string
-
-// The codes of findings about a peering.
-const (
-	APIClock            Code = "LQ-API-CLOCK"
-	ObjectsIntact       Code = "LQ-OBJECTS-INTACT"       // an object is missing, or was altered
-	ObjectsDamaged      Code = "LQ-OBJECTS-DAMAGED"      // a record that liqoctl writes cannot be read
-	ObjectsKeys         Code = "LQ-OBJECTS-KEYS"         // keys cannot be read
-	ObjectsReservations Code = "LQ-OBJECTS-RESERVATIONS" // a range of a peering is not reserved
-	NodesNotReady       Code = "LQ-NODES-READY"
-	NodesRefused        Code = "LQ-NODES-REFUSED"
-	GatewayRunning      Code = "LQ-GATEWAY-RUNNING"
-	GatewayRecords      Code = "LQ-GATEWAY-RECORDS" // a record that the gateway writes cannot be read
-	GatewayReport       Code = "LQ-GATEWAY-REPORT"
-	GatewayApplied      Code = "LQ-GATEWAY-APPLIED"
-	OverlayEcho         Code = "LQ-OVERLAY-ECHO"
-	OverlayProbe        Code = "LQ-OVERLAY-PROBE"
-	OverlayMTU          Code = "LQ-OVERLAY-MTU"
-	TunnelHandshake     Code = "LQ-TUNNEL-HANDSHAKE"
-	TunnelEcho          Code = "LQ-TUNNEL-ECHO"
-	TunnelLoss          Code = "LQ-TUNNEL-LOSS"
-	TunnelMTU           Code = "LQ-TUNNEL-MTU"
-	PathVerified        Code = "LQ-PATH-VERIFIED"
-)
-
-// Codes returns all codes.
-func Codes() []Code {
-	return []Code{
-		APIClock, ObjectsIntact, ObjectsDamaged, ObjectsKeys, ObjectsReservations, NodesNotReady, NodesRefused, GatewayRunning, GatewayRecords, GatewayReport, GatewayApplied, OverlayEcho, OverlayProbe, OverlayMTU,
-		TunnelHandshake, TunnelEcho, TunnelLoss, TunnelMTU, PathVerified,
-	}
-}
 
 // Level is what a finding means for the state of a peering. A higher one prevails.
 type Level int
@@ -110,8 +79,8 @@ type Finding struct {
 }
 
 // ofNode makes a finding about a node, whose name replaces %s in the format.
-func ofNode(code Code, level Level, name, format string) Finding {
-	return Finding{Code: code, Level: level, Subject: Subject{Node: name}, Text: strings.Replace(format, "%s", name, 1), format: format}
+func ofNode(level Level, name, format string) Finding {
+	return Finding{Level: level, Subject: Subject{Node: name}, Text: strings.Replace(format, "%s", name, 1), format: format}
 }
 
 // StateOf returns the state that follows from findings: that of the highest level; healthy if there are none.

@@ -2,16 +2,13 @@
 // which reports to send immediately, `network status` to evaluate them, so that both apply the same thresholds.
 //
 // It is pure: it maps records to findings, from which a state and its reason follow. It depends neither on Kubernetes
-// nor on the kernel.
+// nor on the kernel. Each kind of finding is one declaration, in the file of its layer: see Kind.
 package health
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/seconds"
 )
 
 // State is the health of a peering.
@@ -136,80 +133,6 @@ func Judge(o Observation) (State, string) {
 // OfObject returns a finding about an object that is not as desired. Packets still cross, but a restart may stop them.
 func OfObject(code Code, text string) Finding {
 	return Finding{Code: code, Level: levelDegraded, Text: text}
-}
-
-// Gateway returns what is found about a gateway. All ages except the report's own are relative to the report's time, so
-// that they do not depend on synchronized clocks.
-func Gateway(o Observation) []Finding {
-	s := o.Status
-	var problem, late []Finding
-	if o.Problem != "" {
-		problem = []Finding{{Code: GatewayRunning, Level: levelDegraded, Text: o.Problem}}
-	}
-	switch {
-	case s == nil && o.Problem != "":
-		problem[0].Level = levelDown
-		return problem
-	case s == nil:
-		return []Finding{{Code: GatewayReport, Level: levelConnecting, Text: "the gateway has not reported yet"}}
-	case Late(o.Age, o.Every) && o.Age < 0:
-		late = []Finding{{Code: APIClock, Level: levelUnknown, Figures: Figures{Age: seconds.Duration(o.Age)}, Text: fmt.Sprintf("the gateway's last report is from %s in the future: clocks differ", round(o.Age.Abs()))}}
-	case Late(o.Age, o.Every):
-		late = []Finding{{Code: GatewayReport, Level: levelUnknown, Figures: Figures{Age: seconds.Duration(o.Age)}, Text: fmt.Sprintf("the gateway's last report is %s old", round(o.Age))}}
-	}
-	seen := witnessed(o)
-	if late != nil {
-		if problem != nil {
-			problem[0].Level = levelDown
-		}
-		if StateOf(problem) == Down || StateOf(seen) == Down {
-			return slices.Concat(problem, seen, late)
-		}
-		return slices.Concat(late, seen)
-	}
-	tunnels, nodes, narrow := tunnels(s), nodes(s, o.Nodes), narrow(s, o.Nodes, o.MTU)
-	if reached := StateOf(tunnels); reached != Healthy && reached != Degraded { // what nodes miss follows from it
-		return slices.Concat(atMost(Warning, problem), tunnels, atMost(Warning, applied(s)), atMost(Note, nodes), atMost(Note, narrow), atMost(Warning, seen))
-	}
-	return slices.Concat(problem, nodes, tunnels, applied(s), narrow, seen)
-}
-
-// witnessed returns the faults according to the witnesses: the gateway is down if all of them miss it, or the peer
-// behind it. A node from which the gateway misses echoes or answers of the peer is not a witness, because the gateway
-// reports that path itself. The gateway's own node is a witness only if there is no other: if it is lost, its last
-// report is that the path works.
-func witnessed(o Observation) []Finding {
-	var others, own []Finding // one for each witness, without text if its path works
-	for _, name := range o.Nodes {
-		fault, ok := o.Witnesses[name]
-		if !ok {
-			continue
-		}
-		if n := Node(o.Status, name); !echoes(o.Status, n) || !proven(o.Status, n) {
-			continue
-		}
-		var f Finding
-		if fault != "" {
-			f = Finding{Code: PathVerified, Subject: Subject{Node: name}, Text: fmt.Sprintf("node %s reports: %s", name, fault)}
-		}
-		if name == o.GatewayNode {
-			own = append(own, f)
-		} else {
-			others = append(others, f)
-		}
-	}
-	if len(others) == 0 {
-		others = own
-	}
-	faults := slices.DeleteFunc(slices.Clone(others), func(f Finding) bool { return f.Text == "" })
-	level := levelDegraded
-	if len(faults) == len(others) {
-		level = levelDown
-	}
-	for i := range faults {
-		faults[i].Level = level
-	}
-	return faults
 }
 
 // round rounds an age for display.

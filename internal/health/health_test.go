@@ -75,7 +75,7 @@ func TestJudge(t *testing.T) {
 		{"a failure of the gateway", func(o *Observation) { o.Status.Failed = []string{"nft: busy"} }, Degraded, "nft: busy"},
 		{"loss and a node without proof", func(o *Observation) {
 			o.Status.Loss, o.Status.Nodes[1].LastProof = 0.48, time.Time{}
-		}, Degraded, "node n2; 48 %"},
+		}, Degraded, "48 % of the echoes between the gateways are lost; no answer from nodes of the peer to node n2"},
 		{"a node is silent", func(o *Observation) { o.Status.Nodes[1].LastEcho = ago(NodeSilence) }, Degraded, "gateway and node n2"},
 		{"a node is not known to the gateway", func(o *Observation) { o.Nodes = append(o.Nodes, "n3") }, Degraded, "node n3"},
 		{"a node refuses the peering", func(o *Observation) { o.Status.Nodes[0].Refused = "range" }, Degraded, "node n1 refuses"},
@@ -170,7 +170,9 @@ func TestStateFollowsFromFindings(t *testing.T) {
 		above := slices.ContainsFunc(findings, func(f Finding) bool { return f.Level > Warning })
 		state, reason := Judge(o)
 		states[state]++
-		if (state == Healthy) == above || above && reason == "" || slices.ContainsFunc(findings, func(f Finding) bool { return f.Text == "" || !slices.Contains(Codes(), f.Code) }) {
+		if (state == Healthy) == above || above && reason == "" || slices.ContainsFunc(findings, func(f Finding) bool {
+			return f.Text == "" || !slices.ContainsFunc(Kinds(), func(k Kind) bool { return k.Code == f.Code })
+		}) {
 			t.Fatalf("%s, %q: %+v of %+v", state, reason, findings, o)
 		}
 		text, err := json.Marshal(findings)
@@ -280,7 +282,7 @@ func TestGateways(t *testing.T) {
 			}
 			findings := Gateways(all)
 			for _, text := range tt.altered {
-				findings = append([]Finding{OfObject(ObjectsIntact, text)}, findings...)
+				findings = append([]Finding{OfObject("LQ-OBJECTS-INTACT", text)}, findings...)
 			}
 			state, reason := StateOf(findings), Reason(findings, len(all))
 			if state != tt.want || !strings.Contains(reason, tt.reason) || (reason == "") != (state == Healthy) {

@@ -103,7 +103,7 @@ func wantUnaltered(t *testing.T, clusters ...*fakecluster.Cluster) {
 		s, err := status.Read(t.Context(), status.Options{Cluster: w.Cluster})
 		require.NoError(t, err)
 		for _, p := range s {
-			if altered := health.With(p.Findings, health.ObjectsIntact); len(altered) > 0 {
+			if altered := health.With(p.Findings, status.ObjectsIntact); len(altered) > 0 {
 				t.Errorf("status of %s: altered %+v", w.Context, altered)
 			}
 		}

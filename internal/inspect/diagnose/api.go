@@ -15,7 +15,7 @@ const maxClockSkew = time.Minute
 func apiChecks() []Check {
 	return []Check{
 		{
-			ID: "LQ-API-REACHABLE", Layer: API, What: "The API server answers within ten seconds.",
+			ID: "LQ-API-REACHABLE", What: "The API server answers within ten seconds.",
 			Cause: "The address in the kubeconfig is wrong, a firewall or VPN is in between, or the credentials have expired.",
 			Fix:   "kubectl --context CONTEXT version",
 			cluster: func(f *facts) outcome {
@@ -26,23 +26,14 @@ func apiChecks() []Check {
 			},
 		},
 		{
-			ID: "LQ-API-ANSWERS", Layer: API, What: "The API server answers each request for what the checks read, or refuses it for lack of rights.",
+			ID: "LQ-API-ANSWERS", What: "The API server answers each request for what the checks read, or refuses it for lack of rights.",
 			Needs: []string{"LQ-API-REACHABLE"},
 			Cause: "The API server or etcd is overloaded, or being restarted. Checks that need what was not read are skipped.",
 			Fix:   "Repeat the command. If it goes on: kubectl --context CONTEXT get --raw '/readyz?verbose'",
 			reads: []fact{observe.Server}, cluster: (*facts).answers,
 		},
 		{
-			ID: "LQ-API-CLOCK", Layer: API,
-			What: "The clocks of gateways differ from that of the API server by less than a minute: the time in each gateway's report is " +
-				"compared with the time at which the API server stored it.",
-			Needs: []string{"LQ-API-REACHABLE"},
-			Cause: "A node does not synchronise its clock. Ages in status are wrong; WireGuard refuses handshakes of a clock that was set back.",
-			Fix:   "Synchronise the clocks of the nodes (NTP): run timedatectl on the node that is named.",
-			reads: []fact{observe.Records}, cluster: (*facts).clocks,
-		},
-		{
-			ID: "LQ-RIGHTS-VIEW", Layer: Rights, What: "You have the rights of level view, which the other checks need.",
+			ID: "LQ-RIGHTS-VIEW", What: "You have the rights of level view, which the other checks need.",
 			Needs: []string{"LQ-API-REACHABLE"},
 			Cause: "Your account has no role of liqonet in this cluster. Checks that need what is missing are skipped.",
 			Fix:   "Ask an administrator to run: liqoctl network role view -n NAMESPACE --context CONTEXT | kubectl --context CONTEXT apply -f -, then the commands that it prints",
@@ -92,14 +83,14 @@ func (f *facts) clocks() outcome {
 func leftoverChecks() []Check {
 	return []Check{
 		{
-			ID: "LQ-LEFTOVERS-INSTALLATION", Layer: Leftovers, What: "liqonet is installed once in the cluster.",
+			ID: "LQ-LEFTOVERS-INSTALLATION", What: "liqonet is installed once in the cluster.",
 			Cause:   "A second liqonet was installed in another namespace. It cannot work: both need the same port and links of each node.",
 			Fix:     "liqoctl network reset --context CONTEXT -n OTHER",
 			reads:   []fact{observe.Elsewhere},
 			cluster: (*facts).otherInstallations,
 		},
 		{
-			ID: "LQ-LEFTOVERS-PEERING", Layer: Leftovers, What: "Every peering of which there are objects or reservations has its record.",
+			ID: "LQ-LEFTOVERS-PEERING", What: "Every peering of which there are objects or reservations has its record.",
 			Needs:   []string{"LQ-API-REACHABLE", "LQ-OBJECTS-INSTALLED"},
 			Cause:   "A connect or disconnect was interrupted, or the record was deleted by hand.",
 			Fix:     "liqoctl network disconnect PEER --context CONTEXT --one-side removes what is left; liqoctl network connect completes it.",
@@ -107,7 +98,7 @@ func leftoverChecks() []Check {
 			cluster: (*facts).brokenPeerings,
 		},
 		{
-			ID: "LQ-LEFTOVERS-TEST", Layer: Leftovers, What: "No pods of network test remain.",
+			ID: "LQ-LEFTOVERS-TEST", What: "No pods of network test remain.",
 			Cause:   "A network test runs at this moment, or was killed.",
 			Fix:     "The next liqoctl network test removes them, and so does liqoctl network reset.",
 			reads:   []fact{observe.Pods},

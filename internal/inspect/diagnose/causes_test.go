@@ -128,9 +128,9 @@ func TestDiagnose(t *testing.T) {
 			t.Errorf("no fault fails %s", c.ID)
 		}
 	}
-	for _, code := range health.Codes() {
-		if !raised[code] {
-			t.Errorf("no fault raises %s", code)
+	for _, kind := range slices.Concat(health.Kinds(), status.Kinds()) {
+		if !raised[kind.Code] {
+			t.Errorf("no fault raises %s", kind.Code)
 		}
 	}
 }

@@ -182,7 +182,8 @@ func commonSides(local, remote *facts, name string) (sides []*side, err error) {
 // evaluate makes every check of the table and marks the failures that follow from others.
 func evaluate(clusters []*facts, sides []*side) (r Result) {
 	failures := make(map[string][]Finding) // by ID
-	for _, c := range Table() {
+	table := Table()
+	for _, c := range table {
 		first := len(r.Checks)
 		switch {
 		case c.cluster != nil:
@@ -194,7 +195,7 @@ func evaluate(clusters []*facts, sides []*side) (r Result) {
 				r.Checks = append(r.Checks, c.finding(s.facts, s, func() outcome { return c.ofSide(s) }))
 			}
 		}
-		explanations := append(needs(c.ID), c.ID)
+		explanations := append(needs(table, c.ID), c.ID)
 		for i := first; i < len(r.Checks); i++ {
 			f := &r.Checks[i]
 			if f.State != Failed {
@@ -229,7 +230,7 @@ func (c Check) ofSide(s *side) outcome {
 		if o := c.side(s); o.state == Failed || len(c.decisive(s.status)) == 0 {
 			return o
 		}
-	} else if measured := c.Layer == Overlay || c.Layer == Tunnel || c.Layer == Path; measured && !s.reported() {
+	} else if layer := LayerOf(c.ID); slices.Contains([]Layer{Overlay, Tunnel, Path}, layer) && !s.reported() {
 		return skipped("no gateway has reported lately")
 	}
 	return s.found(Failed, health.Code(c.ID))
@@ -248,7 +249,7 @@ func (c Check) decisive(p status.Peering) (seen []string) {
 // finding makes a check if its facts are known. A finding that changes the state of a peering fails its check, whatever
 // else could not be read: status shows it.
 func (c Check) finding(f *facts, s *side, check func() outcome) Finding {
-	found := Finding{ID: c.ID, Layer: c.Layer, Cluster: f.name}
+	found := Finding{ID: c.ID, Layer: LayerOf(c.ID), Cluster: f.name}
 	if s != nil {
 		found.Peer = s.status.Peer
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/observe"
@@ -19,46 +20,21 @@ import (
 func gatewayChecks() []Check {
 	return []Check{
 		{
-			ID: "LQ-GATEWAY-RUNNING", Layer: Gateway, What: "The pod of every gateway of the peering is ready.",
-			Needs: []string{"LQ-OBJECTS-INSTALLED", "LQ-OBJECTS-DAMAGED", "LQ-OBJECTS-INTACT", "LQ-OBJECTS-KEYS", "LQ-NODES-READY"},
-			Cause: "A quota, admission or missing room on nodes keeps the pod from being created or scheduled, the image cannot be pulled, or the pod crashes.",
-			Fix:   "kubectl --context CONTEXT -n NAMESPACE get pods,events; kubectl --context CONTEXT -n NAMESPACE describe deployment gateway-PEER",
-			reads: []fact{peerings, observe.Pods}, side: (*side).gatewaysRun,
-		},
-		{
-			ID: "LQ-GATEWAY-SERVICE", Layer: Gateway, What: "The Service of the WireGuard server has an address, and the load balancer carries UDP.",
+			ID: "LQ-GATEWAY-SERVICE", What: "The Service of the WireGuard server has an address, and the load balancer carries UDP.",
 			Needs: []string{"LQ-OBJECTS-INSTALLED"},
 			Cause: "The cluster has no load balancers, its quota is used up, or the load balancer refuses UDP.",
 			Fix: "kubectl --context CONTEXT -n NAMESPACE describe service gateway-PEER. In a cluster without load balancers: " +
-				update + " --gw-server-service-type NodePort",
+				health.Update + " --gw-server-service-type NodePort",
 			reads: []fact{observe.Objects, observe.Records}, side: (*side).serviceReady,
 		},
 		{
-			ID: "LQ-GATEWAY-RECORDS", Layer: Gateway, What: "What the gateway writes can be read: its ConfigMaps gateway-PEER and status-PEER.",
-			Needs: []string{"LQ-GATEWAY-RUNNING"},
-			Cause: "The ConfigMap was edited by hand or by another program, and the gateway, which writes it anew, has not done so yet.",
-			Fix:   "Repeat the command after ten seconds. If it goes on: kubectl --context CONTEXT -n NAMESPACE rollout restart deployment/gateway-PEER",
-		},
-		{
-			ID: "LQ-GATEWAY-REPORT", Layer: Gateway, What: "Every gateway reports in time.",
-			Needs: []string{"LQ-GATEWAY-RUNNING", "LQ-GATEWAY-RECORDS", "LQ-NODES-HELPER"},
-			Cause: "The gateway hangs, its node is lost, or it does not reach the API server.",
-			Fix:   "kubectl --context CONTEXT -n NAMESPACE logs deployment/gateway-PEER; kubectl --context CONTEXT -n NAMESPACE rollout restart deployment/gateway-PEER",
-		},
-		{
-			ID: "LQ-GATEWAY-APPLIED", Layer: Gateway, What: "The kernels of the gateways are as the records ask.",
-			Needs: []string{"LQ-GATEWAY-REPORT"},
-			Cause: "The record has a value that the kernel refuses, a name of the server cannot be resolved, or another program locks the kernel's tables.",
-			Fix:   "kubectl --context CONTEXT -n NAMESPACE logs deployment/gateway-PEER",
-		},
-		{
-			ID: "LQ-GATEWAY-VERSION", Layer: Gateway, What: "Helpers on nodes and gateways have the same image.",
+			ID: "LQ-GATEWAY-VERSION", What: "Helpers on nodes and gateways have the same image.",
 			Cause: "An upgrade was interrupted, or an image was changed by hand. Neighbouring releases work together; others may not.",
-			Fix:   "liqoctl network init --context CONTEXT --update, then " + update,
+			Fix:   "liqoctl network init --context CONTEXT --update, then " + health.Update,
 			reads: []fact{observe.Elsewhere, observe.Objects}, side: (*side).images,
 		},
 		{
-			ID: "LQ-GATEWAY-POLICY", Layer: Gateway, What: "No NetworkPolicy selects the gateways: liqonet makes none.",
+			ID: "LQ-GATEWAY-POLICY", What: "No NetworkPolicy selects the gateways: liqonet makes none.",
 			Cause: "A policy in the namespace of liqonet may drop the overlay (UDP 6091, 6092) or the tunnel (UDP 51840).",
 			Fix:   "Allow these ports in the policy that is named, or remove it: kubectl --context CONTEXT -n NAMESPACE get networkpolicies",
 			reads: []fact{observe.Policies, observe.Objects}, side: (*side).networkPolicies,
@@ -89,7 +65,7 @@ func (s *side) serviceReady() outcome {
 	}
 	i := slices.IndexFunc(s.services(), func(o *corev1.Service) bool { return o.Name == records.ServiceName(s.status.Peer) })
 	if i < 0 {
-		return failed("Service %s is missing", records.ServiceName(s.status.Peer)).advise(update)
+		return failed("Service %s is missing", records.ServiceName(s.status.Peer)).advise(health.Update)
 	}
 	service := s.services()[i]
 	if service.Spec.Type != corev1.ServiceTypeLoadBalancer {

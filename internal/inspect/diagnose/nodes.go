@@ -23,28 +23,21 @@ const recent = 10 * time.Minute
 func nodeChecks() []Check {
 	return []Check{
 		{
-			ID: "LQ-NODES-READY", Layer: Nodes, What: "All nodes that run helpers are Ready.",
-			Needs: []string{"LQ-API-REACHABLE"},
-			Cause: "A node is down, or its kubelet does not reach the API server.",
-			Fix:   "kubectl --context CONTEXT get nodes; kubectl --context CONTEXT describe node NODE",
-			reads: []fact{observe.Nodes}, cluster: (*facts).nodesReady,
-		},
-		{
-			ID: "LQ-NODES-HELPER", Layer: Nodes, What: "A helper runs on every Ready node.",
+			ID: "LQ-NODES-HELPER", What: "A helper runs on every Ready node.",
 			Needs: []string{"LQ-OBJECTS-INSTALLED"},
 			Cause: "The image cannot be pulled, a quota or admission refuses the pods, or the helper crashes.",
 			Fix:   "kubectl --context CONTEXT -n NAMESPACE get pods -o wide; kubectl --context CONTEXT -n NAMESPACE describe pod POD",
 			reads: []fact{observe.Elsewhere, observe.Nodes, observe.Pods}, cluster: (*facts).helpersRun,
 		},
 		{
-			ID: "LQ-NODES-REPORT", Layer: Nodes, What: "Every node with a helper has a report in its Lease that can be read.",
+			ID: "LQ-NODES-REPORT", What: "Every node with a helper has a report in its Lease that can be read.",
 			Needs: []string{"LQ-NODES-HELPER"},
 			Cause: "The helper does not reach the API server, or another program edited the Lease.",
 			Fix:   "Read the log of the helper on the node that is named: kubectl --context CONTEXT -n NAMESPACE logs POD",
 			reads: []fact{observe.Leases, observe.Nodes, observe.Pods}, cluster: (*facts).nodesReport,
 		},
 		{
-			ID: "LQ-NODES-KERNEL", Layer: Nodes,
+			ID:    "LQ-NODES-KERNEL",
 			What:  "The kernel of every node has the overlay that the cluster uses (VXLAN or Geneve), and WireGuard where the peering asks for the kernel's.",
 			Needs: []string{"LQ-NODES-REPORT"},
 			Cause: "A node with another kernel joined, or a module was blocked.",
@@ -52,29 +45,21 @@ func nodeChecks() []Check {
 			reads: []fact{observe.Leases, observe.Records}, cluster: (*facts).kernels,
 		},
 		{
-			ID: "LQ-NODES-FORWARD", Layer: Nodes, What: "No firewall in the kernels of nodes drops by default what nodes forward.",
+			ID: "LQ-NODES-FORWARD", What: "No firewall in the kernels of nodes drops by default what nodes forward.",
 			Needs: []string{"LQ-NODES-REPORT"},
 			Cause: "Docker, ufw or another program set the policy of a chain at hook forward to drop. No other rule can undo that.",
-			Fix:   update + " --allow-forward. See docs/troubleshooting.md, Firewalls on nodes.",
+			Fix:   health.Update + " --allow-forward. See docs/troubleshooting.md, Firewalls on nodes.",
 			reads: []fact{observe.Leases, observe.Records}, cluster: (*facts).forwardDrops,
 		},
 		{
-			ID: "LQ-NODES-PLUGIN", Layer: Nodes, What: "The network plugin has no setting that is known to take packets past the kernel's routing and nftables.",
+			ID: "LQ-NODES-PLUGIN", What: "The network plugin has no setting that is known to take packets past the kernel's routing and nftables.",
 			Needs: []string{"LQ-API-REACHABLE"},
 			Cause: "eBPF or Open vSwitch routes packets of pods before liqonet's rules see them.",
 			Fix:   "Change the setting that is named. See docs/network-plugins.md.",
 			reads: []fact{observe.Platform}, cluster: (*facts).pluginWarnings,
 		},
 		{
-			ID: "LQ-NODES-REFUSED", Layer: Nodes, What: "Every node serves the peering as its record says, and no foreign rule or route takes packets for the peer.",
-			Needs: []string{"LQ-NODES-REPORT", "LQ-OBJECTS-DAMAGED", "LQ-OBJECTS-INTACT", "LQ-NODES-KERNEL"},
-			Cause: "The record has values that helpers do not accept, for example ranges that would take an address of the node away. Or another program, such as a " +
-				"VPN, has added a routing rule before liqonet's (priority 103 and 104), or a route to a table that such a rule leads to.",
-			Fix:   update + ". For a foreign rule or route, which is named: on that node, ip rule and ip route show table TABLE show it; let its program leave out the peer's ranges, or give the rule a priority above 104.",
-			reads: []fact{observe.Leases, observe.Pods}, side: (*side).refusals,
-		},
-		{
-			ID: "LQ-NODES-DRIFT", Layer: Nodes, What: "No other program has changed liqonet's kernel objects within ten minutes.",
+			ID: "LQ-NODES-DRIFT", What: "No other program has changed liqonet's kernel objects within ten minutes.",
 			Cause: "Another program, such as a network plugin or a firewall, removes or changes links, routes or rules. The helper restores them within a second.",
 			Fix:   "Find the program that changes what is named; the helpers' logs have each object and time.",
 			reads: []fact{peerings}, side: (*side).drift,

@@ -11,12 +11,10 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-const update = "liqoctl network connect --context CONTEXT --remote-context REMOTE --update"
-
 func objectChecks() []Check {
 	return []Check{
 		{
-			ID: "LQ-OBJECTS-INSTALLED", Layer: Objects, What: "liqonet is installed in the namespace: its DaemonSet and its ConfigMap fabric exist.",
+			ID: "LQ-OBJECTS-INSTALLED", What: "liqonet is installed in the namespace: its DaemonSet and its ConfigMap fabric exist.",
 			Needs: []string{"LQ-API-REACHABLE"},
 			Cause: "liqonet was never installed here, was removed, or is installed in another namespace.",
 			Fix:   "liqoctl network init --context CONTEXT, or name its namespace with --namespace.",
@@ -37,52 +35,7 @@ func objectChecks() []Check {
 			},
 		},
 		{
-			ID: "LQ-OBJECTS-DAMAGED", Layer: Objects,
-			What:  "The records that liqoctl writes can be read: ConfigMaps fabric, ipam and peering-PEER.",
-			Needs: []string{"LQ-OBJECTS-INSTALLED"},
-			Cause: "The text or a label of the ConfigMap was edited by hand or by another program. No command overwrites it, and traffic goes on as before.",
-			Fix:   "Correct what is named, or restore it from a backup: kubectl --context CONTEXT -n NAMESPACE edit configmap OBJECT",
-			reads: []fact{observe.Records}, cluster: (*facts).damaged,
-		},
-		{
-			ID: "LQ-OBJECTS-INTACT", Layer: Objects,
-			What:  "All objects of the installation and of the peering exist, and are as liqoctl made them.",
-			Needs: []string{"LQ-OBJECTS-INSTALLED"},
-			Cause: "An object was deleted or edited by hand, by another controller, or by a restore of etcd.",
-			Fix:   update,
-		},
-		{
-			ID: "LQ-OBJECTS-KEYS", Layer: Objects, What: "The keys in the Secrets of the peering's gateways are WireGuard keys.",
-			Needs: []string{"LQ-OBJECTS-INSTALLED"},
-			Cause: "The Secret was edited by hand, or filled by another program.",
-			Fix:   "Delete the Secret that is named: kubectl --context CONTEXT -n NAMESPACE delete secret NAME. Then " + update + " makes new keys.",
-		},
-	}
-}
-
-func rangeChecks() []Check {
-	return []Check{
-		{
-			ID: "LQ-OBJECTS-RESERVATIONS", Layer: Objects,
-			What:  "Address reservations agree with the peerings and with the ranges that the cluster has now.",
-			Needs: []string{"LQ-OBJECTS-INSTALLED"},
-			Cause: "A command was interrupted, ConfigMap ipam was edited, or the cluster's own ranges have changed.",
-			Fix: "liqoctl network init --context CONTEXT --update: it reserves what is missing, and releases what the cluster has no more. " +
-				"For others the finding has the command.",
-			reads: []fact{reservations},
-			cluster: func(f *facts) outcome {
-				var seen, advice []string
-				for _, finding := range f.findings {
-					seen = append(seen, finding.String())
-					if !slices.Contains(advice, finding.Hint) {
-						advice = append(advice, finding.Hint)
-					}
-				}
-				return judged(Failed, seen).hinted(strings.Join(advice, "; "))
-			},
-		},
-		{
-			ID: "LQ-OBJECTS-RANGES", Layer: Objects,
+			ID: "LQ-OBJECTS-RANGES",
 			What: "No address that the cluster uses lies in the ranges by which it reaches the peer: those of API servers, external addresses " +
 				"of nodes, and the routes and addresses that nodes report.",
 			Needs: []string{"LQ-OBJECTS-INSTALLED"},
@@ -107,6 +60,18 @@ func (f *facts) damaged() outcome {
 		return passed()
 	}
 	return judged(Failed, seen).naming("OBJECT", names[0])
+}
+
+// reservationsAgree evaluates the reservations of addresses.
+func (f *facts) reservationsAgree() outcome {
+	var seen, advice []string
+	for _, finding := range f.findings {
+		seen = append(seen, finding.String())
+		if !slices.Contains(advice, finding.Hint) {
+			advice = append(advice, finding.Hint)
+		}
+	}
+	return judged(Failed, seen).hinted(strings.Join(advice, "; "))
 }
 
 func (s *side) rangesInUse() outcome {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/observe"
 	"liqonet.io/liqonet/internal/pathtest"
@@ -12,7 +13,7 @@ import (
 func peerChecks() []Check {
 	return []Check{
 		{
-			ID: "LQ-PEER-EXISTS", Layer: Peer, What: "Both clusters have the peering. With --remote-context only.",
+			ID: "LQ-PEER-EXISTS", What: "Both clusters have the peering. With --remote-context only.",
 			Needs: []string{"LQ-API-REACHABLE", "LQ-API-ANSWERS", "LQ-OBJECTS-INSTALLED", "LQ-OBJECTS-DAMAGED", "LQ-OBJECTS-INTACT"},
 			Cause: "The peering was removed in one cluster only, or that cluster was made anew.",
 			Fix:   "liqoctl network connect makes it again; liqoctl network disconnect PEER --context CONTEXT --one-side removes what is left here.",
@@ -29,10 +30,10 @@ func peerChecks() []Check {
 			},
 		},
 		{
-			ID: "LQ-PEER-AGREES", Layer: Peer, What: "Both clusters have the same MTU, CIDRs, names and WireGuard server in their records.",
+			ID: "LQ-PEER-AGREES", What: "Both clusters have the same MTU, CIDRs, names and WireGuard server in their records.",
 			Needs: []string{"LQ-PEER-EXISTS"},
 			Cause: "A connect was interrupted, or a record was edited by hand.",
-			Fix:   update,
+			Fix:   health.Update,
 			side: func(s *side) outcome {
 				if s.peer == nil {
 					return skipped("the other cluster's side is not known")
@@ -50,27 +51,18 @@ func peerChecks() []Check {
 }
 
 func pathChecks() []Check {
-	underneath := []string{
-		"LQ-PEER-EXISTS", "LQ-PEER-AGREES", "LQ-OVERLAY-ECHO", "LQ-OVERLAY-MTU", "LQ-TUNNEL-ECHO", "LQ-TUNNEL-LOSS", "LQ-TUNNEL-MTU", "LQ-NODES-PLUGIN",
-	}
 	return []Check{
 		{
-			ID: "LQ-PATH-VERIFIED", Layer: Path, What: "Full-size packets of every node are answered by a node of the peer, every two seconds.",
-			Needs: underneath,
-			Cause: "A firewall on nodes drops forwarded packets, the network plugin bypasses the kernel, or large packets are lost on the way.",
-			Fix:   "liqoctl network test --context CONTEXT --remote-context REMOTE shows which packets are lost. See docs/troubleshooting.md.",
-		},
-		{
-			ID: "LQ-PATH-PACKETS", Layer: Path, What: "Pods and nodes of both clusters reach pods of the other, by all checks of network test but source. With --probe only.",
-			Needs: append(slices.Clone(underneath), "LQ-PATH-VERIFIED"),
+			ID: "LQ-PATH-PACKETS", What: "Pods and nodes of both clusters reach pods of the other, by all checks of network test but source. With --probe only.",
+			Needs: []string{"LQ-PATH-VERIFIED"},
 			Cause: "What all lost packets have in common is at fault: a node that sends, a node that receives, a size, or a Service.",
 			Fix: "liqoctl network test --context CONTEXT --remote-context REMOTE shows the matrix. liqoctl network trace with --live, " +
 				"between pods on the nodes that are named, shows the rule that drops packets. If only tcp fails, repeat this after a minute: path MTUs are measured every 30 seconds.",
 			reads: []fact{packets}, side: func(s *side) outcome { return s.probed(func(name string) bool { return name != "source" }) },
 		},
 		{
-			ID: "LQ-PATH-SOURCE", Layer: Path, What: "The peer sees pods and nodes by their own translated addresses. With --probe only.",
-			Needs: append(slices.Clone(underneath), "LQ-PATH-VERIFIED", "LQ-PATH-PACKETS"),
+			ID: "LQ-PATH-SOURCE", What: "The peer sees pods and nodes by their own translated addresses. With --probe only.",
+			Needs: []string{"LQ-PATH-VERIFIED", "LQ-PATH-PACKETS"},
 			Cause: "A network plugin or another program masquerades packets to the peer before liqonet's rules.",
 			Fix:   "Exclude the peer's CIDRs from its masquerading (nonMasqueradeCIDRs). See docs/network-plugins.md.",
 			reads: []fact{packets}, side: func(s *side) outcome { return s.probed(func(name string) bool { return name == "source" }) },

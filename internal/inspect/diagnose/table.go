@@ -6,7 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/observe"
 )
 
 // Layer is the subject of a check.
@@ -31,13 +34,19 @@ func Layers() []Layer {
 	return []Layer{API, Rights, Objects, Nodes, Gateway, Overlay, Tunnel, Peer, Path, Leftovers}
 }
 
+// LayerOf returns the layer of a check, which its ID contains: LQ-LAYER-NAME.
+func LayerOf(id string) Layer {
+	_, layer, _ := strings.Cut(id, "-")
+	layer, _, _ = strings.Cut(layer, "-")
+	return Layer(strings.ToLower(layer))
+}
+
 // spans reports whether failures in the other cluster explain failures of this layer.
 func (l Layer) spans() bool { return slices.Contains([]Layer{Tunnel, Peer, Path}, l) }
 
 // Check is a check: a row of the table and a page of the documentation.
 type Check struct {
 	ID    string
-	Layer Layer
 	What  string   // the condition, and the facts that it is checked with
 	Needs []string // checks whose failures explain a failure of this one
 	Cause string   // likely cause of a failure
@@ -45,8 +54,8 @@ type Check struct {
 	Fix string
 
 	reads []fact
-	// cluster or side evaluates the facts of a cluster, or of a side of a peering. Without either, findings of package
-	// health decide that have the ID as their code.
+	// cluster or side evaluates the facts of a cluster, or of a side of a peering. Findings with the ID as their code
+	// decide, too.
 	cluster func(*facts) outcome
 	side    func(*side) outcome
 }
@@ -97,15 +106,47 @@ func (o outcome) hinted(hint string) outcome {
 	return o
 }
 
-// Table returns all checks. Each comes after the checks that explain its failures.
-func Table() []Check {
-	return slices.Concat(apiChecks(), objectChecks(), rangeChecks(), nodeChecks(), gatewayChecks(), overlayChecks(), tunnelChecks(), peerChecks(), pathChecks(), leftoverChecks())
+// inspections are evaluations of facts by which checks of findings fail or warn, too.
+func inspections() map[health.Code]Check {
+	return map[health.Code]Check{
+		health.APIClock:            {reads: []fact{observe.Records}, cluster: (*facts).clocks},
+		status.ObjectsDamaged:      {reads: []fact{observe.Records}, cluster: (*facts).damaged},
+		status.ObjectsReservations: {reads: []fact{reservations}, cluster: (*facts).reservationsAgree},
+		"LQ-NODES-READY":           {reads: []fact{observe.Nodes}, cluster: (*facts).nodesReady},
+		"LQ-NODES-REFUSED":         {reads: []fact{observe.Leases, observe.Pods}, side: (*side).refusals},
+		"LQ-GATEWAY-RUNNING":       {reads: []fact{peerings, observe.Pods}, side: (*side).gatewaysRun},
+		"LQ-OVERLAY-PROBE":         {reads: []fact{peerings}, side: func(s *side) outcome { return s.found(Warning, "LQ-OVERLAY-PROBE") }},
+	}
 }
 
-// needs returns the checks whose failures explain a failure of a check, directly or through others, in the order of the
-// table.
-func needs(id string) (all []string) {
-	table := Table()
+// Table returns all checks: those of this package, and one for each kind of finding, by order of their layers. Each
+// comes after the checks that explain its failures.
+func Table() []Check {
+	var all []Check
+	for _, k := range slices.Concat(health.Kinds(), status.Kinds()) {
+		c := inspections()[k.Code]
+		c.ID, c.What, c.Needs, c.Cause, c.Fix = string(k.Code), k.What, k.Needs, k.Cause, k.Fix
+		all = append(all, c)
+	}
+	all = slices.Concat(all, apiChecks(), objectChecks(), nodeChecks(), gatewayChecks(), tunnelChecks(), peerChecks(), pathChecks(), leftoverChecks())
+	slices.SortStableFunc(all, func(a, b Check) int {
+		return cmp.Compare(slices.Index(Layers(), LayerOf(a.ID)), slices.Index(Layers(), LayerOf(b.ID)))
+	})
+	var table []Check
+	known := make(map[string]bool)
+	for len(all) > 0 {
+		next := max(0, slices.IndexFunc(all, func(c Check) bool {
+			return !slices.ContainsFunc(c.Needs, func(id string) bool { return !known[id] })
+		}))
+		known[all[next].ID] = true
+		table, all = append(table, all[next]), slices.Delete(all, next, next+1)
+	}
+	return table
+}
+
+// needs returns the checks of a table whose failures explain a failure of a check, directly or through others, in the
+// order of the table.
+func needs(table []Check, id string) (all []string) {
 	wanted := map[string]bool{id: true}
 	for _, c := range slices.Backward(table) {
 		if wanted[c.ID] {

@@ -14,32 +14,6 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-func overlayChecks() []Check {
-	return []Check{
-		{
-			ID: "LQ-OVERLAY-ECHO", Layer: Overlay, What: "Every node reaches every gateway by the overlay (UDP 6091): the echoes that nodes send each second arrive.",
-			Needs: []string{"LQ-NODES-HELPER", "LQ-NODES-REPORT", "LQ-NODES-KERNEL", "LQ-NODES-FORWARD", "LQ-NODES-REFUSED", "LQ-GATEWAY-RUNNING", "LQ-GATEWAY-REPORT", "LQ-GATEWAY-APPLIED"},
-			Cause: "A firewall or NetworkPolicy blocks UDP 6091 between the node and the pod of the gateway, a route or rule of the node that is named leads " +
-				"elsewhere, or the helper on the node hangs.",
-			Fix: "Allow UDP 6091 between nodes and pods (docs/requirements.md, Ports). On the node that is named, ip route get ADDRESS, with the address of the " +
-				"gateway's pod (kubectl --context CONTEXT -n NAMESPACE get pods -o wide), must show the route of other pods. Read the log of the helper on that node.",
-		},
-		{
-			ID: "LQ-OVERLAY-PROBE", Layer: Overlay, What: "Probes of the path MTU (UDP 6092) from nodes to gateways are answered.",
-			Needs: []string{"LQ-OVERLAY-ECHO"},
-			Cause: "A firewall or NetworkPolicy blocks UDP 6092 between the node and the pod of the gateway. Packets cross, but a smaller MTU is not noticed.",
-			Fix:   "Allow UDP 6092 between nodes and pods (docs/requirements.md, Ports).",
-			reads: []fact{peerings}, side: func(s *side) outcome { return s.found(Warning, health.OverlayProbe) },
-		},
-		{
-			ID: "LQ-OVERLAY-MTU", Layer: Overlay, What: "Full-size packets, with 50 bytes of encapsulation, fit the path from every node to its gateway.",
-			Needs: []string{"LQ-OVERLAY-ECHO"},
-			Cause: "The MTU of a link between nodes is smaller than when the peering was made.",
-			Fix:   update + " adapts the MTU.",
-		},
-	}
-}
-
 // reported reports whether a gateway has reported lately.
 func (s *side) reported() bool {
 	return slices.ContainsFunc(s.reports, func(r *records.Status) bool { return r != nil })
@@ -47,18 +21,19 @@ func (s *side) reported() bool {
 
 // found returns the state with the findings of a code; passed if there are none.
 func (s *side) found(state State, code health.Code) outcome {
+	findings := health.With(s.status.Findings, code)
 	var seen []string
-	var others []health.Finding
-	for _, f := range health.With(s.status.Findings, code) {
-		if !slices.Contains([]health.Code{health.TunnelHandshake, health.TunnelEcho, health.TunnelLoss}, code) {
-			f.Level = max(f.Level, health.Warning) // a note too: what it follows from fails another check
-			others = append(others, f)
-			continue
+	if LayerOf(string(code)) == Tunnel {
+		for _, f := range findings {
+			seen = append(seen, fmt.Sprintf("%s: %s", s.tunnelName(f.Subject.Gateway, f.Subject.Tunnel), f.Text))
 		}
-		seen = append(seen, fmt.Sprintf("%s: %s", s.tunnelName(f.Subject.Gateway, f.Subject.Tunnel), f.Text))
+		return judged(state, seen)
 	}
-	if len(others) > 0 {
-		seen = append(seen, health.Reason(others, len(s.status.Gateways)))
+	for i, f := range findings { // a note too: what it follows from fails another check
+		findings[i].Level = max(f.Level, health.Warning)
+	}
+	if len(findings) > 0 {
+		seen = append(seen, health.Reason(findings, len(s.status.Gateways)))
 	}
 	return judged(state, seen)
 }
@@ -79,45 +54,20 @@ func (s *side) ofReports(state State, inspect func(gateway int, r *records.Statu
 }
 
 func tunnelChecks() []Check {
-	gateway := []string{"LQ-GATEWAY-RUNNING", "LQ-GATEWAY-SERVICE", "LQ-GATEWAY-REPORT", "LQ-GATEWAY-APPLIED"}
 	return []Check{
 		{
-			ID: "LQ-TUNNEL-KEYS", Layer: Tunnel, What: "Each gateway's public key is the one that the other cluster's record has, and both have the same preshared key.",
+			ID: "LQ-TUNNEL-KEYS", What: "Each gateway's public key is the one that the other cluster's record has, and both have the same preshared key.",
 			Needs: []string{"LQ-OBJECTS-DAMAGED", "LQ-OBJECTS-INTACT", "LQ-OBJECTS-KEYS"},
 			Cause: "A Secret was restored from a backup, or a connect was interrupted.",
-			Fix:   update,
+			Fix:   health.Update,
 			reads: []fact{observe.Keys, observe.Records}, side: (*side).keysMatch,
 		},
 		{
-			ID: "LQ-TUNNEL-ENDPOINT", Layer: Tunnel, What: "The client uses an endpoint that the server's Service has now, unless the user chose another one. While the tunnel works all the same, it is a warning: connections that nodes track outlive the Service's port, new ones do not begin.",
-			Needs: gateway,
+			ID: "LQ-TUNNEL-ENDPOINT", What: "The client uses an endpoint that the server's Service has now, unless the user chose another one. While the tunnel works all the same, it is a warning: connections that nodes track outlive the Service's port, new ones do not begin.",
+			Needs: []string{"LQ-GATEWAY-RUNNING", "LQ-GATEWAY-SERVICE", "LQ-GATEWAY-REPORT", "LQ-GATEWAY-APPLIED"},
 			Cause: "The Service was made anew, or its NodePort or load balancer changed.",
-			Fix:   update,
+			Fix:   health.Update,
 			reads: []fact{observe.Records}, side: (*side).endpointsCurrent,
-		},
-		{
-			ID: "LQ-TUNNEL-HANDSHAKE", Layer: Tunnel, What: "Every tunnel has WireGuard session keys: a handshake within three minutes.",
-			Needs: append(slices.Clone(gateway), "LQ-TUNNEL-KEYS", "LQ-TUNNEL-ENDPOINT"),
-			Cause: "A firewall between the clusters drops the UDP packets of the endpoint, or its address cannot be reached from the client.",
-			Fix:   "Allow UDP from the nodes of the client cluster to the endpoint that is named, and the answers (docs/requirements.md, Ports). A security group of the server's nodes must admit its NodePort.",
-		},
-		{
-			ID: "LQ-TUNNEL-ECHO", Layer: Tunnel, What: "The gateways answer each other's echoes by every tunnel, five a second.",
-			Needs: append(slices.Clone(gateway), "LQ-TUNNEL-HANDSHAKE"),
-			Cause: "The network between the clusters has dropped the tunnel's UDP packets for some seconds: a firewall, a changed address, or a NAT without state.",
-			Fix:   "Check the network between the endpoint that is named and the client; status shows when packets cross again.",
-		},
-		{
-			ID: "LQ-TUNNEL-LOSS", Layer: Tunnel, What: "Less than 2 % of the echoes between the gateways are lost.",
-			Needs: []string{"LQ-TUNNEL-ECHO"},
-			Cause: "The network between the clusters is congested or limits UDP.",
-			Fix:   "Measure the underlay between the gateways' nodes; ask the provider about limits of UDP.",
-		},
-		{
-			ID: "LQ-TUNNEL-MTU", Layer: Tunnel, What: "Full-size packets, with WireGuard's encapsulation, fit the path between the gateways.",
-			Needs: []string{"LQ-TUNNEL-ECHO"},
-			Cause: "The network between the clusters carries smaller packets than when the peering was made.",
-			Fix:   update + " adapts the MTU.",
 		},
 	}
 }

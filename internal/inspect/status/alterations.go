@@ -92,7 +92,7 @@ func is[T kube.Object](o kube.Object) bool {
 func (i existing) altered(desired []kube.Object) (findings []health.Finding) {
 	for _, o := range desired {
 		if problem := i.Compare(o, i.comparable); problem != "" {
-			findings = append(findings, health.OfObject(health.ObjectsIntact, problem))
+			findings = append(findings, health.OfObject(ObjectsIntact, problem))
 		}
 	}
 	return findings

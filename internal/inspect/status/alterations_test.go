@@ -167,7 +167,7 @@ func TestStatusTellsOfAlterations(t *testing.T) {
 			if err != nil || len(all) != 1 || all[0].Peer != "b" {
 				t.Fatalf("status %+v, %v", all, err)
 			}
-			altered := health.With(all[0].Findings, health.ObjectsIntact, health.ObjectsDamaged, health.ObjectsKeys, health.GatewayRecords)
+			altered := health.With(all[0].Findings, status.ObjectsIntact, status.ObjectsDamaged, status.ObjectsKeys, status.GatewayRecords)
 			if s := all[0]; s.State == health.Healthy || !strings.Contains(s.Reason, a.object) || len(altered) == 0 || !strings.HasPrefix(altered[0].Text, a.object) {
 				t.Errorf("%s: %s; altered %+v; want %q in both", s.State, s.Reason, altered, a.object)
 			}

@@ -12,7 +12,6 @@ import (
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/observe"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/ipam/choose"
 )
 
 // view is what was read of a cluster, as peerings. A damaged record does not stop it: problems are listed beside the
@@ -83,31 +82,6 @@ func (v *view) chooseOrMiss(name, peer string) {
 	}
 }
 
-// shared lists what is wrong with the records of the installation.
-func (v *view) shared() (findings []health.Finding) {
-	if v.Damaged[records.IPAMName] != nil || len(v.Peerings) > 0 {
-		findings = v.lacking(records.IPAMName)
-	}
-	return append(findings, v.lacking(records.FabricName)...)
-}
-
-// lacking returns a finding if a record is missing or cannot be read.
-func (v *view) lacking(name string) []health.Finding {
-	id, _ := records.IdentityOf(name)
-	switch problem := v.Problem(name); {
-	case problem == "":
-		return nil
-	case v.Damaged[name] == nil:
-		return []health.Finding{health.OfObject(health.ObjectsIntact, problem)}
-	case id.Component == records.ComponentGateway || id.Component == records.ComponentStatus:
-		f := health.OfObject(health.GatewayRecords, problem)
-		f.Subject.Gateway = id.Gateway
-		return []health.Finding{f}
-	default:
-		return []health.Finding{health.OfObject(health.ObjectsDamaged, problem)}
-	}
-}
-
 // peering returns what the records of one peering say.
 func (v *view) peering(name string) *peeringView {
 	p := &peeringView{record: v.Peerings[name]}
@@ -135,12 +109,6 @@ func (v *view) peering(name string) *peeringView {
 		}
 		p.gateways = append(p.gateways, o)
 	}
-	if p.record == nil || v.Registry == nil {
-		return p
-	}
-	for _, r := range choose.Unreserved(v.Registry, *p.record) {
-		p.records = append(p.records, health.OfObject(health.ObjectsReservations, fmt.Sprintf("ConfigMap %s does not reserve %s, %s", records.IPAMName, r.Range, r.Use())))
-	}
 	return p
 }
 
@@ -157,35 +125,4 @@ func (v *view) problem(id records.GatewayID, o health.Observation) *kube.PodErro
 func missed(witnesses map[string]string, o health.Observation) bool {
 	return o.Status == nil || health.Late(o.Age, o.Every) ||
 		slices.ContainsFunc(slices.Collect(maps.Values(witnesses)), func(fault string) bool { return fault != "" })
-}
-
-// altered returns findings about the records, objects and keys of a peering that are missing, or differ from the
-// desired ones.
-func (v *view) altered(p *peeringView, installed existing) ([]health.Finding, error) {
-	if p.record == nil {
-		return p.records, nil // the desired objects are unknown
-	}
-	objects, err := installed.alteredGateways(v.Namespace, *p.record)
-	if err != nil {
-		return nil, err
-	}
-	all := slices.Concat(p.records, objects)
-	for _, id := range p.record.GatewayIDs() {
-		all = append(all, v.alteredKeys(id)...)
-	}
-	return all, nil
-}
-
-// alteredKeys returns a finding about a gateway's keys; none if the user may not read them.
-func (v *view) alteredKeys(id records.GatewayID) []health.Finding {
-	name := id.KeysName()
-	switch key, ok := v.Keys[name]; {
-	case v.Errors[observe.Keys] != nil:
-		return nil
-	case !ok:
-		return []health.Finding{health.OfObject(health.ObjectsIntact, "Secret "+name+" is missing")}
-	case key.Err != nil:
-		return []health.Finding{health.OfObject(health.ObjectsKeys, fmt.Sprintf("Secret %s cannot be read: %v", name, key.Err))}
-	}
-	return nil
 }

@@ -1,0 +1,63 @@
+package health
+
+import (
+	"fmt"
+	"slices"
+)
+
+var pathKinds = []Kind{{
+	Code: "LQ-PATH-VERIFIED",
+	What: "Full-size packets of every node are answered by a node of the peer, every two seconds.",
+	Needs: []string{
+		"LQ-PEER-EXISTS", "LQ-PEER-AGREES", "LQ-OVERLAY-ECHO", "LQ-OVERLAY-MTU", "LQ-TUNNEL-ECHO", "LQ-TUNNEL-LOSS", "LQ-TUNNEL-MTU", "LQ-NODES-PLUGIN",
+	},
+	Cause:  "A firewall on nodes drops forwarded packets, the network plugin bypasses the kernel, or large packets are lost on the way.",
+	Fix:    "liqoctl network test --context CONTEXT --remote-context REMOTE shows which packets are lost. See docs/troubleshooting.md.",
+	late:   true, // witnesses report independently
+	cutOff: Warning,
+	find: func(g *gateway) []Finding {
+		unproven := g.missing(g.unproven, "no answer from nodes of the peer to node %s")
+		if g.cut { // what nodes miss follows from it
+			atMost(Note, unproven)
+		}
+		return slices.Concat(unproven, g.witnessed())
+	},
+}}
+
+// witnessed returns the faults according to the witnesses: the gateway is down if all of them miss it, or the peer
+// behind it. A node from which the gateway misses echoes or answers of the peer is not a witness, because the gateway
+// reports that path itself. The gateway's own node is a witness only if there is no other: if it is lost, its last
+// report is that the path works.
+func (g *gateway) witnessed() []Finding {
+	var others, own []Finding // one for each witness, without text if its path works
+	for _, name := range g.Nodes {
+		fault, ok := g.Witnesses[name]
+		if !ok {
+			continue
+		}
+		if n := Node(g.Status, name); !echoes(g.Status, n) || !proven(g.Status, n) {
+			continue
+		}
+		var f Finding
+		if fault != "" {
+			f = Finding{Subject: Subject{Node: name}, Text: fmt.Sprintf("node %s reports: %s", name, fault)}
+		}
+		if name == g.GatewayNode {
+			own = append(own, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	if len(others) == 0 {
+		others = own
+	}
+	faults := slices.DeleteFunc(slices.Clone(others), func(f Finding) bool { return f.Text == "" })
+	level := levelDegraded
+	if len(faults) == len(others) {
+		level = levelDown
+	}
+	for i := range faults {
+		faults[i].Level = level
+	}
+	return faults
+}
