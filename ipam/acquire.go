@@ -69,7 +69,7 @@ func (q Request) normalize() (Request, error) {
 func (r *Registry) Acquire(q Request) (Reservation, error) {
 	q, err := q.normalize()
 	if err == nil && q.claim().address() {
-		err = fmt.Errorf("%s is a single address", q.use())
+		err = fmt.Errorf("%s is inside a range", q.use())
 	}
 	if err != nil {
 		return Reservation{}, fmt.Errorf("acquire a range for %s %s: %w", string(q.Owner), string(q.Purpose), err)
@@ -95,43 +95,27 @@ func (r *Registry) Acquire(q Request) (Reservation, error) {
 	return Reservation{}, fmt.Errorf("acquire a /%d for %s: %w (pools: %s)", q.Bits, q.use(), ErrNoneFree, poolsText(pools))
 }
 
-// AcquireAddress returns an address inside a range, for a request of purpose GatewayAddress or ExposedHost: the address
-// that the key already holds, else the preferred address if it is set and free, else the lowest free address, without
-// the first and the last of the range. The range must be an internal or external CIDR in the registry, or part of one.
-// Real, if set, is the single address that is translated to the new one; it is not preferred. Bits is ignored.
-func (r *Registry) AcquireAddress(q Request, inside netip.Prefix) (netip.Addr, error) {
-	all, err := r.AcquireAddresses(q, inside, 1)
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	return all[0], nil
-}
-
-// AcquireAddresses is AcquireAddress for several addresses: all that the key holds, the lowest first,
-// completed to count with new ones.
-func (r *Registry) AcquireAddresses(q Request, inside netip.Prefix, count int) (all []netip.Addr, err error) {
+// AcquireAddress returns an address inside a range, for a request of purpose ExposedHost: the address that the key
+// already holds, else the preferred address if it is set and free, else the lowest free address, without the first and
+// the last of the range. The range must be an external CIDR in the registry, or part of one. Real, if set, is the
+// single address that is translated to the new one; it is not preferred. Bits is ignored.
+func (r *Registry) AcquireAddress(q Request, inside netip.Prefix) (a netip.Addr, err error) {
 	defer func() {
 		if err != nil {
-			all, err = nil, fmt.Errorf("acquire an address in %s for %s: %w", inside, q.use(), err)
+			a, err = netip.Addr{}, fmt.Errorf("acquire an address in %s for %s: %w", inside, q.use(), err)
 		}
 	}()
 	if err := r.checkAddress(q, inside); err != nil {
-		return nil, err
+		return a, err
 	}
-	for _, held := range slices.SortedFunc(slices.Values(r.claims[q.Owner][q.claim()]), Reservation.Compare) {
-		if !cidr.Covers(inside, held.Range) {
-			return nil, fmt.Errorf("it holds %s", held.Range.Addr())
-		}
-		all = append(all, held.Range.Addr())
+	held, ok := r.claimed(q)
+	switch {
+	case !ok:
+		return r.freeAddress(q, inside)
+	case !cidr.Covers(inside, held.Range):
+		return a, fmt.Errorf("it holds %s", held.Range.Addr())
 	}
-	for len(all) < count {
-		a, err := r.freeAddress(q, inside)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, a)
-	}
-	return all, nil
+	return held.Range.Addr(), nil
 }
 
 // checkAddress rejects requests that no range can satisfy.
@@ -139,7 +123,7 @@ func (r *Registry) checkAddress(q Request, inside netip.Prefix) error {
 	if err := q.claim().validate(); err != nil {
 		return err
 	}
-	if !q.claim().address() {
+	if q.Purpose != ExposedHost {
 		return fmt.Errorf("%s is a range", q.use())
 	}
 	if err := canonical(inside); err != nil {

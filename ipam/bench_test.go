@@ -44,14 +44,14 @@ func BenchmarkAcquire(b *testing.B) {
 
 func BenchmarkAcquireAddress(b *testing.B) {
 	r := installed(b)
-	inside := prefix("10.80.0.0/16")
+	inside := prefix("10.70.0.0/16")
 	for i := range 10000 {
-		_, err := r.AcquireAddress(Request{Owner: Peering(fmt.Sprintf("b%d", i)), Purpose: GatewayAddress}, inside)
+		_, err := r.AcquireAddress(Request{Owner: Peering(fmt.Sprintf("b%d", i)), Purpose: ExposedHost}, inside)
 		require.NoError(b, err)
 	}
 	for b.Loop() {
-		a, err := r.AcquireAddress(Request{Owner: Peering("new"), Purpose: GatewayAddress}, inside)
+		a, err := r.AcquireAddress(Request{Owner: Peering("new"), Purpose: ExposedHost}, inside)
 		require.NoError(b, err)
-		r.remove(Reservation{Range: cidr.Single(a), Owner: Peering("new"), Purpose: GatewayAddress})
+		r.remove(Reservation{Range: cidr.Single(a), Owner: Peering("new"), Purpose: ExposedHost})
 	}
 }

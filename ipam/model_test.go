@@ -119,7 +119,7 @@ func (m *model) freeBlocks(p netip.Prefix) []netip.Prefix {
 }
 
 func (m *model) acquireAddress(q Request, inside netip.Prefix) (netip.Addr, bool) {
-	if !m.hasPlace(q.Purpose, inside) {
+	if q.Purpose != ExposedHost || !m.hasPlace(q.Purpose, inside) {
 		return netip.Addr{}, false
 	}
 	if held, ok := m.claimed(q); ok {

@@ -65,7 +65,7 @@ func releaseAll(t *testing.T, r *Registry) {
 	t.Helper()
 	// Addresses first: peerings hold addresses inside the cluster's ranges, and the cluster holds addresses inside
 	// theirs.
-	for _, purposes := range [][]Purpose{{GatewayAddress, ExposedHost}, nil} {
+	for _, purposes := range [][]Purpose{{Gateways, ExposedHost}, nil} {
 		for _, h := range r.List() {
 			_, err := r.Release(h.Owner, purposes...)
 			require.NoError(t, err)

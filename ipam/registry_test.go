@@ -196,7 +196,8 @@ func TestRequestRefused(t *testing.T) {
 		{Owner: Peering("b"), Purpose: PeerPods, Real: prefix("127.0.0.0/8")},
 		{Owner: Peering("b"), Purpose: PeerPods, Real: prefix("10.0.0.0/16"), Bits: 17},
 		{Owner: Peering("b"), Purpose: PeerPods, Real: prefix("10.0.0.0/16"), Preferred: prefix("10.1.0.0/17")},
-		{Owner: Peering("b"), Purpose: GatewayAddress, Bits: 32},
+		{Owner: Peering("b"), Purpose: ExposedHost, Bits: 32},
+		{Owner: Peering("b"), Purpose: Gateways, Bits: 29},
 		{Owner: Cluster, Purpose: ExternalCIDR, Bits: 20}, // it holds a /16
 		{Purpose: PeerPods, Bits: 16},
 	} {
@@ -209,7 +210,7 @@ func TestRequestRefused(t *testing.T) {
 
 func TestAcquireAddress(t *testing.T) {
 	r := installed(t)
-	upper := prefix("10.80.128.0/17")
+	upper := prefix("10.70.128.0/17")
 	acquire := func(q Request, inside netip.Prefix, want string) {
 		t.Helper()
 		got, err := r.AcquireAddress(q, inside)
@@ -217,18 +218,22 @@ func TestAcquireAddress(t *testing.T) {
 			t.Errorf("%+v in %s: %s, %v; want %s", q, inside, got, err, want)
 		}
 	}
-	gatewayOf := func(name string) Request { return Request{Owner: Peering(name), Purpose: GatewayAddress} }
-	acquire(gatewayOf("b"), upper, "10.80.128.1")
-	acquire(gatewayOf("c"), upper, "10.80.128.2")
-	acquire(gatewayOf("b"), upper, "10.80.128.1")
-	acquire(gatewayOf("d"), prefix("10.80.128.8/31"), "10.80.128.8")
+	hostOf := func(name string) Request { return Request{Owner: Peering(name), Purpose: ExposedHost} }
+	acquire(hostOf("b"), upper, "10.70.128.1")
+	acquire(hostOf("c"), upper, "10.70.128.2")
+	acquire(hostOf("b"), upper, "10.70.128.1")
+	acquire(hostOf("d"), prefix("10.70.128.8/31"), "10.70.128.8")
 	host := Request{Owner: Cluster, Purpose: ExposedHost, Real: prefix("192.168.7.8/32")}
-	acquire(host, prefix("10.70.128.0/17"), "10.70.128.1")
+	acquire(host, upper, "10.70.128.3")
 	other := Request{Owner: Cluster, Purpose: ExposedHost, Real: prefix("192.168.7.9/32"), Preferred: prefix("10.70.200.200/32")}
-	acquire(other, prefix("10.70.128.0/17"), "10.70.200.200")
+	acquire(other, upper, "10.70.200.200")
 
-	if owner, _ := r.OwnerOf(address("10.80.128.2")); owner.Owner != Peering("c") {
-		t.Errorf("10.80.128.2 is of %+v", owner)
+	require.NoError(t, r.Reserve(Reservation{Range: prefix("10.80.128.8/29"), Owner: Peering("b"), Purpose: Gateways}))
+	if owner, _ := r.OwnerOf(address("10.80.128.15")); owner.Owner != Peering("b") {
+		t.Errorf("10.80.128.15 is of %+v", owner)
+	}
+	if owner, _ := r.OwnerOf(address("10.70.128.2")); owner.Owner != Peering("c") {
+		t.Errorf("10.70.128.2 is of %+v", owner)
 	}
 	if owner, _ := r.OwnerOf(address("10.80.128.4")); owner.Purpose != InternalCIDR {
 		t.Errorf("10.80.128.4 is of %+v", owner)
@@ -238,20 +243,23 @@ func TestAcquireAddress(t *testing.T) {
 	}
 
 	// The first and last addresses are free, but not allocated.
-	if _, err := r.AcquireAddress(gatewayOf("e"), prefix("10.80.128.0/30")); !errors.Is(err, ErrNoneFree) {
+	if _, err := r.AcquireAddress(hostOf("e"), prefix("10.70.128.0/30")); !errors.Is(err, ErrNoneFree) {
 		t.Errorf("in a full range: %v", err)
 	}
-	for name, inside := range map[string]netip.Prefix{"e": prefix("10.70.0.0/16"), "b": prefix("10.80.129.0/24")} {
-		if got, err := r.AcquireAddress(gatewayOf(name), inside); err == nil {
-			t.Errorf("gateway %s in %s: %s", name, inside, got)
+	for name, inside := range map[string]netip.Prefix{"e": prefix("10.80.0.0/16"), "b": prefix("10.70.129.0/24")} {
+		if got, err := r.AcquireAddress(hostOf(name), inside); err == nil {
+			t.Errorf("host %s in %s: %s", name, inside, got)
 		}
+	}
+	if got, err := r.AcquireAddress(Request{Owner: Peering("e"), Purpose: Gateways}, prefix("10.80.128.0/17")); err == nil {
+		t.Errorf("gateways: %s", got)
 	}
 }
 
 func TestOverlapping(t *testing.T) {
 	r := installed(t)
 	for _, want := range []Reservation{
-		{Range: prefix("10.80.128.1/32"), Owner: Peering("b"), Purpose: GatewayAddress},
+		{Range: prefix("10.80.128.8/29"), Owner: Peering("b"), Purpose: Gateways},
 		{Range: prefix("10.9.0.0/24"), Owner: User("vpn"), Purpose: Reserved},
 	} {
 		require.NoError(t, r.Reserve(want))
@@ -261,9 +269,9 @@ func TestOverlapping(t *testing.T) {
 		"10.9.0.7/32":    {`user "vpn" reserved range`},
 		"10.9.0.0/24":    {`user "vpn" reserved range`},
 		"10.9.1.0/24":    nil,
-		"10.80.128.1/32": {"internal CIDR", `peering "b" gateway address`},
-		"10.80.0.0/15":   {"internal CIDR", `peering "b" gateway address`},
-		"10.0.0.0/9":     {`user "vpn" reserved range`, "external CIDR", "internal CIDR", `peering "b" gateway address`, "service CIDR"},
+		"10.80.128.9/32": {"internal CIDR", `peering "b" gateways`},
+		"10.80.0.0/15":   {"internal CIDR", `peering "b" gateways`},
+		"10.0.0.0/9":     {`user "vpn" reserved range`, "external CIDR", "internal CIDR", `peering "b" gateways`, "service CIDR"},
 		"fd00::/8":       nil,
 	} {
 		var got []string
@@ -279,12 +287,11 @@ func TestOverlapping(t *testing.T) {
 
 func TestReleaseKeepsRangesInUse(t *testing.T) {
 	r := installed(t)
-	_, err := r.AcquireAddress(Request{Owner: Peering("b"), Purpose: GatewayAddress}, prefix("10.80.0.0/16"))
-	require.NoError(t, err)
+	require.NoError(t, r.Reserve(Reservation{Range: prefix("10.80.128.8/29"), Owner: Peering("b"), Purpose: Gateways}))
 	before := r.List()
-	_, err = r.Release(Cluster)
+	_, err := r.Release(Cluster)
 	var inUse *InUseError
-	want := `release 10.80.0.0/16 of internal CIDR: peering "b" gateway address 10.80.0.1 is inside`
+	want := `release 10.80.0.0/16 of internal CIDR: peering "b" gateways 10.80.128.8 is inside`
 	if !errors.As(err, &inUse) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -325,8 +332,10 @@ func TestRefused(t *testing.T) {
 		{Reservation{Range: prefix("10.1.0.0/16"), Owner: User("a\"b"), Purpose: Reserved}, `owner "user/a`},
 		{Reservation{Range: prefix("10.1.0.0/16"), Owner: Cluster, Purpose: "dns"}, `unknown purpose "dns"`},
 		{Reservation{Range: prefix("10.1.0.0/16"), Owner: Cluster, Purpose: PodCIDR, Real: prefix("10.1.0.0/17")}, "another length"},
-		{Reservation{Range: prefix("10.80.0.0/24"), Owner: Cluster, Purpose: GatewayAddress}, "single address"},
-		{Reservation{Range: prefix("10.90.0.1/32"), Owner: Cluster, Purpose: GatewayAddress}, "in no internal CIDR"},
+		{Reservation{Range: prefix("10.70.0.0/24"), Owner: Cluster, Purpose: ExposedHost}, "exposed host is a /32"},
+		{Reservation{Range: prefix("10.80.0.0/28"), Owner: Cluster, Purpose: Gateways}, "gateways is a /29"},
+		{Reservation{Range: prefix("10.80.0.8/32"), Owner: Cluster, Purpose: Gateways}, "gateways is a /29"},
+		{Reservation{Range: prefix("10.90.0.8/29"), Owner: Cluster, Purpose: Gateways}, "in no internal CIDR"},
 		{Reservation{Range: prefix("0.0.0.0/0"), Owner: Peering("b"), Purpose: PeerPods}, "not for hosts"},
 		{Reservation{Range: prefix("127.0.0.0/16"), Owner: Peering("b"), Purpose: PeerPods}, "not for hosts"},
 		{Reservation{Range: prefix("169.254.18.0/24"), Owner: Peering("b"), Purpose: PeerExternal}, "not for hosts"},

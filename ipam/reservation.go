@@ -75,35 +75,36 @@ const (
 	OutsideHost  Purpose = "outside-host"  // own address of a host that a peer reaches, never allocated
 )
 
-// Purposes of single addresses inside a range. They conflict only with each other.
+// Purposes of addresses inside a range. They conflict only with each other.
 const (
-	GatewayAddress Purpose = "gateway-address" // in the internal CIDR: overlay address of a gateway
-	ExposedHost    Purpose = "exposed-host"    // in the external CIDR: a host outside the cluster
+	Gateways    Purpose = "gateways"     // in the internal CIDR: overlay addresses of a peering's gateways
+	ExposedHost Purpose = "exposed-host" // in the external CIDR: a host outside the cluster
 )
 
-// uses contains all purposes: the label in messages and, for a single address, the purpose of the range that contains
-// it.
+// uses contains all purposes: the label in messages and, for addresses inside a range, the purpose of that range and
+// the number of addresses, as a power of two.
 var uses = map[Purpose]struct {
 	label  string
 	within Purpose
+	bits   int
 }{
-	PodCIDR:        {label: "pod CIDR"},
-	ServiceCIDR:    {label: "service CIDR"},
-	NodeNetwork:    {label: "node network"},
-	ExternalCIDR:   {label: "external CIDR"},
-	InternalCIDR:   {label: "internal CIDR"},
-	Reserved:       {label: "reserved range"},
-	PeerPods:       {label: "pods"},
-	PeerExternal:   {label: "external CIDR"},
-	PeerUnderlay:   {label: "underlay"},
-	OutsideHost:    {label: "host outside"},
-	GatewayAddress: {label: "gateway address", within: InternalCIDR},
-	ExposedHost:    {label: "exposed host", within: ExternalCIDR},
+	PodCIDR:      {label: "pod CIDR"},
+	ServiceCIDR:  {label: "service CIDR"},
+	NodeNetwork:  {label: "node network"},
+	ExternalCIDR: {label: "external CIDR"},
+	InternalCIDR: {label: "internal CIDR"},
+	Reserved:     {label: "reserved range"},
+	PeerPods:     {label: "pods"},
+	PeerExternal: {label: "external CIDR"},
+	PeerUnderlay: {label: "underlay"},
+	OutsideHost:  {label: "host outside"},
+	Gateways:     {label: "gateways", within: InternalCIDR, bits: 3}, // one each
+	ExposedHost:  {label: "exposed host", within: ExternalCIDR},
 }
 
 // Reservation is a range with its owner and purpose.
 type Reservation struct {
-	Range   netip.Prefix `json:"range"` // without host bits; a single address is a /32
+	Range   netip.Prefix `json:"range"` // without host bits; a single address is a /32, gateways are a /29
 	Owner   Owner        `json:"owner"`
 	Purpose Purpose      `json:"purpose"`
 	// Real is the range that is remapped to Range. It has the same length. The zero value: not remapped, or not
@@ -150,8 +151,8 @@ func (r Reservation) Validate() error {
 	switch {
 	case r.Real.IsValid() && !sameShape(r.Real, r.Range):
 		return fmt.Errorf("real range %s has another length", r.Real)
-	case r.claim().address() && !r.Range.IsSingleIP():
-		return fmt.Errorf("%s is a single address", r.Use())
+	case r.claim().address() && r.Range.Addr().BitLen()-r.Range.Bits() != uses[r.Purpose].bits:
+		return fmt.Errorf("%s is a /%d", r.Use(), r.Range.Addr().BitLen()-uses[r.Purpose].bits)
 	case !r.Shared:
 		return routable(r.Range)
 	}
@@ -165,7 +166,7 @@ type claim struct {
 	real    netip.Prefix
 }
 
-// address reports whether the claim is for a single address inside a range.
+// address reports whether the claim is for addresses inside a range.
 func (c claim) address() bool { return uses[c.purpose].within != "" }
 
 func (c claim) validate() error {

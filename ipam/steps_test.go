@@ -83,7 +83,7 @@ func (o *operations) rangePurpose() Purpose {
 	return pick(o, PodCIDR, NodeNetwork, ExternalCIDR, InternalCIDR, InternalCIDR, PeerPods, PeerUnderlay)
 }
 
-func (o *operations) addressPurpose() Purpose { return pick(o, GatewayAddress, ExposedHost) }
+func (o *operations) addressPurpose() Purpose { return pick(o, Gateways, ExposedHost) }
 
 // held returns a reservation of the model, or one that does not exist.
 func (o *operations) held(m *model) Reservation {
@@ -110,7 +110,7 @@ func (o *operations) reserve(r *Registry, m *model) (done, difference string) {
 }
 
 func (o *operations) reserveAddress(r *Registry, m *model) (done, difference string) {
-	want := Reservation{Range: cidr.Single(o.address()), Owner: o.owner(), Purpose: o.addressPurpose()}
+	want := Reservation{Range: pick(o, cidr.Single(o.address()), sized(o.address(), 29)), Owner: o.owner(), Purpose: o.addressPurpose()}
 	want.Real = o.real(want.Range)
 	err, ok := r.Reserve(want), m.reserve(want)
 	return fmt.Sprintf("reserve %+v", want), differ(err, ok, nil, nil)

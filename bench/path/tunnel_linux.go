@@ -37,9 +37,10 @@ const keepAlive = 15 * time.Second
 // tunnelTo returns the end of a cluster's gateway of the tunnel to the peer's.
 func tunnelTo(c, peer *clusters.Cluster, link string) tunnelJob {
 	record := c.Tunnel(c.Gateways[0], peer, peer.Gateways[0])
+	local, remote := c.Record(peer).TunnelAddresses(1, 1)
 	t := tunnelJob{
-		Link: link, Key: c.Gateways[0].Key, ListenPort: record.ListenPort, Address: record.Address,
-		PeerKey: peer.Gateways[0].Key.PublicKey(), AllowedIPs: []netip.Prefix{netip.PrefixFrom(record.PeerAddress, 32), clusters.PodCIDR},
+		Link: link, Key: c.Gateways[0].Key, ListenPort: record.ListenPort, Address: local,
+		PeerKey: peer.Gateways[0].Key.PublicKey(), AllowedIPs: []netip.Prefix{netip.PrefixFrom(remote, 32), clusters.PodCIDR},
 		MTU: clusters.PathMTU,
 	}
 	if !c.Serves {

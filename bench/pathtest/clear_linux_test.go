@@ -22,13 +22,13 @@ const someRounds = 5
 type fault struct{ name, command string }
 
 var nodeFaults = []fault{
-	{"overlay down", "ip link set lqn-gw7 down"},
-	{"overlay gone", "ip link del lqn-gw7"},
-	{"overlay out of its group", "ip link set dev lqn-gw7 group 0"},
+	{"overlay down", "ip link set lqn-gw8 down"},
+	{"overlay gone", "ip link del lqn-gw8"},
+	{"overlay out of its group", "ip link set dev lqn-gw8 group 0"},
 	{"no rule", "ip rule del priority 104"},
 	{"no routes", flushTable(7600)},
 	{"no nexthops", "ip nexthop flush protocol 76"},
-	{"no neighbours", "ip neighbour flush dev lqn-gw7 nud permanent"},
+	{"no neighbours", "ip neighbour flush dev lqn-gw8 nud permanent"},
 	{"no firewall", "nft delete table ip liqonet"},
 	{"no underlay", "ip link set eth0 down"},
 }
@@ -288,7 +288,7 @@ func (c *conversation) rebootNode(i int) {
 	c.setMarkAt(c.a.NodeName(i), "")
 	c.a.NodeHelpers[i].Kill()
 	n.Run("nft", "delete table ip liqonet; delete table ip6 liqonet")
-	n.IP("rule del priority 104", "link del lqn-gw7")
+	n.IP("rule del priority 104", "link del lqn-gw8")
 	n.Run("sh", "-c", flushTable(7600))
 	for range 2 { // twice: the file can be loaded at any time
 		n.Feed(guard, "nft", "-f", "-")

@@ -105,6 +105,8 @@ func TestDamagedRecords(t *testing.T) {
 func (c *testCluster) reserve(peer *testCluster) {
 	c.t.Helper()
 	registry, err := ipam.Restore(nil, []ipam.Reservation{
+		{Range: clusters.InternalCIDR, Owner: ipam.Cluster, Purpose: ipam.InternalCIDR},
+		{Range: records.GatewayAddresses(clusters.InternalCIDR, 1), Owner: ipam.Peering("peer"), Purpose: ipam.Gateways},
 		{Range: peer.Remapped, Owner: ipam.Peering("peer"), Purpose: ipam.PeerPods, Real: clusters.PodCIDR},
 		{Range: clusters.PeerExternal, Owner: ipam.Peering("peer"), Purpose: ipam.PeerExternal, Real: clusters.ExternalCIDR},
 	})

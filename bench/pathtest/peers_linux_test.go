@@ -119,12 +119,9 @@ func manyName(i int) string { return fmt.Sprintf("many-%d", i) }
 func (c *testCluster) peerWithMany(peer *testCluster, i int, runs bool) *clusters.Gateway {
 	c.t.Helper()
 	p := c.Record(peer.Cluster)
-	p.Name, p.Peer.ClusterID, p.Peer.Name = manyName(i), "id-"+manyName(i), manyName(i)
+	p.Name, p.Number, p.Peer.ClusterID, p.Peer.Name = manyName(i), 2+i, "id-"+manyName(i), manyName(i)
 	seen := seenOfMany(i)
 	p.Peer.PodCIDRs[0].Seen, p.Peer.ExternalCIDRs[0].Seen = seen[0], seen[1]
-	p.Gateways[0].OverlayID, p.Gateways[0].Address = uint32(100+i), netip.AddrFrom4([4]byte{10, 80, 129, byte(1 + i)})
-	p.Gateways[0].Tunnels[0].Address = netip.PrefixFrom(netip.AddrFrom4([4]byte{169, 254, byte(20 + i), 1}), 30)
-	p.Gateways[0].Tunnels[0].PeerAddress = netip.AddrFrom4([4]byte{169, 254, byte(20 + i), 2})
 	g := &clusters.Gateway{Peering: p.Name, Number: 1, Host: byte(20 + i), Key: c.Gateways[0].Key, Keys: c.Gateways[0].Keys}
 	c.AddGatewayPod(g)
 	c.Write(records.PeeringName(p.Name), p)

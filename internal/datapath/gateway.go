@@ -28,19 +28,20 @@ func (g Gateway) State() netops.State {
 	c := netops.GatewayConfig{
 		Overlay:      overlayConfig(g.Fabric),
 		Pod:          g.Pod,
-		Internal:     own.Address,
+		Internal:     p.GatewayAddress(g.Fabric.InternalCIDR(), g.Number),
 		InternalCIDR: g.Fabric.InternalCIDR(),
 		ExternalCIDR: g.Fabric.ExternalCIDR(),
 		Pods:         g.Fabric.PodCIDRs,
 		Peer:         p.Peer.CIDRs(),
-		VNI:          own.OverlayID,
+		VNI:          p.OverlayID(g.Number),
 		MTU:          p.MTU,
 		ClampMSS:     *p.Settings.Complete().ClampMSS,
 		Exposed:      g.Exposed(),
 	}
 	for i, t := range own.Tunnels {
+		address, peer := p.TunnelAddresses(g.Number, i+1)
 		c.Tunnels = append(c.Tunnels, netops.GatewayTunnel{
-			Link: netops.TunnelLink(i + 1), Address: t.Address, Peer: t.PeerAddress, ListenPort: ListenPort(p.Role, t), Used: !g.Unused[i+1],
+			Link: netops.TunnelLink(i + 1), Address: address, Peer: peer, ListenPort: ListenPort(p.Role, t), Used: !g.Unused[i+1],
 		})
 	}
 	for _, n := range g.Nodes {

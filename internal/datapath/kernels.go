@@ -45,7 +45,7 @@ func (n Node) State() netops.State {
 		peer := netops.NodePeer{Name: p.Name, CIDRs: p.Seen(), MTU: p.MTU, Nodes: cidr.Lower(p.Peer.ExternalCIDR().Seen)}
 		for i, own := range p.Gateways {
 			id := records.GatewayID{Peering: p.Name, Number: i + 1}
-			gateway := netops.NodeGateway{Internal: own.Address, VNI: own.OverlayID, Used: !n.Unused[id]}
+			gateway := netops.NodeGateway{Internal: p.GatewayAddress(n.Fabric.InternalCIDR(), i+1), VNI: p.OverlayID(i + 1), Used: !n.Unused[id]}
 			if g, ok := n.Gateways[id]; ok {
 				gateway.Pod, gateway.Local = g.PodIP, g.Node == n.Name
 				peer.Endpoints = append(peer.Endpoints, endpoints(g.ObservedEndpoints(), own.Tunnels)...)

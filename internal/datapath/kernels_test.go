@@ -43,11 +43,9 @@ func connected() records.Set {
 			Overlay: records.Overlay{Kind: records.VXLAN, Port: 6091}, MTU: 1500,
 		},
 		Peerings: []records.Peering{{
-			Name: "b", Role: records.Client, MTU: 1420,
-			Peer: records.Peer{PodCIDRs: []records.Mapping{mapped("10.244.0.0/16", "10.71.0.0/16")}, ExternalCIDRs: []records.Mapping{mapped("10.70.0.0/16", "10.81.0.0/16")}},
-			Gateways: []records.LocalGateway{{OverlayID: 32769, Address: parsed.Addresses("10.80.128.1")[0], Tunnels: []records.Tunnel{
-				{Address: prefix("169.254.18.2/30"), PeerAddress: parsed.Addresses("169.254.18.1")[0], Endpoints: []string{"192.0.2.1:51840"}},
-			}}},
+			Name: "b", Number: 1, Role: records.Client, MTU: 1420,
+			Peer:     records.Peer{PodCIDRs: []records.Mapping{mapped("10.244.0.0/16", "10.71.0.0/16")}, ExternalCIDRs: []records.Mapping{mapped("10.70.0.0/16", "10.81.0.0/16")}},
+			Gateways: []records.LocalGateway{{Tunnels: []records.Tunnel{{Endpoints: []string{"192.0.2.1:51840"}}}}},
 		}},
 		Gateways: map[records.GatewayID]records.Gateway{{Peering: "b", Number: 1}: {PodIP: parsed.Addresses("10.244.1.9")[0]}},
 		Nodes: []records.Node{
@@ -74,7 +72,7 @@ func TestChanges(t *testing.T) {
 		}
 	}
 	got = Changes(connected(), records.Set{Fabric: connected().Fabric, Nodes: connected().Nodes})
-	if len(got) != 2 || !strings.Contains(strings.Join(got[0].Steps, "\n"), "- link lqn-gw32769") {
+	if len(got) != 2 || !strings.Contains(strings.Join(got[0].Steps, "\n"), "- link lqn-gw8") {
 		t.Errorf("without the peering: %+v", got)
 	}
 }

@@ -58,8 +58,8 @@ func writtenWith(text string, one, other uint32, bits uint8) written {
 	w := written{sample.Peering(), sample.Gateway(), records.Node{Version: records.SchemaVersion, Name: text, Internal: second, MTU: 1500}}
 	p, g, n := &w.peering, &w.gateway, &w.node
 	p.Peer.ClusterID, p.Peer.PodCIDRs = text, []records.Mapping{{Real: first, Seen: seen}}
+	p.Number = int(other & (1<<20 - 1))
 	own := &p.Gateways[0]
-	own.Address, own.OverlayID = second, other&(1<<24-1)
 	own.Tunnels[0].Endpoints = append(own.Tunnels[0].Endpoints, text, address.String()+":7")
 	p.Exposed = []records.Exposed{{Host: address, Address: netip.MustParseAddr("10.70.128.1")}}
 	g.Pod, g.Node, g.PodIP, g.Endpoint = text, text, second, netip.AddrPortFrom(address, uint16(other))

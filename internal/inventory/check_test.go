@@ -71,7 +71,7 @@ func heldWithoutNeed() []disorder {
 			require.NoError(t, w.Cluster.Kube.CoreV1().ConfigMaps("liqonet").Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}))
 		}, []string{
 			`begun 10.71.0.0/16 (peering "b" pods): peering "b" is not complete: a connect runs, or was interrupted`,
-			`begun 10.80.128.1/32 (peering "b" gateway address): peering "b" is not complete: a connect runs, or was interrupted`,
+			`begun 10.80.128.8/29 (peering "b" gateways): peering "b" is not complete: a connect runs, or was interrupted`,
 			`begun 10.81.0.0/16 (peering "b" external CIDR): peering "b" is not complete: a connect runs, or was interrupted`,
 			`begun 172.31.2.0/24 (peering "b" underlay): peering "b" is not complete: a connect runs, or was interrupted`,
 		}, mend(connectUpdate)},
@@ -84,12 +84,12 @@ func heldWithoutNeed() []disorder {
 			w.ChangeRegistry(t, func(r *ipam.Registry) error {
 				host := heldBy(ipam.Peering("b"), ipam.ExposedHost, "10.70.128.9/32")
 				host.Real = netip.MustParsePrefix("198.51.100.9/32")
-				return errors.Join(r.Reserve(heldBy(ipam.Peering("b"), ipam.GatewayAddress, "10.80.128.9/32")), r.Reserve(host),
+				return errors.Join(r.Reserve(heldBy(ipam.Peering("b"), ipam.Gateways, "10.80.128.32/29")), r.Reserve(host),
 					r.Reserve(heldBy(ipam.Peering("b"), ipam.OutsideHost, "198.51.100.9/32")))
 			})
 		}, []string{
 			`leak 10.70.128.9/32 (peering "b" exposed host): peering "b" does not use it`,
-			`leak 10.80.128.9/32 (peering "b" gateway address): peering "b" does not use it`,
+			`leak 10.80.128.32/29 (peering "b" gateways): peering "b" does not use it`,
 			`leak 198.51.100.9/32 (peering "b" host outside): peering "b" does not use it`,
 		}, mend(connectUpdate, func(t *testing.T, a, _ *fakecluster.Cluster) {
 			t.Helper()
@@ -103,12 +103,12 @@ func usedWithoutHold() []disorder {
 	return []disorder{
 		{"missing", func(t *testing.T, w *fakecluster.Cluster) {
 			w.ChangeRegistry(t, func(r *ipam.Registry) error {
-				_, err := r.Release(ipam.Peering("b"), ipam.PeerPods, ipam.GatewayAddress)
+				_, err := r.Release(ipam.Peering("b"), ipam.PeerPods, ipam.Gateways)
 				return err
 			})
 		}, []string{
 			`missing 10.71.0.0/16 (peering "b" pods): it is in use, and not reserved`,
-			`missing 10.80.128.1/32 (peering "b" gateway address): it is in use, and not reserved`,
+			`missing 10.80.128.8/29 (peering "b" gateways): it is in use, and not reserved`,
 		}, mend(initUpdate)},
 		{"used twice", func(t *testing.T, w *fakecluster.Cluster) {
 			w.ChangeRegistry(t, func(r *ipam.Registry) error {

@@ -49,7 +49,7 @@ func TestLostReservations(t *testing.T) {
 			}
 			used := make(map[netip.Prefix]string)
 			for _, p := range all {
-				for _, seen := range []netip.Prefix{p.Peer.PodCIDRs[0].Seen, p.Peer.ExternalCIDR().Seen, netip.PrefixFrom(p.Gateways[0].Address, 32)} {
+				for _, seen := range []netip.Prefix{p.Peer.PodCIDRs[0].Seen, p.Peer.ExternalCIDR().Seen, records.GatewayAddresses(netip.MustParsePrefix("10.80.0.0/16"), p.Number)} {
 					if other := used[seen]; other != "" {
 						t.Errorf("%s is of both %s and %s", seen, other, p.Name)
 					}

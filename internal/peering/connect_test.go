@@ -38,7 +38,7 @@ func TestConnectWritesBothSides(t *testing.T) {
 		got := fakecluster.Must(t, Connect, connectOptions(a, b))
 		client, server := a.Peering(t), b.Peering(t)
 		want := records.Peering{
-			Version: records.SchemaVersion, Name: "b", Role: records.Client,
+			Version: records.SchemaVersion, Name: "b", Number: 1, Role: records.Client,
 			Peer: records.Peer{
 				ClusterID: "uid-b", Name: "b",
 				PodCIDRs:      []records.Mapping{{Real: prefix("10.244.0.0/16"), Seen: prefix("10.71.0.0/16")}},
@@ -48,10 +48,8 @@ func TestConnectWritesBothSides(t *testing.T) {
 				PodCIDRs:      []records.Mapping{{Real: prefix("10.244.0.0/16"), Seen: prefix("10.71.0.0/16")}},
 				ExternalCIDRs: []records.Mapping{{Real: prefix("10.70.0.0/16"), Seen: prefix("10.81.0.0/16")}},
 			},
-			Gateways: []records.LocalGateway{{Address: netip.MustParseAddr("10.80.128.1"), OverlayID: 0x8001, Tunnels: []records.Tunnel{{
-				Driver: tunnelOf(client).Driver, Address: prefix("169.254.18.2/30"),
-				PeerAddress: netip.MustParseAddr("169.254.18.1"), ListenPort: 51840,
-				Endpoints: []string{"172.31.2.11:30840", "172.31.2.12:30840"},
+			Gateways: []records.LocalGateway{{Tunnels: []records.Tunnel{{
+				Driver: tunnelOf(client).Driver, ListenPort: 51840, Endpoints: []string{"172.31.2.11:30840", "172.31.2.12:30840"},
 			}}}},
 			Settings: records.GatewaySettings{ServiceType: new(records.NodePort)}, MTU: 1420,
 		}

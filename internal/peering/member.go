@@ -28,11 +28,11 @@ type member struct {
 	role     records.Role            // by choose
 	settings records.GatewaySettings // by choose
 	// For each gateway that the member will have, in the order of their numbers:
-	keys     []*inventory.Keys // as read or generated; nil: none yet
-	rekeyed  []bool            // it exists, with other keys
-	gateways []choose.Gateway  // overlay address and overlay ID
-	// addresses are those of the peer's ranges in this cluster.
+	keys    []*inventory.Keys // as read or generated; nil: none yet
+	rekeyed []bool            // it exists, with other keys
+	// addresses are those of the peer's ranges in this cluster, number is that of the peering.
 	addresses choose.Assigned
+	number    int
 	endpoints map[records.TunnelID][]string // of the server, as used by the client; none: not known yet
 
 	onePort bool // the user has set the server's port
@@ -118,7 +118,7 @@ func (m *member) readKeys(ctx context.Context) (err error) {
 	return nil
 }
 
-// assign reserves addresses for the peer and for the gateways in a registry.
+// assign reserves addresses for the peer and a number for the peering in a registry.
 func (m *member) assign(r *ipam.Registry) (err error) {
 	avoided, _ := m.inUse()
 	f := m.peer.fabric
@@ -127,13 +127,11 @@ func (m *member) assign(r *ipam.Registry) (err error) {
 	if err != nil {
 		return err
 	}
-	g := choose.Gateways{Peering: m.peering, Internal: m.own.Internal, Count: m.gatewayCount()}
+	var have records.Peering
 	if m.have != nil {
-		for _, existing := range m.have.Gateways {
-			g.Current = append(g.Current, existing.Address)
-		}
+		have = *m.have
 	}
-	m.gateways, err = g.Reserve(r)
+	m.number, err = choose.Number(r, m.peering, m.own.Internal, have.Number)
 	return err
 }
 
@@ -177,7 +175,7 @@ func (m *member) prepare(ctx context.Context) error {
 func (m *member) desiredRecord() records.Peering {
 	peer := m.peer
 	p := records.Peering{
-		Version: records.SchemaVersion, Name: m.peering, Role: m.role,
+		Version: records.SchemaVersion, Name: m.peering, Number: m.number, Role: m.role,
 		Peer: records.Peer{
 			ClusterID: peer.id, Name: peer.name,
 			PodCIDRs: m.addresses.Pods, ExternalCIDRs: m.addresses.External,
@@ -185,8 +183,8 @@ func (m *member) desiredRecord() records.Peering {
 		Local:    records.Local{PodCIDRs: peer.addresses.Pods, ExternalCIDRs: peer.addresses.External},
 		Settings: m.settings, MTU: *m.settings.Complete().MTU,
 	}
-	for i, g := range m.gateways {
-		gateway := records.LocalGateway{OverlayID: g.Overlay, Address: g.Address, Temporary: i >= m.permanentGateways()}
+	for i := range m.gatewayCount() {
+		gateway := records.LocalGateway{Temporary: i >= m.permanentGateways()}
 		for j := range peer.gatewayCount() {
 			gateway.Tunnels = append(gateway.Tunnels, m.tunnel(i+1, j+1))
 		}

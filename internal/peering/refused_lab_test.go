@@ -5,7 +5,6 @@ package peering
 import (
 	"fmt"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -164,12 +163,11 @@ func otherPeering(t *testing.T) string {
 		PodCIDRs:      []records.Mapping{{Real: prefix("10.244.0.0/16"), Seen: prefix("10.71.0.0/16")}},
 		ExternalCIDRs: []records.Mapping{{Real: prefix("10.70.0.0/16"), Seen: prefix("10.81.0.0/16")}},
 	}
-	server, client := tunnelAddresses(records.TunnelID{Server: 1, Client: 1})
 	text, err := records.Encode(records.Peering{
-		Version: records.SchemaVersion, Name: "b", Role: records.Server, Peer: seen,
+		Version: records.SchemaVersion, Name: "b", Number: 1, Role: records.Server, Peer: seen,
 		Local: records.Local{PodCIDRs: seen.PodCIDRs, ExternalCIDRs: seen.ExternalCIDRs},
-		Gateways: []records.LocalGateway{{Address: netip.MustParseAddr("10.80.128.1"), OverlayID: 0x8001, Tunnels: []records.Tunnel{{
-			Driver: records.Driver{WireGuard: wireguard.Peer{PublicKey: key.PublicKey().String()}}, Address: server, PeerAddress: client.Addr(), ListenPort: templates.TunnelPort,
+		Gateways: []records.LocalGateway{{Tunnels: []records.Tunnel{{
+			Driver: records.Driver{WireGuard: wireguard.Peer{PublicKey: key.PublicKey().String()}}, ListenPort: templates.TunnelPort,
 		}}}},
 		MTU: 1420,
 	})

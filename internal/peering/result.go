@@ -106,8 +106,8 @@ func (m *member) result() SideResult {
 		Cluster: m.info(), Peering: m.peering, Role: m.role, Addresses: status.AddressRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR()),
 		Endpoints: p.Endpoints(), MTU: p.MTU, Unverified: m.unverified,
 	}
-	for i, g := range p.Gateways {
-		one := GatewayResult{g.Address, proofOf(m.verifications[i])}
+	for i := range p.Gateways {
+		one := GatewayResult{p.GatewayAddress(m.fabric.InternalCIDR(), i+1), proofOf(m.verifications[i])}
 		if i == 0 {
 			r.Gateway, r.Proof = one.Address, one.Proof
 		} else {

@@ -18,8 +18,6 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/choose"
 )
 
 // replaceTime limits the wait for a replaced gateway to carry packets again, before the next one is replaced. If the
@@ -254,7 +252,7 @@ func (m *member) removeGateways(ctx context.Context, deployments []kube.Object) 
 	return err
 }
 
-// releaseGateways removes the remaining objects and addresses of gateways that the peering no longer has, also those of
+// releaseGateways removes the remaining objects of gateways that the peering no longer has, also those of
 // an interrupted run. Records no longer contain these gateways, and the others are verified.
 func (m *member) releaseGateways(ctx context.Context) error {
 	objects, err := m.cluster.List(ctx, inventory.PeeringSelector(m.peering))
@@ -275,10 +273,7 @@ func (m *member) releaseGateways(ctx context.Context) error {
 	if err := m.removeGateways(ctx, deployments); err != nil {
 		return err
 	}
-	if err := m.remove(ctx, others...); err != nil {
-		return err
-	}
-	return inventory.UpdateReservations(ctx, m.cluster, func(r *ipam.Registry) error { return choose.ReleaseGateways(r, *m.written) })
+	return m.remove(ctx, others...)
 }
 
 // surplus reports whether an object belongs to a gateway with a number above count, or only to a member with several

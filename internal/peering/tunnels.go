@@ -2,35 +2,20 @@ package peering
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 
-	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
 
-// firstTunnel contains the addresses of the first tunnel; those of the other tunnels follow. They are link-local: never
-// routed, and in conflict with no CIDR.
-var firstTunnel = netip.MustParsePrefix("169.254.18.0/30")
-
-// tunnelAddresses returns the two addresses of a tunnel.
-func tunnelAddresses(t records.TunnelID) (server, client netip.Prefix) {
-	const size = 4 // addresses of a /30
-	first := cidr.Number(firstTunnel.Addr()) + uint32(size*t.Index())
-	address := func(n uint32) netip.Prefix { return netip.PrefixFrom(cidr.Address(first+n), firstTunnel.Bits()) }
-	return address(1), address(2)
-}
-
 // tunnel returns the configuration, at this member, of the tunnel between one of its gateways and one of the peer's, by
 // their numbers. Values that are not known yet are those of the current record.
 func (m *member) tunnel(own, peer int) records.Tunnel {
 	id := records.TunnelOf(m.role, own, peer)
-	server, client := tunnelAddresses(id)
-	t := records.Tunnel{ListenPort: uint16(templates.TunnelPort + id.Client - 1), Address: server, PeerAddress: client.Addr()}
+	t := records.Tunnel{ListenPort: uint16(templates.TunnelPort + id.Client - 1)}
 	if m.role == records.Client {
-		t.Address, t.PeerAddress, t.Endpoints = client, server.Addr(), m.endpoints[id]
+		t.Endpoints = m.endpoints[id]
 	}
 	var before records.Tunnel
 	if m.written != nil {

@@ -78,10 +78,10 @@ func TestLabWriters(t *testing.T) {
 	r, err := inventory.Reservations(ctx, kept)
 	require.NoError(t, err)
 	for _, m := range members {
-		held := r.Held(ipam.Peering(m.peering), ipam.PeerPods, ipam.PeerExternal, ipam.GatewayAddress)
+		held := r.Held(ipam.Peering(m.peering), ipam.PeerPods, ipam.PeerExternal, ipam.Gateways)
 		if len(held) != 3 || r.Held(ipam.Peering(m.peering), ipam.PeerPods)[0].Range != m.addresses.Pods[0].Seen ||
 			r.Held(ipam.Peering(m.peering), ipam.PeerExternal)[0].Range != m.addresses.External[0].Seen ||
-			r.Held(ipam.Peering(m.peering), ipam.GatewayAddress)[0].Range.Addr() != m.gateways[0].Address {
+			r.Held(ipam.Peering(m.peering), ipam.Gateways)[0].Range != records.GatewayAddresses(own.Internal, m.number) {
 			t.Errorf("%s was given %+v, and holds %+v", m.peering, m.addresses, held)
 		}
 	}

@@ -94,7 +94,7 @@ func TestReplace(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ old, new, field string }{
 		"of the record":           {"mtu: 1420", "mtu: 1420\nzone: x", "zone"},
-		"of an object in a list":  {"overlayID: 8", "overlayID: 8\n  zone: x", "gateways[1].zone"},
+		"of an object in a list":  {"- tunnels:\n  - endpoints:\n    - 192.0.2.1:30001", "- zone: x\n  tunnels:\n  - endpoints:\n    - 192.0.2.1:30001", "gateways[1].zone"},
 		"another only by capital": {"mtu: 1420", "mtu: 1420\nMTU: 9000", "MTU"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -38,7 +38,7 @@ func TestFamilies(t *testing.T) {
 	}{
 		{"externalCIDRs", fabric + "internalCIDRs: [10.80.0.0/16]\nexternalCIDRs: null", "%s", "same length", decoded[records.Fabric]},
 		{"internalCIDRs", fabric + "externalCIDRs: [10.80.0.0/16]\ninternalCIDRs: null", "%s", "same length", decoded[records.Fabric]},
-		{"externalCIDRs", peer, "{real: %s, seen: %[1]s}", "want a length of /8 to /26", decoded[records.Peering]},
+		{"externalCIDRs", peer, "{real: %s, seen: %[1]s}", "want a length of /8 to /24", decoded[records.Peering]},
 		{"externalCIDRs", local, "{real: %s, seen: %[1]s}", "", decoded[records.Peering]}, // only translates addresses
 	} {
 		cases := maps.Clone(cases)

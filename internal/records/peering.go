@@ -21,8 +21,10 @@ const (
 type Peering struct {
 	Version int    `json:"version"`
 	Name    string `json:"name"`
-	Role    Role   `json:"role"`
-	Peer    Peer   `json:"peer"`
+	// Number is that of the peering in this cluster, from 1 to MaxPeerings, as it is reserved.
+	Number int  `json:"number"`
+	Role   Role `json:"role"`
+	Peer   Peer `json:"peer"`
 	// Local has the ranges of this cluster as the peer reaches them. The zero value: not known.
 	Local Local `json:"local,omitzero"`
 	// Gateways are the gateways of this cluster, 1 to MaxGateways. The gateway with number n has index n-1.
@@ -60,6 +62,19 @@ func (p Peering) Tunnel(own, peer int) (Tunnel, bool) {
 		return Tunnel{}, false
 	}
 	return p.Gateways[own-1].Tunnels[peer-1], true
+}
+
+// TunnelAddresses returns the addresses of the tunnel between two gateways, given by number: of the local end, with the
+// prefix length of the link's range, and of the remote end. They are link-local: never routed, and in conflict with no
+// CIDR.
+func (p Peering) TunnelAddresses(own, peer int) (local netip.Prefix, remote netip.Addr) {
+	first := 4 * TunnelOf(p.Role, own, peer).Index()
+	end := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{169, 254, 18, byte(first + n)}) }
+	ends := [2]netip.Addr{end(1), end(2)} // of the server and of the client
+	if p.Role == Client {
+		ends[0], ends[1] = ends[1], ends[0]
+	}
+	return netip.PrefixFrom(ends[0], 30), ends[1]
 }
 
 // Endpoints returns the endpoints of all tunnels of a client.
@@ -124,10 +139,6 @@ func (l Local) CIDRs() []Mapping {
 
 // LocalGateway is a gateway of this cluster. Each has its own pod, keys and objects.
 type LocalGateway struct {
-	// OverlayID is the virtual network identifier (24 bits, not 0) of packets between nodes and this gateway.
-	OverlayID uint32 `json:"overlayID"`
-	// Address is the internal address of the gateway's end of the overlay.
-	Address netip.Addr `json:"address"`
 	// Tunnels lead to the peer's gateways, 1 to MaxGateways. The tunnel to gateway n has index n-1. All gateways have
 	// equally many.
 	Tunnels []Tunnel `json:"tunnels"`
@@ -147,10 +158,8 @@ func (d Driver) Member() any { return d.WireGuard }
 
 // Tunnel is a local gateway's end of the tunnel to a gateway of the peer.
 type Tunnel struct {
-	Driver      Driver       `json:"tunnel"`
-	Address     netip.Prefix `json:"address"`     // of this end, with the prefix length of the link's range
-	PeerAddress netip.Addr   `json:"peerAddress"` // of the other end
-	ListenPort  uint16       `json:"listenPort"`  // UDP, at the server
+	Driver     Driver `json:"tunnel"`
+	ListenPort uint16 `json:"listenPort"` // UDP, at the server
 	// host:port at the server, tried in turn; empty on the server.
 	Endpoints []string `json:"endpoints,omitempty"`
 }

@@ -8,37 +8,28 @@ import (
 	"net/netip"
 	"strconv"
 
-	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/setting"
 )
 
 func (p Peering) validate() error {
 	return errors.Join(
-		ValidateName(p.Name), p.Peer.validate(), p.Local.validate(), p.validateGateways(), validateMTU(p.MTU), validateExposed(p.Exposed), p.Settings.Validate(),
+		ValidateName(p.Name), unless(p.Number >= 1 && p.Number <= maxNumber, "number %d: want 1 to %d", p.Number, maxNumber), p.Peer.validate(), p.Local.validate(), p.validateGateways(), validateMTU(p.MTU), validateExposed(p.Exposed), p.Settings.Validate(),
 		unless(p.Role == Server || p.Role == Client, "role %q: want server or client", p.Role),
 	)
 }
 
-// validateGateways checks each gateway and tunnel, and that their IDs, addresses and ports are unique.
+// validateGateways checks each gateway and tunnel, and that the ports of a gateway are unique.
 func (p Peering) validateGateways() error {
 	if len(p.Gateways) == 0 || len(p.Gateways) > MaxGateways {
 		return fmt.Errorf("%d gateways: want 1 to %d", len(p.Gateways), MaxGateways)
 	}
 	var errs []error
-	overlays, addresses, ends := map[uint32]bool{}, map[netip.Addr]bool{}, map[netip.Addr]bool{}
 	for i, g := range p.Gateways {
 		err := errors.Join(g.validate(p.Role),
 			unless(len(g.Tunnels) == len(p.Gateways[0].Tunnels), "%d tunnels, and %d of gateway 1", len(g.Tunnels), len(p.Gateways[0].Tunnels)),
-			unless(!overlays[g.OverlayID], "overlay id %d is that of another gateway", g.OverlayID),
-			unless(!addresses[g.Address], "address %s is that of another gateway", g.Address),
 		)
-		overlays[g.OverlayID], addresses[g.Address] = true, true
 		ports := map[uint16]bool{}
 		for _, t := range g.Tunnels[:min(len(g.Tunnels), MaxGateways)] {
-			for _, end := range []netip.Addr{t.Address.Addr(), t.PeerAddress} {
-				err = errors.Join(err, unless(!ends[end], "tunnel address %s is there twice", end))
-				ends[end] = true
-			}
 			err = errors.Join(err, unless(p.Role == Client || !ports[t.ListenPort], "listen port %d is there twice", t.ListenPort))
 			ports[t.ListenPort] = true
 		}
@@ -51,8 +42,6 @@ func (p Peering) validateGateways() error {
 
 func (g LocalGateway) validate(role Role) error {
 	return errors.Join(
-		unless(g.OverlayID != 0 && g.OverlayID <= maxVNI, "overlay id %d: want 1 to %d", g.OverlayID, maxVNI),
-		unless(g.Address.Is4(), "address %s: want an IPv4 address", g.Address),
 		unless(len(g.Tunnels) > 0 && len(g.Tunnels) <= MaxGateways, "%d tunnels: want 1 to %d", len(g.Tunnels), MaxGateways),
 		each(g.Tunnels, func(t Tunnel) error {
 			return errors.Join(t.validate(), unless(role != Client || len(t.Endpoints) > 0, "tunnel: a client needs an endpoint of the server"))
@@ -60,14 +49,9 @@ func (g LocalGateway) validate(role Role) error {
 	)
 }
 
-// linkLocal has the addresses of tunnels. Clusters do not route this range.
-var linkLocal = netip.MustParsePrefix("169.254.0.0/16")
-
 func (t Tunnel) validate() error {
-	pair := cidr.Covers(linkLocal, t.Address) && t.Address.Contains(t.PeerAddress)
 	return errors.Join(
 		t.Driver.WireGuard.Validate(),
-		unless(pair, "tunnel addresses %s and %s: want two of one link-local IPv4 range", t.Address, t.PeerAddress),
 		unless(t.ListenPort != 0, "tunnel: listen port missing"),
 		unless(len(t.Endpoints) <= maxEndpoints, "tunnel: %d endpoints: want at most %d", len(t.Endpoints), maxEndpoints),
 		each(t.Endpoints, validateEndpoint),

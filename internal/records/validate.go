@@ -14,8 +14,8 @@ import (
 
 // Limits for records. They keep an object well below the API server's 1 MiB.
 const (
-	maxNameLength  = 40 // leaves room for prefixes and suffixes within a label's 63 characters
-	maxVNI         = 1<<24 - 1
+	maxNameLength  = 40        // leaves room for prefixes and suffixes within a label's 63 characters
+	maxNumber      = 1<<20 - 1 // that of the widest internal CIDR
 	maxCIDRs       = 64
 	maxEndpoints   = 64
 	maxAnnotations = 64 // of a Service
@@ -164,11 +164,11 @@ func validateFamilies[T any](what string, byFamily []T) error {
 	return unless(len(byFamily) == 1, "%s: %d entries: want one, of IPv4", what, len(byFamily))
 }
 
-// Limits for the length of internal and external CIDRs: an overlay ID is a 24-bit offset in the internal CIDR, and half
-// of each CIDR must have room for the nodes.
+// Limits for the length of internal and external CIDRs: an overlay ID is a 24-bit offset in half of the internal CIDR,
+// and each half must have room: of a /24, for 126 nodes and for the gateways of 15 peerings.
 const (
 	WidestCIDR    = 8
-	NarrowestCIDR = 26
+	NarrowestCIDR = 24
 )
 
 // validateHalved checks the length of an internal or external CIDR: helpers calculate with the half of the nodes.

@@ -36,6 +36,9 @@ type Cluster struct {
 	Records  map[string]Record
 	Before   map[string]records.Peering
 	Reserved map[string][]netip.Prefix
+	// Gateways are the addresses reserved for the gateways of each peering: its number. None is known if the
+	// reservations have not been read; then a record is served by its own number.
+	Gateways map[string]netip.Prefix
 	// Unclaimed are ranges of a peer, of which it is not known which one: an earlier process routed or guarded them.
 	Unclaimed []netip.Prefix
 }
@@ -79,7 +82,7 @@ func Choose(c Cluster) Choice {
 		own.Add("internal CIDR", f.InternalCIDRs...)
 		own.Add("external CIDR", f.ExternalCIDRs...)
 	}
-	all, guard := taken{slices.Clone(own.Ranges), map[any]string{}, own.internal}, map[string][]netip.Prefix{}
+	all, guard := taken{slices.Clone(own.Ranges), map[int]string{}, own.internal}, map[string][]netip.Prefix{}
 	maps.Copy(guard, c.Reserved)
 	for _, candidate := range c.candidates(own) {
 		p, err := all.first(candidate)
@@ -129,7 +132,7 @@ func (c Cluster) candidates(own taken) (all []candidate) {
 			one.seen = before.Seen()
 		}
 		if r.Err == nil && c.Fabric != nil {
-			one.err = own.conflict(r.Peering)
+			one.err = cmp.Or(own.conflict(r.Peering), c.checkNumber(r.Peering))
 		}
 		switch {
 		case known && (one.err != nil || sameClaims(r.Peering, before)):
@@ -149,19 +152,27 @@ func (c Cluster) candidates(own taken) (all []candidate) {
 	return all
 }
 
-// sameClaims reports whether two records of a peering have the same values that no other peering may have.
-func sameClaims(p, before records.Peering) bool {
-	return slices.Equal(cidr.Outermost(p.Seen()), cidr.Outermost(before.Seen())) &&
-		slices.EqualFunc(p.Gateways, before.Gateways, func(a, b records.LocalGateway) bool {
-			return a.Address == b.Address && a.OverlayID == b.OverlayID
-		})
+// checkNumber rejects a peering whose number is not the one that is reserved for it, or is reserved for another one.
+func (c Cluster) checkNumber(p records.Peering) error {
+	own := records.GatewayAddresses(c.Fabric.InternalCIDR(), p.Number)
+	for name, reserved := range c.Gateways {
+		if (name == p.Name) != (reserved == own) {
+			return fmt.Errorf("number %d is not the one that ConfigMap %s reserves", p.Number, records.IPAMName)
+		}
+	}
+	return nil
 }
 
-// taken are addresses and overlay IDs that are in use. Two peerings with one overlay ID, for example, would make a
-// state that no kernel can hold, and so block all of them.
+// sameClaims reports whether two records of a peering have the same values that no other peering may have.
+func sameClaims(p, before records.Peering) bool {
+	return p.Number == before.Number && slices.Equal(cidr.Outermost(p.Seen()), cidr.Outermost(before.Seen()))
+}
+
+// taken are ranges and numbers that are in use. Two peerings with one number would make a state that no kernel can
+// hold, and so block all of them.
 type taken struct {
 	Ranges
-	ids      map[any]string // peerings by gateway address and by overlay ID
+	numbers  map[int]string // peerings by number
 	internal netip.Prefix   // CIDR of the gateways
 }
 
@@ -172,14 +183,7 @@ func (t *taken) first(c candidate) (*records.Peering, error) {
 	for _, p := range c.choices {
 		conflict := t.conflict(p)
 		if conflict == nil {
-			for _, g := range p.Gateways {
-				if g.Address.IsValid() {
-					t.ids[g.Address] = p.Name
-				}
-				if g.OverlayID != 0 {
-					t.ids[g.OverlayID] = p.Name
-				}
-			}
+			t.numbers[p.Number] = p.Name
 			t.addPeer(p)
 			return &p, err
 		}
@@ -188,23 +192,18 @@ func (t *taken) first(c candidate) (*records.Peering, error) {
 	return nil, err
 }
 
-// conflict returns an error if something else has an address or overlay ID of a peering.
+// conflict returns an error if something else has an address or the number of a peering.
 func (t *taken) conflict(p records.Peering) error {
 	for _, seen := range p.Seen() {
 		if err := t.Conflict(seen); err != nil {
 			return err
 		}
 	}
-	for _, g := range p.Gateways {
-		if g.Address.IsValid() && (!t.internal.Contains(g.Address) || cidr.Lower(t.internal).Contains(g.Address)) {
-			return fmt.Errorf("gateway address %s is not in the second half of the internal CIDR %s", g.Address, t.internal)
-		}
-		if other, is := t.ids[g.Address]; is {
-			return fmt.Errorf("gateway address %s is that of peering %q", g.Address, other)
-		}
-		if other, is := t.ids[g.OverlayID]; is {
-			return fmt.Errorf("overlay id %d is that of peering %q", g.OverlayID, other)
-		}
+	if most := records.MaxPeerings(t.internal); p.Number < 1 || p.Number > most {
+		return fmt.Errorf("number %d: internal CIDR %s has addresses for %d peerings", p.Number, t.internal, most)
+	}
+	if other, is := t.numbers[p.Number]; is {
+		return fmt.Errorf("number %d is that of peering %q", p.Number, other)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"liqonet.io/liqonet/internal/cidr"
@@ -20,19 +21,18 @@ var fabric = records.Fabric{
 	InternalCIDRs: []netip.Prefix{prefix("10.80.0.0/16")}, ExternalCIDRs: []netip.Prefix{prefix("10.70.0.0/16")},
 }
 
-// peering returns a peering with one gateway of a number and the peer's pods in a range. The external CIDR follows from
-// the number.
-func peering(name string, gateway int, pods string) records.Peering {
-	external := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 200, byte(gateway), 0}), 24)
+// peering returns a peering with a number and the peer's pods in a range. The external CIDR follows from the number.
+func peering(name string, number int, pods string) records.Peering {
+	external := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 200, byte(number), 0}), 24)
 	return records.Peering{
-		Name: name, Gateways: []records.LocalGateway{{OverlayID: uint32(gateway), Address: netip.AddrFrom4([4]byte{10, 80, 128, byte(gateway)})}},
+		Name: name, Number: number, Gateways: []records.LocalGateway{{}},
 		Peer: records.Peer{PodCIDRs: []records.Mapping{{Seen: prefix(pods)}}, ExternalCIDRs: []records.Mapping{{Seen: external}}},
 	}
 }
 
-// withGateway returns a peering with a second gateway.
-func withGateway(p records.Peering, address netip.Addr, overlay uint32) records.Peering {
-	p.Gateways = append(slices.Clone(p.Gateways), records.LocalGateway{OverlayID: overlay, Address: address})
+// numbered returns a peering with another number.
+func numbered(p records.Peering, number int) records.Peering {
+	p.Number = number
 	return p
 }
 
@@ -70,18 +70,15 @@ func TestPrecedence(t *testing.T) {
 		"by one that is wider": {byName(b, c), recorded(peering("b", 1, "10.8.0.0/13"), c), map[string]string{"b": one, "c": other}, []string{"b"}},
 		"both exchange":        {byName(b, c), recorded(peering("b", 1, other), peering("c", 2, one)), map[string]string{"b": other, "c": one}, nil},
 		"one follows another":  {byName(b, c), recorded(peering("b", 1, other), peering("c", 2, third)), map[string]string{"b": other, "c": third}, nil},
-		"an overlay ID":        {byName(c), recorded(peering("b", 2, one), c), map[string]string{"c": other}, []string{"b"}},
-		"a gateway address":    {byName(c), recorded(withGateway(peering("b", 1, one), c.Gateways[0].Address, 3), c), map[string]string{"c": other}, []string{"b"}},
-		"a gateway address, the overlay ID is not known": {
-			byName(b, withGateway(c, b.Gateways[0].Address, 0)), map[string]serving.Record{"b": {Peering: b}, "c": {Err: unreadable}}, map[string]string{"b": one}, []string{"c"},
+		"a number":             {byName(c), recorded(numbered(b, 2), c), map[string]string{"c": other}, []string{"b"}},
+		"another number":       {byName(b, c), recorded(b, numbered(c, 3)), map[string]string{"b": one, "c": other}, nil},
+		"exchanged numbers":    {byName(b, c), recorded(numbered(b, 2), numbered(c, 1)), map[string]string{"b": one, "c": other}, nil},
+		"the last number":      {nil, recorded(numbered(b, 4095)), map[string]string{"b": one}, nil},
+		"a number too many":    {nil, recorded(numbered(b, 4096)), map[string]string{}, []string{"b"}},
+		"a number from a kernel, in use": {
+			byName(b, numbered(c, 1)), map[string]serving.Record{"b": {Peering: b}, "c": {Err: unreadable}}, map[string]string{"b": one}, []string{"c"},
 		},
-		"a gateway address of the nodes, the overlay ID is not known": {
-			byName(withGateway(c, netip.MustParseAddr("10.80.0.7"), 0)), map[string]serving.Record{"c": {Err: unreadable}}, map[string]string{}, []string{"c"},
-		},
-		"gateways that are not known": {
-			byName(withGateway(b, netip.Addr{}, 0), withGateway(c, netip.Addr{}, 0)), map[string]serving.Record{"b": {Err: unreadable}, "c": {Err: unreadable}},
-			map[string]string{"b": one, "c": other}, []string{"b", "c"},
-		},
+		"a number from a kernel, of a node": {byName(numbered(c, 0)), map[string]serving.Record{"c": {Err: unreadable}}, map[string]string{}, []string{"c"}},
 		"from one that is damaged": {
 			byName(b, c), map[string]serving.Record{"b": {Peering: peering("b", 1, other)}, "c": {Err: unreadable}},
 			map[string]string{"b": one, "c": other}, []string{"b", "c"},
@@ -111,6 +108,42 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
+// TestReservedNumbers checks that a record is served only with the number that is reserved for its peering. If none is
+// known to be reserved, as when the reservations cannot be read, its own counts, unless it is reserved for another
+// peering.
+func TestReservedNumbers(t *testing.T) {
+	const one, other = "10.11.0.0/16", "10.12.0.0/16"
+	b, c := peering("b", 1, one), peering("c", 2, other)
+	block := func(number int) netip.Prefix { return records.GatewayAddresses(fabric.InternalCIDR(), number) }
+	for what, test := range map[string]struct {
+		reserved map[string]netip.Prefix
+		before   map[string]records.Peering
+		want     string // served peerings with their numbers
+		faulty   int
+	}{
+		"reserved":             {map[string]netip.Prefix{"b": block(1), "c": block(2)}, nil, "b1 c2", 0},
+		"not known":            {nil, nil, "b1 c2", 0},
+		"of one":               {map[string]netip.Prefix{"c": block(2)}, nil, "b1 c2", 0},
+		"another":              {map[string]netip.Prefix{"b": block(3), "c": block(2)}, nil, "c2", 1},
+		"another, kept":        {map[string]netip.Prefix{"b": block(3), "c": block(2)}, byName(numbered(b, 3)), "b3 c2", 1},
+		"of a third":           {map[string]netip.Prefix{"d": block(1)}, nil, "c2", 1},
+		"exchanged":            {map[string]netip.Prefix{"b": block(2), "c": block(1)}, nil, "", 2},
+		"exchanged while kept": {map[string]netip.Prefix{"b": block(2), "c": block(1)}, byName(b, c), "b1 c2", 2},
+		"in the nodes' half":   {map[string]netip.Prefix{"b": prefix("10.80.0.8/29"), "c": block(2)}, nil, "c2", 1},
+	} {
+		t.Run(what, func(t *testing.T) {
+			choice := serving.Choose(serving.Cluster{Fabric: &fabric, Before: test.before, Records: recorded(b, c), Gateways: test.reserved})
+			var got []string
+			for _, p := range choice.Peerings {
+				got = append(got, fmt.Sprint(p.Name, p.Number))
+			}
+			if strings.Join(got, " ") != test.want || len(choice.Faults) != test.faulty {
+				t.Errorf("served %v, faults %v, want %s and %d", got, choice.Faults, test.want, test.faulty)
+			}
+		})
+	}
+}
+
 // TestRandomPeerings checks for random records that no two peerings share an address, that no address of the cluster is
 // a peer's, and that each range of a peer is served or held back.
 func TestRandomPeerings(t *testing.T) {
@@ -132,17 +165,17 @@ func TestRandomPeerings(t *testing.T) {
 		}
 		choice := serving.Choose(c)
 		var served []netip.Prefix
-		ids := map[uint32]bool{}
+		numbers := map[int]bool{}
 		for _, p := range choice.Peerings {
 			for _, seen := range p.Seen() {
 				if cidr.Overlaps(seen, served) || cidr.Overlaps(seen, own) {
 					t.Fatalf("%s of peering %s overlaps %v or %v", seen, p.Name, served, own)
 				}
 			}
-			if served = append(served, p.Seen()...); ids[p.Gateways[0].OverlayID] {
-				t.Fatalf("two gateways with overlay ID %d", p.Gateways[0].OverlayID)
+			if served = append(served, p.Seen()...); numbers[p.Number] {
+				t.Fatalf("two peerings with number %d", p.Number)
 			}
-			ids[p.Gateways[0].OverlayID] = true
+			numbers[p.Number] = true
 		}
 		for name, rec := range c.Records {
 			for _, seen := range rec.Peering.Seen() {

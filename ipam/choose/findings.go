@@ -57,10 +57,11 @@ func (a State) unused() []Finding {
 	var found []Finding
 	for _, name := range ReservedPeerings(a.Registry) {
 		p, complete := peerings[name]
+		uses := a.used(p)
 		for _, h := range a.Registry.Held(ipam.Peering(name)) {
 			f := Finding{Reservation: h}
 			switch {
-			case complete && (h.Purpose == ipam.PeerUnderlay || keepsHost(p, h) || slices.Contains(used(p), h)):
+			case complete && (h.Purpose == ipam.PeerUnderlay || keepsHost(p, h) || slices.Contains(uses, h)):
 				continue
 			case complete:
 				f.Kind, f.Why, f.Hint = Leak, fmt.Sprintf("peering %q does not use it", name), leakHint(h, name)
@@ -138,9 +139,9 @@ func holds(r *ipam.Registry, want ipam.Reservation) bool {
 	})
 }
 
-// Unreserved returns the reservations on which a peering's record depends and which a registry lacks.
-func Unreserved(r *ipam.Registry, p records.Peering) []ipam.Reservation {
-	return slices.DeleteFunc(used(p), func(want ipam.Reservation) bool { return holds(r, want) })
+// Unreserved returns the reservations on which a peering's record depends and which the registry lacks.
+func (a State) Unreserved(p records.Peering) []ipam.Reservation {
+	return slices.DeleteFunc(a.used(p), func(want ipam.Reservation) bool { return holds(a.Registry, want) })
 }
 
 // desired returns all reservations that should exist, ranges before the addresses inside them.
@@ -152,7 +153,7 @@ func (a State) desired() []ipam.Reservation {
 		ipam.Reservation{Range: a.Fabric.ExternalCIDR(), Owner: ipam.Cluster, Purpose: ipam.ExternalCIDR},
 		ipam.Reservation{Range: a.Fabric.InternalCIDR(), Owner: ipam.Cluster, Purpose: ipam.InternalCIDR})
 	for _, p := range a.Peerings {
-		all = append(all, used(p)...)
+		all = append(all, a.used(p)...)
 	}
 	return all
 }
@@ -193,7 +194,7 @@ func (f Finding) String() string {
 }
 
 // used returns the reservations on which a peering's record depends.
-func used(p records.Peering) []ipam.Reservation {
+func (a State) used(p records.Peering) []ipam.Reservation {
 	owner := ipam.Peering(p.Name)
 	all := make([]ipam.Reservation, 0, len(p.Peer.PodCIDRs)+2+len(p.Exposed))
 	for _, m := range p.Peer.PodCIDRs {
@@ -202,8 +203,8 @@ func used(p records.Peering) []ipam.Reservation {
 	for _, m := range p.Peer.ExternalCIDRs {
 		all = append(all, ipam.Reservation{Range: m.Seen, Owner: owner, Purpose: ipam.PeerExternal, Real: m.Real})
 	}
-	for _, g := range p.Gateways {
-		all = append(all, ipam.Reservation{Range: cidr.Single(g.Address), Owner: owner, Purpose: ipam.GatewayAddress})
+	if a.Fabric != nil {
+		all = append(all, gateways(p.Name, a.Fabric.InternalCIDR(), p.Number))
 	}
 	for _, x := range p.Exposed {
 		all = append(all, ipam.Reservation{Range: cidr.Single(x.Address), Owner: owner, Purpose: ipam.ExposedHost, Real: cidr.Single(x.Host)})

@@ -14,7 +14,7 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// manyPeerings returns a cluster with that many peerings, at most 16,384, each with four reservations. Of every four,
+// manyPeerings returns a cluster with that many peerings, at most 4,095, each with four reservations. Of every four,
 // one has no record. Half of these, one in eight, have no objects at all. Another one of every four lacks an address.
 func manyPeerings(tb testing.TB, peerings int) State {
 	tb.Helper()
@@ -28,14 +28,14 @@ func manyPeerings(tb testing.TB, peerings int) State {
 		at := func(first, second byte) netip.Addr {
 			return netip.AddrFrom4([4]byte{first, second + byte(i>>8), byte(i), 0})
 		}
-		p := records.Peering{Name: fmt.Sprintf("cluster-%d", i), Gateways: []records.LocalGateway{{Address: netip.AddrFrom4([4]byte{10, 80, 128 + byte(i>>8), byte(i)})}}}
+		p := records.Peering{Name: fmt.Sprintf("cluster-%d", i), Number: 1 + i}
 		p.Peer.PodCIDRs = []records.Mapping{{Real: netip.MustParsePrefix("10.244.0.0/24"), Seen: netip.PrefixFrom(at(10, 128), 24)}}
 		p.Peer.ExternalCIDRs = []records.Mapping{{Real: netip.MustParsePrefix("10.70.0.0/24"), Seen: netip.PrefixFrom(at(10, 192), 24)}}
-		held := append(used(p), ipam.Reservation{
+		held := append(a.used(p), ipam.Reservation{
 			Range: netip.PrefixFrom(at(11, 0), 24), Owner: ipam.Peering(p.Name), Purpose: ipam.PeerUnderlay, Shared: true,
 		})
 		for _, h := range held {
-			if i%4 != 1 || h.Purpose != ipam.GatewayAddress {
+			if i%4 != 1 || h.Purpose != ipam.Gateways {
 				err = errors.Join(err, registry.Reserve(h))
 			}
 		}

@@ -1,7 +1,6 @@
 package choose
 
 import (
-	"errors"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -122,27 +121,6 @@ func TestReservePeer(t *testing.T) {
 				t.Errorf("released: %v\n%s", err, store.Encode(r))
 			}
 		})
-	}
-}
-
-func TestGatewaysHaveUniqueAddressesAndOverlays(t *testing.T) {
-	r := newRegistry(t)
-	_, internal, err := ReserveOwn(r, Own{Internal: netip.MustParsePrefix("10.80.0.0/24"), External: netip.MustParsePrefix("10.70.0.0/24")})
-	require.NoError(t, err)
-	seen := make(map[uint32]bool)
-	for i := range 126 { // 128 in the upper half, except its first and last
-		name := "p" + strings.Repeat("x", i%30) + string(rune('a'+i/30))
-		all, err := Gateways{Peering: name, Internal: internal, Count: 1}.Reserve(r)
-		require.NoError(t, err)
-		a := all[0]
-		if seen[a.Overlay] || a.Overlay < 128 || a.Overlay > 255 || !UpperHalf(internal).Contains(a.Address) {
-			t.Errorf("%s: %+v", name, a)
-		}
-		seen[a.Overlay] = true
-	}
-	_, err = Gateways{Peering: "more", Internal: internal, Count: 1}.Reserve(r)
-	if !errors.Is(err, ipam.ErrNoneFree) {
-		t.Errorf("error %v", err)
 	}
 }
 

@@ -33,7 +33,7 @@ func installed(t testing.TB) *ipam.Registry {
 		{Range: prefix("172.18.0.0/16"), Owner: b, Purpose: ipam.PeerUnderlay, Shared: true},
 		{Range: prefix("10.71.0.0/16"), Owner: b, Purpose: ipam.PeerPods, Real: prefix("10.244.0.0/16")},
 		{Range: prefix("10.81.0.0/16"), Owner: b, Purpose: ipam.PeerExternal, Real: prefix("10.70.0.0/16")},
-		{Range: prefix("10.80.128.1/32"), Owner: b, Purpose: ipam.GatewayAddress},
+		{Range: prefix("10.80.128.8/29"), Owner: b, Purpose: ipam.Gateways},
 		{Range: prefix("10.70.128.1/32"), Owner: b, Purpose: ipam.ExposedHost, Real: prefix("192.168.7.8/32")},
 	})
 	require.NoError(t, err)
@@ -92,7 +92,8 @@ var damaged = map[string]struct{ text, reason string }{
 	"unknown word":     only("10.96.0.0/12 cluster service-cidr private"),
 	"words swapped":    only("10.96.0.0/12 cluster service-cidr shared real=10.0.0.0/12"),
 	"bad real range":   only("10.96.0.0/12 cluster service-cidr real=there"),
-	"no place":         only("10.80.128.1/32 peering/b gateway-address"),
+	"no place":         only("10.80.128.8/29 peering/b gateways"),
+	"two numbers":      only("10.80.128.0/28 peering/b gateways"),
 	"conflict": {
 		"version: 1\nreservations:\n- \"10.244.0.0/16 cluster pod-cidr\"\n- \"10.244.0.0/17 peering/b peer-pods\"\n",
 		`reserve 10.244.0.0/17 for peering "b" pods: conflict with pod CIDR 10.244.0.0/16`,

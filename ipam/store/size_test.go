@@ -18,12 +18,11 @@ const limit = 1 << 20
 func TestTwoThousandPeeringsFit(t *testing.T) {
 	const peerings = 2000
 	r := installed(t)
-	internal := prefix("10.80.128.0/17")
 	for i := range peerings {
 		owner := ipam.Peering(fmt.Sprintf("production-europe-west-%04d", i))
 		underlay := netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, byte(i >> 8), byte(i)}), 32)
-		_, err := r.AcquireAddress(ipam.Request{Owner: owner, Purpose: ipam.GatewayAddress}, internal)
-		require.NoError(t, err)
+		gateways := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 80, 128 + byte((i+2)>>5), byte((i + 2) << 3)}), 29)
+		require.NoError(t, r.Reserve(ipam.Reservation{Range: gateways, Owner: owner, Purpose: ipam.Gateways}))
 		require.NoError(t, r.Reserve(ipam.Reservation{Range: underlay, Owner: owner, Purpose: ipam.PeerUnderlay, Shared: true}))
 		for _, q := range []ipam.Request{
 			{Owner: owner, Purpose: ipam.PeerPods, Real: prefix("10.244.0.0/20")},

@@ -91,15 +91,15 @@ func tunnelSocket(number int) string {
 // apply answers and sends echoes as a view requires. It is called after a pass: the addresses exist.
 func (g *echoes) apply(v view) error {
 	g.update(v)
-	own := v.own()
-	_, overlay := g.sockets.Listen("overlay", netip.AddrPortFrom(own.Address, netops.EchoPort), helper.Limited(echo.Responder{Answer: g.answer}))
+	_, overlay := g.sockets.Listen("overlay", netip.AddrPortFrom(v.peering.GatewayAddress(v.fabric.InternalCIDR(), v.id.Number), netops.EchoPort), helper.Limited(echo.Responder{Answer: g.answer}))
 	_, underlay := g.sockets.Listen("underlay", netip.AddrPortFrom(g.pod, netops.EchoPort), helper.Limited(echo.Responder{Accepts: g.knows}))
 	errs := []error{overlay, underlay}
-	for i, t := range own.Tunnels {
+	for i := range v.own().Tunnels {
 		echoes := g.tunnel(i + 1)
-		socket, err := g.sockets.Listen(tunnelSocket(i+1), netip.AddrPortFrom(t.Address.Addr(), netops.EchoPort), &echo.Responder{Answer: echoes.answer})
+		local, remote := v.peering.TunnelAddresses(v.id.Number, i+1)
+		socket, err := g.sockets.Listen(tunnelSocket(i+1), netip.AddrPortFrom(local.Addr(), netops.EchoPort), &echo.Responder{Answer: echoes.answer})
 		if err == nil {
-			err = echoes.ask(socket, netip.AddrPortFrom(t.PeerAddress, netops.EchoPort))
+			err = echoes.ask(socket, netip.AddrPortFrom(remote, netops.EchoPort))
 		}
 		errs = append(errs, err)
 	}

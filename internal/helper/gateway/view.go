@@ -71,6 +71,7 @@ func keysMade(folder string) time.Time {
 // and external CIDRs and its tunnel address only.
 func (v view) tunnel(d tunnel.Driver, number int) (tunnel.Config, error) {
 	p, t := v.peering, v.own().Tunnels[number-1]
+	_, remote := p.TunnelAddresses(v.id.Number, number)
 	peer, err := d.Decode(t.Driver.Member())
 	if err != nil {
 		return tunnel.Config{}, err
@@ -80,7 +81,7 @@ func (v view) tunnel(d tunnel.Driver, number int) (tunnel.Config, error) {
 		Implementation: string(*p.Settings.Complete().Implementation),
 		ListenPort:     datapath.ListenPort(p.Role, t),
 		MTU:            p.MTU,
-		AllowedIPs:     []netip.Prefix{cidr.Single(t.PeerAddress)},
+		AllowedIPs:     []netip.Prefix{cidr.Single(remote)},
 		Endpoints:      t.Endpoints,
 		Closed:         v.over,
 		Peer:           peer,

@@ -28,7 +28,7 @@ func TestGatewayState(t *testing.T) {
 			PodCIDRs: parsed.Prefixes("10.244.1.0/24", "10.250.0.0/24"), Pods: parsed.Addresses("10.244.9.3", "10.96.0.1"),
 		}},
 		{Node: &records.Node{Name: "n2", Internal: netip.MustParseAddr("10.80.0.8"), PodCIDRs: parsed.Prefixes("10.244.2.0/24")}},
-		{Node: &records.Node{Name: "n3", Internal: netip.MustParseAddr("10.80.128.1"), OverlaySources: via("172.31.1.13"), PodCIDRs: parsed.Prefixes("10.244.3.0/24")}},
+		{Node: &records.Node{Name: "n3", Internal: netip.MustParseAddr("10.80.128.8"), OverlaySources: via("172.31.1.13"), PodCIDRs: parsed.Prefixes("10.244.3.0/24")}},
 	}}
 	v.pod = netip.MustParseAddr("10.244.1.9")
 	expose := func(host, address string) records.Exposed {
@@ -42,9 +42,9 @@ func TestGatewayState(t *testing.T) {
 		Overlay:      netops.OverlayConfig{Kind: netops.KindVXLAN, Port: 6091, MTU: 1450},
 		Pod:          netip.MustParseAddr("10.244.1.9"),
 		Exposed:      []netops.Exposed{{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1")}},
-		Internal:     netip.MustParseAddr("10.80.128.1"),
+		Internal:     netip.MustParseAddr("10.80.128.8"),
 		InternalCIDR: netip.MustParsePrefix("10.80.0.0/16"), ExternalCIDR: netip.MustParsePrefix("10.70.0.0/16"),
-		Pods: parsed.Prefixes("10.244.0.0/16"), VNI: 7, MTU: 1370, ClampMSS: true,
+		Pods: parsed.Prefixes("10.244.0.0/16"), VNI: 8, MTU: 1370, ClampMSS: true,
 		Peer: []netops.Mapping{
 			{Real: netip.MustParsePrefix("10.244.0.0/16"), Seen: netip.MustParsePrefix("10.11.0.0/16")},
 			{Real: netip.MustParsePrefix("10.70.0.0/16"), Seen: netip.MustParsePrefix("10.71.0.0/16")},

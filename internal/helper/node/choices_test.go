@@ -19,17 +19,16 @@ import (
 func choosingNode(mode records.GatewayMode, noPod bool) choices.Chooser {
 	p, n := sample.Peering(), newProbes(nil)
 	p.Settings.GatewayMode = &mode
-	second := p.Gateways[0]
-	second.Address = second.Address.Next()
-	p.Gateways = append(p.Gateways, second)
-	v := view{Choice: serving.Choice{Peerings: []records.Peering{p}}, gateways: map[records.GatewayID]records.Gateway{}}
+	p.Gateways = append(p.Gateways, p.Gateways[0])
+	fabric := sample.Fabric()
+	v := view{fabric: &fabric, Choice: serving.Choice{Peerings: []records.Peering{p}}, gateways: map[records.GatewayID]records.Gateway{}}
 	var ids [2]records.GatewayID
 	var probes [2]*gatewayProbes
 	for i := range ids {
 		ids[i] = records.GatewayID{Peering: p.Name, Number: i + 1}
 		probes[i] = newGatewayProbes(7, 1000, n.news)
 		probes[i].setUse(false, make(chan struct{}, 1))
-		n.paths[gatewayKey{ids[i], p.Gateways[i].Address}] = probes[i]
+		n.paths[v.key(p, ids[i])] = probes[i]
 		if i > 0 || !noPod {
 			v.gateways[ids[i]] = sample.Gateway()
 		}

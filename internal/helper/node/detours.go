@@ -25,9 +25,9 @@ func (l *loop) detours(v view, applied []string) (map[string]string, error) {
 	pods := l.podAddresses()
 	for _, p := range v.Peerings {
 		c := kernel.PeerTraffic{Peer: p.Seen(), Pods: pods}
-		for i, g := range p.Gateways {
-			if v.located(records.GatewayID{Peering: p.Name, Number: i + 1}) {
-				c.Links = append(c.Links, netops.NodeLink(g.OverlayID))
+		for _, id := range p.GatewayIDs() {
+			if v.located(id) {
+				c.Links = append(c.Links, netops.NodeLink(p.OverlayID(id.Number)))
 			}
 		}
 		if len(c.Links) > 0 && slices.Contains(applied, p.Name) { // otherwise they are held back

@@ -53,11 +53,12 @@ type lastValid struct {
 	read      map[string]bool // peerings whose record this process has read
 }
 
-// reservations are the ranges by which peers are reached, by peering.
+// reservations are the ranges by which peers are reached, and the numbers of peerings, by peering.
 type reservations struct {
 	text     string // of the record from which they were read
 	ranges   map[string][]netip.Prefix
 	external map[string][]netip.Prefix // among ranges; the peering uses one of them
+	gateways map[string]netip.Prefix   // reserved for the gateways of each
 }
 
 func newLastValid() *lastValid {
@@ -93,11 +94,7 @@ func (m *lastValid) view(o objects, now time.Time) (view, []serving.Fault) {
 	o.noPods = v.NoPods
 	served := make(map[records.GatewayID]bool)
 	for _, p := range v.Peerings {
-		for i, own := range p.Gateways {
-			if own.OverlayID == 0 {
-				continue // not in the kernel from which the peering was rebuilt
-			}
-			id := records.GatewayID{Peering: p.Name, Number: i + 1}
+		for _, id := range p.GatewayIDs() {
 			served[id] = true
 			g, ok, err := m.gatewayNode(id, byName[id.Name()], o, now)
 			if err != nil {
@@ -130,10 +127,10 @@ func (m *lastValid) readTrusted(o objects, c serving.Cluster) (view, []serving.F
 	faults := append(m.readFabric(o.fabric, c, begun), m.readReservations(o.ipam)...)
 	if m.fabric != nil && o.found != nil {
 		for name := range c.Records {
-			m.rebuild(o, name, c.Records)
+			m.rebuild(o, name)
 		}
 	}
-	c.Fabric, c.Before, c.Reserved = m.fabric, m.peerings, m.reserved.ranges
+	c.Fabric, c.Before, c.Reserved, c.Gateways = m.fabric, m.peerings, m.reserved.ranges, m.reserved.gateways
 	unread := m.reserved.ranges == nil && (o.ipam != nil || begun)
 	unreserved := unread
 	for name := range c.Records { // reservations, as of an older backup, can lack some of a peering's ranges
@@ -220,9 +217,12 @@ func (m *lastValid) readReservations(cm *corev1.ConfigMap) []serving.Fault {
 	if err != nil {
 		return []serving.Fault{{Object: records.IPAMName, Err: fmt.Errorf("read ConfigMap %s: %w", records.IPAMName, err)}}
 	}
-	m.reserved = reservations{text, make(map[string][]netip.Prefix), make(map[string][]netip.Prefix)}
+	m.reserved = reservations{text, make(map[string][]netip.Prefix), make(map[string][]netip.Prefix), make(map[string]netip.Prefix)}
 	for _, held := range registry.List() {
 		name, ok := held.Owner.Peering()
+		if ok && held.Purpose == ipam.Gateways {
+			m.reserved.gateways[name] = held.Range
+		}
 		if ok && (held.Purpose == ipam.PeerPods || held.Purpose == ipam.PeerExternal) && held.Range.Addr().Is4() {
 			m.reserved.ranges[name] = append(m.reserved.ranges[name], held.Range)
 			if held.Purpose == ipam.PeerExternal {

@@ -37,6 +37,10 @@ type gatewayKey struct {
 	address netip.Addr // inside the overlay
 }
 
+func (v view) key(p records.Peering, id records.GatewayID) gatewayKey {
+	return gatewayKey{id, p.GatewayAddress(v.fabric.InternalCIDR(), id.Number)}
+}
+
 func newProbes(wake chan<- struct{}) *probes {
 	return &probes{news: make(chan struct{}, 1), wake: wake, paths: map[gatewayKey]*gatewayProbes{}}
 }
@@ -80,13 +84,12 @@ func (n *probes) update(v view, internal netip.Addr) error {
 	wanted := map[gatewayKey]bool{}
 	var errs []error
 	for _, p := range v.Peerings {
-		for i, own := range p.Gateways {
-			id := records.GatewayID{Peering: p.Name, Number: i + 1}
+		for _, id := range p.GatewayIDs() {
 			gateway, ok := v.gateways[id]
 			if !ok {
 				continue
 			}
-			key := gatewayKey{id, own.Address}
+			key := v.key(p, id)
 			wanted[key] = true
 			if err := n.probe(socket, key, p, v, gateway); err != nil {
 				errs = append(errs, fmt.Errorf("probe gateway %s: %w", id, err))
@@ -109,9 +112,8 @@ func (n *probes) unused(v view) map[records.GatewayID]bool {
 	unused := map[records.GatewayID]bool{}
 	for _, p := range v.Peerings {
 		standings := make([]membership.Standing, len(p.Gateways))
-		for i, own := range p.Gateways {
-			id := records.GatewayID{Peering: p.Name, Number: i + 1}
-			if probes := n.paths[gatewayKey{id, own.Address}]; probes != nil && v.located(id) {
+		for i, id := range p.GatewayIDs() {
+			if probes := n.paths[v.key(p, id)]; probes != nil && v.located(id) {
 				standings[i] = probes.standing()
 			}
 		}
@@ -138,7 +140,7 @@ func (n *probes) probe(socket *echo.Socket, key gatewayKey, p records.Peering, v
 	var err error
 	if len(p.Gateways) > 1 {
 		probes.setUse(v.unused[key.id], n.wake)
-		way, err = kernel.RouteBy(p.Gateways[key.id.Number-1].OverlayID)
+		way, err = kernel.RouteBy(p.OverlayID(key.id.Number))
 	} else {
 		probes.setUse(false, nil)
 	}

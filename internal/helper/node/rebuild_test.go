@@ -40,14 +40,7 @@ var thirdGateway = records.GatewayID{Peering: "b", Number: 3}
 
 func severalPeering() records.Peering {
 	p := sample.Peering()
-	for i := range byte(2) {
-		g := p.Gateways[0]
-		tunnel := g.Tunnels[0]
-		tunnel.Address = netip.PrefixFrom(netip.AddrFrom4([4]byte{169, 254, 18, 6 + 4*i}), 30)
-		tunnel.PeerAddress = netip.AddrFrom4([4]byte{169, 254, 18, 5 + 4*i})
-		g.OverlayID, g.Address, g.Tunnels = 20+uint32(i), netip.AddrFrom4([4]byte{10, 80, 128, 20 + i}), []records.Tunnel{tunnel}
-		p.Gateways = append(p.Gateways, g)
-	}
+	p.Gateways = slices.Repeat(p.Gateways, 3)
 	return p
 }
 
@@ -375,7 +368,7 @@ func TestRestartedKernel(t *testing.T) {
 			remotes[l.Name] = fmt.Sprint(l.Remote)
 		}
 	}
-	if len(remotes) != len(want.Links) || remotes[netops.NodeLink(7)] != "10.244.1.77" || remotes[netops.NodeLink(21)] != "10.244.2.33" {
+	if len(remotes) != len(want.Links) || remotes[netops.NodeLink(8)] != "10.244.1.77" || remotes[netops.NodeLink(10)] != "10.244.2.33" {
 		t.Errorf("links %v", remotes)
 	}
 }
@@ -394,8 +387,8 @@ func TestAddressOfAnotherGateway(t *testing.T) {
 	w.damage(records.PeeringName("b"))
 	w.restart(before)
 	for _, l := range w.view().state(internal).Links {
-		if l.Remote == next.PodIP && l.VNI != 7 {
-			t.Errorf("gateway 1, of overlay 7, is sent overlay %d", l.VNI)
+		if l.Remote == next.PodIP && l.VNI != 8 {
+			t.Errorf("gateway 1, of overlay 8, is sent overlay %d", l.VNI)
 		}
 	}
 }

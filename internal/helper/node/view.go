@@ -101,10 +101,8 @@ func (v view) ranges() []netip.Prefix {
 	all = append(all, v.fabric.InternalCIDRs...)
 	for _, p := range v.Peerings {
 		all = append(all, p.Seen()...)
-		for _, g := range p.Gateways {
-			if g.Address.IsValid() {
-				all = append(all, cidr.Single(g.Address))
-			}
+		for _, id := range p.GatewayIDs() {
+			all = append(all, cidr.Single(p.GatewayAddress(v.fabric.InternalCIDR(), id.Number)))
 		}
 	}
 	return all

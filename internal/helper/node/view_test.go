@@ -62,7 +62,7 @@ func TestPodsOf(t *testing.T) {
 func TestRanges(t *testing.T) {
 	f, p := sample.Fabric(), sample.Peering()
 	v := view{fabric: &f, Choice: serving.Choice{Peerings: []records.Peering{p}}}
-	want := append([]netip.Prefix{f.InternalCIDR()}, append(p.Seen(), cidr.Single(p.Gateways[0].Address))...)
+	want := append([]netip.Prefix{f.InternalCIDR()}, append(p.Seen(), cidr.Single(p.GatewayAddress(f.InternalCIDR(), 1)))...)
 	if got := v.ranges(); !slices.Equal(got, want) || len(got) < 4 {
 		t.Errorf("ranges %v, want %v", got, want)
 	}
@@ -87,7 +87,7 @@ func TestNodeState(t *testing.T) {
 		Peers: []netops.NodePeer{{
 			Name:  sample.Peering().Name,
 			CIDRs: parsed.Prefixes("10.11.0.0/16", "10.71.0.0/16"), Nodes: parsed.Prefixes("10.71.0.0/17")[0],
-			Gateways:  []netops.NodeGateway{{Internal: netip.MustParseAddr("10.80.128.1"), Pod: netip.MustParseAddr("10.244.1.9"), VNI: 7, Local: true, Used: true}},
+			Gateways:  []netops.NodeGateway{{Internal: netip.MustParseAddr("10.80.128.8"), Pod: netip.MustParseAddr("10.244.1.9"), VNI: 8, Local: true, Used: true}},
 			Endpoints: parsed.Addresses("192.0.2.7"), MTU: 1370,
 		}},
 	}

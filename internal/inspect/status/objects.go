@@ -122,7 +122,7 @@ func (v *view) unreserved(p records.Peering) (findings []health.Finding) {
 	if v.Registry == nil {
 		return nil
 	}
-	for _, r := range choose.Unreserved(v.Registry, p) {
+	for _, r := range (choose.State{Registry: v.Registry, Fabric: v.Fabric}).Unreserved(p) {
 		findings = append(findings, health.OfObject(ObjectsReservations, fmt.Sprintf("ConfigMap %s does not reserve %s, %s", records.IPAMName, r.Range, r.Use())))
 	}
 	return findings

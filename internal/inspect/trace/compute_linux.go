@@ -125,7 +125,7 @@ func (w *walk) depart(s *side, from, to End) int {
 		return h.drop("no gateway of %s is usable", s.Fabric.Name)
 	}
 	id := ids[known-1]
-	h.out(state, route, netops.NexthopID(s.Fabric.InternalCIDR(), s.peering.Gateways[known-1].Address))
+	h.out(state, route, netops.NexthopID(s.Fabric.InternalCIDR(), s.peering.GatewayAddress(s.Fabric.InternalCIDR(), known)))
 	h.Outer = &Addresses{n.OverlaySources[id], s.Gateways[id].PodIP}
 	if why := h.segment(s, id, n.Name); why != "" {
 		return h.drop("the node is not verified: %s", why)
@@ -326,5 +326,5 @@ func (w *walk) arrive(s *side, number int, n records.Node, to End) {
 			h.drop("%s", why)
 		}
 	}
-	h.Out = fmt.Sprintf("to the %s, from %s", to.Kind, netops.NodeLink(s.peering.Gateways[number-1].OverlayID))
+	h.Out = fmt.Sprintf("to the %s, from %s", to.Kind, netops.NodeLink(s.peering.OverlayID(number)))
 }

@@ -40,7 +40,7 @@ func pair(t *testing.T, equal bool) (a, b *side) {
 			Overlay: records.Overlay{Kind: records.VXLAN, Port: 6091}, MTU: 1500,
 		}
 		s.peering = records.Peering{
-			Name: peer, Role: role, MTU: 1380,
+			Name: peer, Number: 1, Role: role, MTU: 1380,
 			Peer:  records.Peer{Name: peer, PodCIDRs: []records.Mapping{podsOf[peer]}, ExternalCIDRs: []records.Mapping{external[peer]}},
 			Local: records.Local{PodCIDRs: []records.Mapping{podsOf[own]}, ExternalCIDRs: []records.Mapping{external[own]}},
 		}
@@ -53,11 +53,10 @@ func pair(t *testing.T, equal bool) (a, b *side) {
 		for i := range 2 {
 			number := byte(i + 1)
 			id := records.GatewayID{Peering: peer, Number: i + 1}
-			g := records.LocalGateway{OverlayID: 32769 + uint32(i), Address: netip.AddrFrom4([4]byte{10, 80, 128, number})}
+			g := records.LocalGateway{}
 			state := status.Gateway{Number: i + 1, State: health.Healthy}
 			for j := range 2 {
-				ends := []netip.Addr{netip.AddrFrom4([4]byte{169, 254, 18, byte(16*i + 4*j + 1)}), netip.AddrFrom4([4]byte{169, 254, 18, byte(16*i + 4*j + 2)})}
-				g.Tunnels = append(g.Tunnels, records.Tunnel{Address: netip.PrefixFrom(ends[0], 30), PeerAddress: ends[1], ListenPort: 51840})
+				g.Tunnels = append(g.Tunnels, records.Tunnel{ListenPort: 51840})
 				state.Tunnels = append(state.Tunnels, status.Tunnel{PeerGateway: j + 1, State: health.Healthy, Endpoint: "192.0.2.1:30840", PathMTU: 1500})
 			}
 			s.peering.Gateways = append(s.peering.Gateways, g)

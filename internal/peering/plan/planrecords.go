@@ -57,8 +57,8 @@ func recordFields(object kube.Object) ([]kube.FieldChange, error) {
 	flat := make(map[string]any)
 	flatten(flat, "", fields)
 	for _, path := range slices.Collect(maps.Keys(flat)) {
-		// The client's record has no endpoints until the server has some. Every tunnel has a peerAddress.
-		if tunnel, ok := strings.CutSuffix(path, ".peerAddress"); ok && flat["role"] == string(records.Client) {
+		// The client's record has no endpoints until the server has some. Every tunnel has a listenPort.
+		if tunnel, ok := strings.CutSuffix(path, ".listenPort"); ok && flat["role"] == string(records.Client) {
 			flat[endpointsOf(tunnel)] = cmp.Or(flat[endpointsOf(tunnel)], "")
 		}
 	}

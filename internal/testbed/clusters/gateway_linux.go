@@ -76,7 +76,7 @@ func (c *Cluster) AddGatewayPod(g *Gateway) {
 // Record returns the record of the CLI for the gateways that both clusters have.
 func (c *Cluster) Record(peer *Cluster) records.Peering {
 	p := records.Peering{
-		Version: records.SchemaVersion, Name: "peer", Role: records.Server,
+		Version: records.SchemaVersion, Name: "peer", Number: 1, Role: records.Server,
 		Peer: records.Peer{
 			ClusterID: "id-" + peer.Name, Name: peer.Name,
 			PodCIDRs:      []records.Mapping{{Real: PodCIDR, Seen: peer.Remapped}},
@@ -95,7 +95,7 @@ func (c *Cluster) Record(peer *Cluster) records.Peering {
 		p.Role = records.Client
 	}
 	for _, g := range c.Gateways {
-		own := records.LocalGateway{OverlayID: uint32(6 + g.Number), Address: netip.AddrFrom4([4]byte{10, 80, 128, byte(g.Number)})}
+		own := records.LocalGateway{}
 		for _, far := range peer.Gateways {
 			own.Tunnels = append(own.Tunnels, c.Tunnel(g, peer, far))
 		}
@@ -110,16 +110,12 @@ func (c *Cluster) Tunnel(g *Gateway, peer *Cluster, far *Gateway) records.Tunnel
 	if !c.Serves {
 		ofServer, ofClient = far, g
 	}
-	number := records.MaxGateways*(ofServer.Number-1) + ofClient.Number - 1
-	end := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{169, 254, 18, byte(4*number + i)}) }
 	t := records.Tunnel{
 		Driver: records.Driver{WireGuard: wireguard.Peer{PublicKey: far.Key.PublicKey().String()}}, ListenPort: uint16(ListenPort + ofClient.Number - 1),
-		Address: netip.PrefixFrom(end(1), 30), PeerAddress: end(2),
 	}
 	if c.Serves {
 		return t
 	}
-	t.Address, t.PeerAddress = netip.PrefixFrom(end(2), 30), end(1)
 	node := len(peer.Nodes) - 1
 	if len(peer.Gateways) > 1 {
 		node = far.Node // each through a different node
@@ -127,7 +123,7 @@ func (c *Cluster) Tunnel(g *Gateway, peer *Cluster, far *Gateway) records.Tunnel
 	if c.Elsewhere {
 		node = 1 - node
 	}
-	t.Endpoints = []string{netip.AddrPortFrom(peer.NodeAddress(node), uint16(ServerPort+number)).String()}
+	t.Endpoints = []string{netip.AddrPortFrom(peer.NodeAddress(node), uint16(ServerPort+records.TunnelID{Server: ofServer.Number, Client: ofClient.Number}.Index())).String()}
 	if c.Endpoint.IsValid() {
 		t.Endpoints = []string{c.Endpoint.String()}
 	}

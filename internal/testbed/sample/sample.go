@@ -47,18 +47,16 @@ func Fabric() records.Fabric {
 // Peering returns the peering with b, with one gateway.
 func Peering() records.Peering {
 	return records.Peering{
-		Version: records.SchemaVersion, Name: "b", Role: records.Client,
+		Version: records.SchemaVersion, Name: "b", Number: 1, Role: records.Client,
 		Peer: records.Peer{
 			ClusterID: "id-b", Name: "b",
 			PodCIDRs:      []records.Mapping{Mapping("10.244.0.0/16", "10.11.0.0/16")},
 			ExternalCIDRs: []records.Mapping{Mapping("10.70.0.0/16", "10.71.0.0/16")},
 		},
-		Gateways: []records.LocalGateway{{OverlayID: 7, Address: netip.MustParseAddr("10.80.128.1"), Tunnels: []records.Tunnel{{
-			Driver:      records.Driver{WireGuard: wireguard.Peer{PublicKey: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}},
-			Address:     netip.MustParsePrefix("169.254.18.2/30"),
-			PeerAddress: netip.MustParseAddr("169.254.18.1"),
-			ListenPort:  51840,
-			Endpoints:   []string{"192.0.2.7:30000"},
+		Gateways: []records.LocalGateway{{Tunnels: []records.Tunnel{{
+			Driver:     records.Driver{WireGuard: wireguard.Peer{PublicKey: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}},
+			ListenPort: 51840,
+			Endpoints:  []string{"192.0.2.7:30000"},
 		}}}},
 		Settings: records.GatewaySettings{Implementation: new(records.Userspace)},
 		MTU:      1370,
@@ -127,7 +125,7 @@ func SecondPeering() records.Peering {
 	p.Name, p.Peer.Name, p.Peer.ClusterID = "c", "c", "id-c"
 	p.Peer.PodCIDRs = []records.Mapping{Mapping("10.244.0.0/16", "10.12.0.0/16")}
 	p.Peer.ExternalCIDRs = []records.Mapping{Mapping("10.70.0.0/16", "10.72.0.0/16")}
-	p.Gateways[0].Address, p.Gateways[0].OverlayID = netip.MustParseAddr("10.80.128.2"), 8
+	p.Number = 2
 	return p
 }
 
@@ -154,7 +152,10 @@ func Reserved(t *testing.T, peerings ...records.Peering) *corev1.ConfigMap {
 	t.Helper()
 	registry, err := ipam.New(ipam.DefaultPools()...)
 	require.NoError(t, err)
+	internal := Fabric().InternalCIDR()
+	require.NoError(t, registry.Reserve(ipam.Reservation{Range: internal, Owner: ipam.Cluster, Purpose: ipam.InternalCIDR}))
 	for _, p := range peerings {
+		require.NoError(t, registry.Reserve(ipam.Reservation{Range: records.GatewayAddresses(internal, p.Number), Owner: ipam.Peering(p.Name), Purpose: ipam.Gateways}))
 		all := []ipam.Reservation{{Range: p.Peer.ExternalCIDR().Seen, Owner: ipam.Peering(p.Name), Purpose: ipam.PeerExternal, Real: p.Peer.ExternalCIDR().Real}}
 		for _, m := range p.Peer.PodCIDRs {
 			all = append(all, ipam.Reservation{Range: m.Seen, Owner: ipam.Peering(p.Name), Purpose: ipam.PeerPods, Real: m.Real})
