@@ -74,8 +74,8 @@ func checkUnion(t *testing.T, ipv4, ipv6, both netops.State) {
 	}
 }
 
-// TestIDsOfWidestCIDR: in an internal CIDR of /8, offsets need a bit more than an id has. The ends of one kind, nodes or
-// gateways, have different ids nevertheless, without the family bit, and PeerFrom finds the first gateway.
+// TestIDsOfWidestCIDR: in an internal CIDR of /8, offsets need a bit more than an id has. The ends of one kind, nodes
+// or gateways, have different ids nevertheless, without the family bit, and PeerFrom finds the first gateway.
 func TestIDsOfWidestCIDR(t *testing.T) {
 	t.Parallel()
 	widest := netip.MustParsePrefix("10.0.0.0/8")
@@ -134,7 +134,9 @@ func nodeOfIPv6(c netops.NodeConfig) netops.NodeConfig {
 // gatewayOfIPv6 returns the configuration of a gateway for IPv6. Addresses outside overlay and tunnel stay.
 func gatewayOfIPv6(c netops.GatewayConfig) netops.GatewayConfig {
 	c.Internal, c.InternalCIDR, c.ExternalCIDR, c.Pods = addressInIPv6(c.Internal), inIPv6(c.InternalCIDR), inIPv6(c.ExternalCIDR), each(c.Pods, inIPv6)
-	c.Peer = each(c.Peer, func(m netops.Mapping) netops.Mapping { return netops.Mapping{Real: inIPv6(m.Real), Seen: inIPv6(m.Seen)} })
+	c.Peer = each(c.Peer, func(m netops.Mapping) netops.Mapping {
+		return netops.Mapping{Real: inIPv6(m.Real), Seen: inIPv6(m.Seen)}
+	})
 	c.Exposed = each(c.Exposed, func(e netops.Exposed) netops.Exposed {
 		return netops.Exposed{Host: addressInIPv6(e.Host), Address: addressInIPv6(e.Address)}
 	})

@@ -205,8 +205,8 @@ func (o OverlayConfig) link(name string, internal netip.Addr) Link {
 }
 
 // OverlayMAC returns the MAC address of an overlay end: locally administered, from the last 32 bits of its internal
-// address, which an end has in each address family. Addresses must be unique, because the drivers drop frames with
-// their own address.
+// address, which are the same in each address family. MAC addresses must be unique, because the drivers drop frames
+// with their own.
 func OverlayMAC(internal netip.Addr) net.HardwareAddr {
 	return binary.BigEndian.AppendUint32([]byte{0x02, 0x4c}, lastBits(internal))
 }
