@@ -17,17 +17,17 @@ import (
 // Of returns the state of a peering, from the reports of its gateways and of their witnesses. An unreadable report
 // counts as none.
 func Of(ctx context.Context, api kubernetes.Interface, gateways []records.GatewayID, mtu int, nodes ...string) (health.State, string, error) {
-	all := make([]health.Observation, len(gateways))
+	each := make([][]health.Finding, len(gateways))
 	for i, id := range gateways {
 		o, err := observe(ctx, api, id)
 		if err != nil {
 			return "", "", err
 		}
 		o.MTU, o.Nodes = mtu, nodes
-		all[i] = o
+		each[i] = health.Gateway(o)
 	}
-	findings := health.Gateways(all)
-	return health.StateOf(findings), health.Reason(findings, len(all)), nil
+	findings := health.Together(each)
+	return health.StateOf(findings), health.Reason(findings, len(each)), nil
 }
 
 // observe reads the reports on a gateway.

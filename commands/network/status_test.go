@@ -181,7 +181,7 @@ func TestStatusOfBothSides(t *testing.T) {
 func TestStatusDocument(t *testing.T) {
 	all := peerings()
 	all[0].Gateways[0].KeyCreated = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
-	all[1].Findings = health.Gateways([]health.Observation{{}})
+	all[1].Findings = health.Together([][]health.Finding{health.Gateway(health.Observation{})})
 	out, _ := statusOf(t, all, "-o", "json")
 	golden.Check(t, "status-json.golden", out)
 }

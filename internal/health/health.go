@@ -97,15 +97,6 @@ type Observation struct {
 	MTU     int // bytes, of the largest packet that must cross; 0: not checked
 }
 
-// Gateways returns what is found about the gateways of a peering.
-func Gateways(all []Observation) []Finding {
-	each := make([][]Finding, len(all))
-	for i, o := range all {
-		each[i] = Gateway(o)
-	}
-	return Together(each)
-}
-
 // Together joins what Gateway returns for each gateway of a peering. Each carries packets of all nodes: the peering is
 // degraded as long as one of them does.
 func Together(each [][]Finding) (findings []Finding) {

@@ -166,7 +166,7 @@ func TestStateFollowsFromFindings(t *testing.T) {
 		if r.IntN(4) == 0 {
 			s.Failed, o.Problem = records.Failures{"nft: busy"}, "evicted"
 		}
-		findings := Gateways([]Observation{o})
+		findings := Together([][]Finding{Gateway(o)})
 		above := slices.ContainsFunc(findings, func(f Finding) bool { return f.Level > Warning })
 		state, reason := Judge(o)
 		states[state]++
@@ -274,13 +274,13 @@ func TestGateways(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var all []Observation
+			var all [][]Finding
 			for _, change := range tt.gateways {
 				o := Observation{Status: healthyStatus(), Nodes: []string{"n1", "n2"}}
 				change(&o)
-				all = append(all, o)
+				all = append(all, Gateway(o))
 			}
-			findings := Gateways(all)
+			findings := Together(all)
 			for _, text := range tt.altered {
 				findings = append([]Finding{OfObject("LQ-OBJECTS-INTACT", text)}, findings...)
 			}

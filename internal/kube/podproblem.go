@@ -16,9 +16,6 @@ import (
 // scheduler that has not seen a new node yet, or of a registry.
 const problemGrace = 5 * time.Second
 
-// ProblemsAtOnce limits concurrent requests for problems of pods.
-const ProblemsAtOnce = 16
-
 // PodError is the reason why a pod cannot start.
 type PodError struct {
 	Pod     string
