@@ -22,6 +22,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/choose"
+	"liqonet.io/liqonet/ipam/translate"
 )
 
 // Part is a part of a snapshot, by its name in messages. Each is read by itself, and may fail by itself.
@@ -139,6 +140,15 @@ func (s *Snapshot) PeeringWith(peer records.Fabric) string {
 		return peer.Name
 	}
 	return ""
+}
+
+// Translator returns the translation of addresses for a peering.
+func (s *Snapshot) Translator(peering string) (translate.Translator, error) {
+	t, err := translate.Read(slices.Collect(maps.Values(s.ConfigMaps)))
+	if err != nil {
+		return translate.Translator{}, fmt.Errorf("records of cluster %q: %w", s.Context, err)
+	}
+	return t.Peer(peering)
 }
 
 // Witnesses returns the reports of nodes on each gateway, by the node's name: "" if its path works, else the fault.

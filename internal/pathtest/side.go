@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -78,11 +77,8 @@ func (s *side) choose(peer records.Fabric, sample int) error {
 		return &inventory.NoPeeringError{Context: s.cluster.Context, Name: peer.Name, Known: s.seen.Names()}
 	}
 	s.peering = *s.seen.Peerings[name]
-	translation, err := translate.Read(slices.Collect(maps.Values(s.seen.ConfigMaps)))
-	if err != nil {
-		return fmt.Errorf("records of cluster %q: %w", s.cluster.Context, err)
-	}
-	if s.translator, err = translation.Peer(name); err != nil {
+	var err error
+	if s.translator, err = s.seen.Translator(name); err != nil {
 		return err
 	}
 	reports, err := inventory.Reports(s.seen.Leases)

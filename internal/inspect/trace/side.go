@@ -64,11 +64,8 @@ func sideOf(c *kube.Cluster, seen *observe.Snapshot, state status.Peering) (*sid
 		return nil, fmt.Errorf("trace in cluster %q: %s", c.Context, state.Reason)
 	}
 	s.peering = s.Peerings[i]
-	translation, err := translate.Read(objects)
-	if err != nil {
-		return nil, fmt.Errorf("records of cluster %q: %w", c.Context, err)
-	}
-	s.translator, err = translation.Peer(s.peering.Name)
+	var err error
+	s.translator, err = seen.Translator(s.peering.Name)
 	return s, err
 }
 
