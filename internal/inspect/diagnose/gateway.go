@@ -50,7 +50,7 @@ func (s *side) gatewaysRun() outcome {
 		if err != nil {
 			return skipped(err.Error())
 		}
-		if slices.ContainsFunc(s.Pods, func(p *corev1.Pod) bool { return selector.Matches(labels.Set(p.Labels)) && podReady(p) }) {
+		if slices.ContainsFunc(s.Pods, func(p *corev1.Pod) bool { return selector.Matches(labels.Set(p.Labels)) && kube.PodReady(p) }) {
 			continue
 		}
 		o := explained(failed("no pod of gateway %d is ready", id.Number), s.PodProblem(id.Name(), inventory.GatewaySelector(id)))

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inspect/status"
@@ -87,7 +85,7 @@ func (f *facts) nodesReady() outcome {
 func (f *facts) withHelper() (with, without []string) {
 	running := make(map[string]bool)
 	for _, p := range f.Pods {
-		if p.Labels[records.LabelComponent] == records.ComponentFabric && podReady(p) {
+		if p.Labels[records.LabelComponent] == records.ComponentFabric && kube.PodReady(p) {
 			running[p.Spec.NodeName] = true
 		}
 	}
@@ -101,12 +99,6 @@ func (f *facts) withHelper() (with, without []string) {
 		}
 	}
 	return with, without
-}
-
-func podReady(p *corev1.Pod) bool {
-	return p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 func (f *facts) helpersRun() outcome {

@@ -30,13 +30,10 @@ func (p part) addLogs(ctx context.Context) {
 		return
 	}
 	rank := func(pod *corev1.Pod) int {
-		calm := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		})
 		switch {
 		case pod.Labels[records.LabelComponent] == records.ComponentGateway:
 			return 0
-		case !calm:
+		case !kube.PodReady(pod):
 			return 1
 		}
 		return 2
