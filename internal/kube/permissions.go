@@ -71,10 +71,21 @@ func DiscoveryPermissions() []Permission {
 	}
 }
 
+// ErrUnreadable is why objects were not read if the user lacks a permission.
+var ErrUnreadable = errors.New("you are not allowed to read them")
+
 // NotAllowed reports whether an error is that the user lacks a permission.
 func NotAllowed(err error) bool {
 	_, lacks := errors.AsType[*PermissionError](err)
-	return lacks || apierrors.IsForbidden(err)
+	return lacks || apierrors.IsForbidden(err) || errors.Is(err, ErrUnreadable)
+}
+
+// Unread returns the error for which objects were not read, in short.
+func Unread(err error) error {
+	if NotAllowed(err) {
+		return ErrUnreadable
+	}
+	return err
 }
 
 // PermissionError lists all permissions that the user lacks.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/observe"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -54,7 +55,7 @@ func apiChecks() []Check {
 func (f *facts) answers() outcome {
 	var seen []string
 	for _, p := range []observe.Part{observe.Records, observe.Leases, observe.Nodes, observe.Pods, observe.Objects, observe.Keys, observe.Policies} {
-		if err := f.Errors[p]; err != nil && !refused(err) {
+		if err := f.Errors[p]; err != nil && !kube.NotAllowed(err) {
 			seen = append(seen, fmt.Sprintf("%s: %v", p, err))
 		}
 	}

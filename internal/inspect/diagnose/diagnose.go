@@ -259,7 +259,7 @@ func (c Check) finding(f *facts, s *side, check func() outcome) Finding {
 	}
 	for _, needed := range reads {
 		if err := f.Errors[needed]; err != nil {
-			why := skipped(fmt.Sprintf("%s: %s", needed, because(err)))
+			why := skipped(fmt.Sprintf("%s: %v", needed, kube.Unread(err)))
 			check = func() outcome { return why }
 			if s != nil && len(c.decisive(s.status)) > 0 {
 				check = func() outcome { return s.found(Failed, health.Code(c.ID)) }

@@ -16,6 +16,7 @@ import (
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/observe"
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/pathtest/probe"
@@ -171,7 +172,7 @@ func TestStatusIsNeverContradicted(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		for _, part := range slices.DeleteFunc(observe.Parts(), func(p observe.Part) bool { return slices.Contains(status.Parts(), p) && p != observe.Leases }) {
-			s.Errors[part] = errNotAllowed
+			s.Errors[part] = kube.ErrUnreadable
 		}
 		if got := runCheck(t, string(code), s); got.State != Failed || !strings.Contains(got.Observed, "the cable is cut") {
 			t.Errorf("nothing but status is read: %+v", got)
@@ -184,9 +185,9 @@ func TestDamagedKeys(t *testing.T) {
 	other := records.Driver{WireGuard: wireguard.Peer{PublicKey: "of the other"}}
 	ids, tunnels := records.GatewayIDs("b", 1), []records.LocalGateway{{Tunnels: []records.Tunnel{{Driver: other}}}}
 	for name, damaged := range map[string]func(own, peer *side){
-		"here": func(own, _ *side) { own.Keys[ids[0].KeysName()] = observe.Key{Err: errNotAllowed} },
+		"here": func(own, _ *side) { own.Keys[ids[0].KeysName()] = observe.Key{Err: kube.ErrUnreadable} },
 		"there": func(_, peer *side) {
-			peer.Keys[records.GatewayID{Peering: "a", Number: 1}.KeysName()] = observe.Key{Err: errNotAllowed}
+			peer.Keys[records.GatewayID{Peering: "a", Number: 1}.KeysName()] = observe.Key{Err: kube.ErrUnreadable}
 		},
 	} {
 		own, peer := sideOf("a"), sideOf("b")

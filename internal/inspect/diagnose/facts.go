@@ -28,10 +28,7 @@ const (
 	packets      fact = "packets along all paths"
 )
 
-var (
-	errNoProbe    = errors.New("sent with --probe alone")
-	errNotAllowed = errors.New("you are not allowed to read them")
-)
+var errNoProbe = errors.New("sent with --probe alone")
 
 // facts are the facts of one cluster. A fact that could not be read is zero and has its error in Errors.
 type facts struct {
@@ -64,7 +61,7 @@ func factsOf(s *observe.Snapshot) *facts {
 	f.peerings, f.Errors[peerings] = status.Of("", s)
 	f.findings, f.Errors[reservations] = f.Reservations()
 	if needed := []kube.Object{&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}}; slices.ContainsFunc(needed, func(o kube.Object) bool { return !f.Objects.Readable(o) }) {
-		f.Errors[observe.Objects] = errNotAllowed
+		f.Errors[observe.Objects] = kube.ErrUnreadable
 	}
 	if f.Fabric != nil {
 		f.name = f.Fabric.Name
@@ -78,17 +75,6 @@ func (f *facts) uses() choose.Uses {
 	reported, _ := choose.ReportedUses(f.Reports)
 	return choose.Outside(f.Servers, inventory.ExternalUses(f.Platform.Nodes), reported, slices.Concat(f.Fabric.PodCIDRs, f.Fabric.ServiceCIDRs, f.Fabric.NodeNetworks))
 }
-
-// because returns a short reason for which a fact was not read.
-func because(err error) string {
-	if refused(err) {
-		return errNotAllowed.Error()
-	}
-	return err.Error()
-}
-
-// refused reports whether the user lacks a right.
-func refused(err error) bool { return kube.NotAllowed(err) || errors.Is(err, errNotAllowed) }
 
 // helpers returns the DaemonSet of node helpers; nil if there is none.
 func (f *facts) helpers() *appsv1.DaemonSet {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/observe"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -23,9 +24,9 @@ func objectChecks() []Check {
 				case err != nil && hint.Of(err) != "":
 					return failed("%v", err).hinted(hint.Of(err))
 				case err != nil:
-					return skipped(because(err))
+					return skipped(kube.Unread(err).Error())
 				case f.Errors[observe.Objects] != nil:
-					return skipped(because(f.Errors[observe.Objects]))
+					return skipped(kube.Unread(f.Errors[observe.Objects]).Error())
 				case f.helpers() == nil:
 					return failed("there is no DaemonSet %s in namespace %s", records.NodeName, f.Namespace)
 				case f.Errors[observe.Records] == nil && f.ConfigMaps[records.FabricName] == nil:

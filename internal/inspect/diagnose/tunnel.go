@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/observe"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -77,7 +78,7 @@ func (s *side) keysMatch() outcome {
 	case s.peer == nil || s.peer.record == nil || s.record == nil:
 		return skipped("the keys of both clusters are compared: name the other one with --remote-context")
 	case s.peer.Errors[observe.Keys] != nil:
-		return skipped(fmt.Sprintf("Secrets of %s: %s", s.peer.name, because(s.peer.Errors[observe.Keys])))
+		return skipped(fmt.Sprintf("Secrets of %s: %v", s.peer.name, kube.Unread(s.peer.Errors[observe.Keys])))
 	}
 	var seen []string
 	for _, id := range s.record.GatewayIDs() {

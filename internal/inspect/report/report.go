@@ -107,11 +107,7 @@ func (p part) collect(ctx context.Context, s *observe.Snapshot) {
 func (p part) missing(what string, err error) { p.addUnread(p.folder+": "+what, err) }
 
 func (c *collection) addUnread(what string, err error) {
-	why := err.Error()
-	if kube.NotAllowed(err) {
-		why = "you are not allowed to read them"
-	}
-	why = c.scrub.clean(what + ": " + why)
+	why := c.scrub.clean(what + ": " + kube.Unread(err).Error())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unread = append(c.unread, why)

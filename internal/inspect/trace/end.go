@@ -10,10 +10,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/translate"
 )
@@ -59,7 +59,7 @@ func (s *side) receiver(ctx context.Context, peer *side, text string, f *Flow) (
 	}
 	services, err := s.cluster.Kube.CoreV1().Services("").List(ctx, metav1.ListOptions{})
 	if err != nil {
-		e.Notes = append(e.Notes, fmt.Sprintf("whether it is the address of a Service is not known: %v", unread(err)))
+		e.Notes = append(e.Notes, fmt.Sprintf("whether it is the address of a Service is not known: %v", kube.Unread(err)))
 		return e, nil
 	}
 	for _, service := range services.Items {
@@ -110,7 +110,7 @@ func (s *side) identify(ctx context.Context, e End) (End, error) {
 	}
 	pods, err := s.cluster.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "status.podIP=" + e.Address.String()})
 	if err != nil {
-		e.Notes = append(e.Notes, fmt.Sprintf("its pod and NetworkPolicies are not known: %v", unread(err)))
+		e.Notes = append(e.Notes, fmt.Sprintf("its pod and NetworkPolicies are not known: %v", kube.Unread(err)))
 		return e, ctx.Err()
 	}
 	for _, pod := range pods.Items {
@@ -166,7 +166,7 @@ func (s *side) withPod(ctx context.Context, e End, pod *corev1.Pod) End {
 	}
 	policies, err := s.cluster.Kube.NetworkingV1().NetworkPolicies(pod.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		e.Notes = append(e.Notes, fmt.Sprintf("its NetworkPolicies are not known: %v", unread(err)))
+		e.Notes = append(e.Notes, fmt.Sprintf("its NetworkPolicies are not known: %v", kube.Unread(err)))
 		return e
 	}
 	e.pod = podPolicies{pod, policies.Items}
@@ -228,12 +228,4 @@ func endpoints(slices []discoveryv1.EndpointSlice, port string) (all []netip.Add
 
 func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
-// unread returns a short reason for which an object was not read.
-func unread(err error) error {
-	if apierrors.IsForbidden(err) {
-		return errForbidden
-	}
-	return err
 }

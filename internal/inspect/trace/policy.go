@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -13,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
-
-var errForbidden = errors.New("you are not allowed to read them")
 
 const (
 	ingress = networkingv1.PolicyTypeIngress
