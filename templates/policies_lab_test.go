@@ -269,12 +269,12 @@ func testOperate(t *testing.T, a apiServer) {
 		{"a long record", http.MethodPost, configMaps + dry, `{"metadata":{"name":"peering-x"},"data":{"record":"` + strings.Repeat("x", 256<<10) + `"}}`, "more than a record"},
 		{"a pod", http.MethodPost, podsPath + dry, pod, "cannot create resource"},
 		{"a DaemonSet", http.MethodPost, "/apis/apps/v1/namespaces/" + policed + "/daemonsets" + dry, `{"metadata":{"name":"x"}}`, "cannot create resource"},
-		{"a Lease", http.MethodPost, leases + dry, lease("node-10.80.0.9", "n1", ""), "cannot create resource"},
+		{"a Lease", http.MethodPost, leases + dry, lease("node-8009", "n1", ""), "cannot create resource"},
 		{"a budget elsewhere", http.MethodPost, "/apis/policy/v1/namespaces/default/poddisruptionbudgets" + dry, `{"metadata":{"name":"x"}}`, "cannot create resource"},
 		{"another's event", http.MethodPatch, events + "/x" + dry, `{"message":"x"}`, "cannot patch resource"},
 	})
 	// The token of a Secret belongs to no pod, and therefore to no node.
-	a.with(t, policed, "node", nil).try(t, []attempt{{"a Lease of no node", http.MethodPost, leases + dry, lease("node-10.80.0.9", "n1", ""), "for its own node only"}})
+	a.with(t, policed, "node", nil).try(t, []attempt{{"a Lease of no node", http.MethodPost, leases + dry, lease("node-8009", "n1", ""), "for its own node only"}})
 }
 
 func testDevice(t *testing.T, a apiServer) {
@@ -322,30 +322,30 @@ func testGatewayAmounts(t *testing.T, g apiServer) {
 func testNodeAmounts(t *testing.T, a apiServer) {
 	n := a.as(t, "node", "n1")
 	wait.Until(t, "it may create Leases", time.Minute, func() bool {
-		code, _ := n.send(t, http.MethodPost, leases+dry, lease("node-10.80.0.2", "n1", ""))
+		code, _ := n.send(t, http.MethodPost, leases+dry, lease("node-8002", "n1", ""))
 		return code == http.StatusCreated
 	})
 	long := strings.Repeat("x", 80<<10)
-	const own = "/node-10.80.0.2"
+	const own = "/node-8002"
 	n.try(t, []attempt{
-		{"its Lease", http.MethodPost, leases, lease("node-10.80.0.2", "n1", ""), ""},
+		{"its Lease", http.MethodPost, leases, lease("node-8002", "n1", ""), ""},
 		{"the lock", http.MethodPost, leases + dry, lease("liqoctl", "n1", ""), "the name of an address"},
 		{"the lock of a run", http.MethodPatch, leases + "/liqoctl" + dry, `{"spec":{"holderIdentity":"n1"}}`, "the name of an address"},
 		{"another name", http.MethodPost, leases + dry, lease("node-x", "n1", ""), "the name of an address"},
-		{"a Lease with a report", http.MethodPost, leases + dry, lease("node-10.80.0.3", "n1", garbage("annotations", 4<<10)), "more than a node helper writes"},
-		{"a Lease with managers", http.MethodPost, leases + dry, lease("node-10.80.0.3", "n1", garbage("managedFields", 4<<10)), "more than a node helper writes"},
+		{"a Lease with a report", http.MethodPost, leases + dry, lease("node-8003", "n1", garbage("annotations", 4<<10)), "more than a node helper writes"},
+		{"a Lease with managers", http.MethodPost, leases + dry, lease("node-8003", "n1", garbage("managedFields", 4<<10)), "more than a node helper writes"},
 		{"a report", http.MethodPatch, leases + own + dry, `{"metadata":{"annotations":{"liqonet.io/node":"` + long[:64<<10] + `"}}}`, ""},
 		{"a long report", http.MethodPatch, leases + own + dry, `{"metadata":{"annotations":{"liqonet.io/node":"` + long + `"}}}`, "more than a node helper writes"},
 		{"a long report of managers", http.MethodPatch, leases + own + dry, `{"metadata":{` + garbage("managedFields", 80<<10)[1:] + `}}`, "more than a node helper writes"},
 		{"without its label", http.MethodPatch, leases + own + dry, `{"metadata":{"labels":{"liqonet.io/node":null}}}`, "belongs to its own node"},
 		{"without its component", http.MethodPatch, leases + own + dry, `{"metadata":{"labels":{"liqonet.io/component":null}}}`, "belongs to its own node"},
-		{"an event", http.MethodPost, events + dry, event("n1.7", "Lease", "node-10.80.0.2", ""), ""},
-		{"a long event", http.MethodPost, events + dry, strings.Replace(event("n1.7", "Lease", "node-10.80.0.2", ""), `"message":"m"`, `"message":"`+long[:1000]+`","count":100,
+		{"an event", http.MethodPost, events + dry, event("n1.7", "Lease", "node-8002", ""), ""},
+		{"a long event", http.MethodPost, events + dry, strings.Replace(event("n1.7", "Lease", "node-8002", ""), `"message":"m"`, `"message":"`+long[:1000]+`","count":100,
 			"firstTimestamp":"2026-01-01T00:00:00Z","lastTimestamp":"2026-01-01T00:00:00Z","source":{"component":"liqonet-node","host":"`+long[:253]+`"},
 			"reportingComponent":"liqonet-node","reportingInstance":"`+long[:128]+`"`, 1), ""},
-		{"an event of another node", http.MethodPost, events + dry, event("n2.7", "Lease", "node-10.80.0.2", ""), "number of two digits"},
-		{"an event with annotations", http.MethodPost, events + dry, event("n1.7", "Lease", "node-10.80.0.2", garbage("annotations", 4000)), "more than a node helper writes"},
-		{"an event with managers", http.MethodPost, events + dry, event("n1.7", "Lease", "node-10.80.0.2", strings.Replace(garbage("managedFields", 4000), "coordination.k8s.io/", "", 1)),
+		{"an event of another node", http.MethodPost, events + dry, event("n2.7", "Lease", "node-8002", ""), "number of two digits"},
+		{"an event with annotations", http.MethodPost, events + dry, event("n1.7", "Lease", "node-8002", garbage("annotations", 4000)), "more than a node helper writes"},
+		{"an event with managers", http.MethodPost, events + dry, event("n1.7", "Lease", "node-8002", strings.Replace(garbage("managedFields", 4000), "coordination.k8s.io/", "", 1)),
 			"more than a node helper writes"},
 	})
 }
@@ -354,7 +354,7 @@ func testNodeAmounts(t *testing.T, a apiServer) {
 func testLeases(t *testing.T, a apiServer) {
 	n := a.as(t, "node", "n2")
 	wait.Until(t, "it may create Leases", time.Minute, func() bool {
-		code, _ := n.send(t, http.MethodPost, leases+dry, lease("node-10.81.0.0", "n2", ""))
+		code, _ := n.send(t, http.MethodPost, leases+dry, lease("node-8100", "n2", ""))
 		return code == http.StatusCreated
 	})
 	const atOnce = 100
@@ -362,7 +362,7 @@ func testLeases(t *testing.T, a apiServer) {
 		results := make(chan int)
 		for i := range atOnce {
 			go func() {
-				code, _ := n.send(t, http.MethodPost, leases, lease(fmt.Sprintf("node-10.82.0.%d", i), "n2", ""))
+				code, _ := n.send(t, http.MethodPost, leases, lease(fmt.Sprintf("node-%d", 8200+i), "n2", ""))
 				results <- code
 			}()
 		}
@@ -381,25 +381,25 @@ func testLeases(t *testing.T, a apiServer) {
 	}
 	var tries []attempt
 	for i := range 20 {
-		tries = append(tries, attempt{"one more", http.MethodPost, leases, lease(fmt.Sprintf("node-10.83.0.%d", i), "n2", ""), "holds two Leases at most"})
+		tries = append(tries, attempt{"one more", http.MethodPost, leases, lease(fmt.Sprintf("node-%d", 8300+i), "n2", ""), "holds two Leases at most"})
 	}
 	n.try(t, tries)
 	other := a.as(t, "node", "n3")
-	other.try(t, []attempt{{"another node's", http.MethodPost, leases, lease("node-10.84.0.1", "n3", ""), ""}})
+	other.try(t, []attempt{{"another node's", http.MethodPost, leases, lease("node-8401", "n3", ""), ""}})
 	wait.Until(t, "it is seen", time.Minute, func() bool {
-		code, _ := other.send(t, http.MethodPost, leases+dry, lease("node-10.84.0.3", "n3", ""))
+		code, _ := other.send(t, http.MethodPost, leases+dry, lease("node-8403", "n3", ""))
 		return code == http.StatusForbidden
 	})
-	other.try(t, []attempt{{"when the internal CIDR moves", http.MethodPost, leases + dry, lease("node-10.85.0.2", "n3", ""), ""}})
+	other.try(t, []attempt{{"when the internal CIDR moves", http.MethodPost, leases + dry, lease("node-8502", "n3", ""), ""}})
 }
 
 // testReinstalled: Leases of an earlier installation, which the API server's cache of parameters keeps when a policy
 // goes before them (kubernetes#130887), take no place in a new one.
 func testReinstalled(t *testing.T, a apiServer) {
 	n, now := a.as(t, "node", "n4"), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
-	n.try(t, []attempt{{"its first", http.MethodPost, leases, lease("node-10.86.0.2", "n4", ""), ""}})
+	n.try(t, []attempt{{"its first", http.MethodPost, leases, lease("node-8602", "n4", ""), ""}})
 	oneMore := func() int {
-		code, _ := n.send(t, http.MethodPost, leases+dry, lease("node-10.86.0.4", "n4", ""))
+		code, _ := n.send(t, http.MethodPost, leases+dry, lease("node-8604", "n4", ""))
 		return code
 	}
 	wait.Until(t, "it is seen", time.Minute, func() bool { return oneMore() == http.StatusForbidden })
@@ -426,8 +426,8 @@ func testReinstalled(t *testing.T, a apiServer) {
 	n = a.as(t, "node", "n4")
 	// An API server takes new policies all at once, so the one that is asked for here stands for the other.
 	wait.Until(t, "the policies are in effect", time.Minute, func() bool {
-		_, response := n.send(t, http.MethodPost, leases+dry, lease("node-10.86.0.4", "n5", ""))
+		_, response := n.send(t, http.MethodPost, leases+dry, lease("node-8604", "n5", ""))
 		return strings.Contains(response, "for its own node only")
 	})
-	n.try(t, []attempt{{"the first of the new installation", http.MethodPost, leases, lease("node-10.86.0.4", "n4", ""), ""}})
+	n.try(t, []attempt{{"the first of the new installation", http.MethodPost, leases, lease("node-8604", "n4", ""), ""}})
 }

@@ -52,7 +52,7 @@ func (b *Bed) Join(ctx context.Context, nodes, pods int) (c *Crowd, took time.Du
 	for i := range nodes {
 		n := records.Node{
 			Version: records.SchemaVersion, Name: fmt.Sprintf("crowd-%d", i), MTU: clusters.LinkMTU,
-			Internal:       netip.AddrFrom4([4]byte{10, 80, byte(1 + i/250), byte(1 + i%250)}),
+			Number:         256*(1+i/250) + 1 + i%250,
 			OverlaySources: map[records.GatewayID]netip.Addr{{Peering: "peer", Number: 1}: netip.AddrFrom4([4]byte{172, 20, byte(i / 250), byte(1 + i%250)})},
 			Kernel:         records.Capabilities{Release: "6.18", WireGuard: true, Geneve: true, VXLAN: true},
 			Peerings:       []string{"peer"},
@@ -65,7 +65,7 @@ func (b *Bed) Join(ctx context.Context, nodes, pods int) (c *Crowd, took time.Du
 	}
 	want := map[netip.Addr]bool{}
 	for _, n := range c.nodes {
-		want[n.Internal] = true
+		want[records.NodeAddress(clusters.InternalCIDR, n.Number)] = true
 		for _, p := range n.Pods {
 			want[p] = true
 		}
@@ -133,7 +133,7 @@ func (c *Crowd) write(ctx context.Context, n records.Node, first bool) error {
 	id := records.Identity{Component: records.ComponentNode}
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: records.AddressLeaseName(n.Internal), Namespace: records.DefaultNamespace, Labels: id.Labels(),
+			Name: records.NodeLeaseName(n.Number), Namespace: records.DefaultNamespace, Labels: id.Labels(),
 			Annotations: map[string]string{records.AnnotationNode: text},
 		},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &n.Name},

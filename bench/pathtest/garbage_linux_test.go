@@ -100,7 +100,7 @@ func (c *testCluster) writeGarbage(n int) {
 		}
 		maps := c.API.CoreV1().ConfigMaps(records.DefaultNamespace)
 		group.Go(func() error {
-			lease := &coordinationv1.Lease{ObjectMeta: meta(fmt.Sprintf("node-10.80.%d.%d", 200+i/250, i%250), node), Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
+			lease := &coordinationv1.Lease{ObjectMeta: meta(records.NodeLeaseName(20000+i), node), Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
 			lease.Annotations = map[string]string{records.AnnotationNode: text[:min(len(text), 200_000)]}
 			_, err := c.API.CoordinationV1().Leases(records.DefaultNamespace).Create(c.t.Context(), lease, metav1.CreateOptions{})
 			return err

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/netops"
@@ -34,7 +36,7 @@ func TestFlood(t *testing.T) {
 	t.Run("node", func(t *testing.T) {
 		reports, err := b.Reports()
 		require.NoError(t, err)
-		target := netip.AddrPortFrom(reports[b.NodeName(0)].Internal, netops.EchoPort)
+		target := netip.AddrPortFrom(records.NodeAddress(clusters.InternalCIDR, reports[b.NodeName(0)].Number), netops.EchoPort)
 		sendFor(t, gateway.ns, target, 1, [][]byte{make([]byte, 60000)})
 		cheap(t, func() (share, base float64) {
 			return flooded(t, node, dropsOf("echo-peer"), gateway.ns, target, messages), 0

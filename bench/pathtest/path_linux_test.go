@@ -96,7 +96,7 @@ func expectAll(from, to *testCluster) {
 	reports, err := from.Reports()
 	require.NoError(from.t, err)
 	for i := range from.Nodes {
-		internal := reports[from.NodeName(i)].Internal.As4()
+		internal := records.NodeAddress(clusters.InternalCIDR, reports[from.NodeName(i)].Number).As4()
 		external := clusters.PeerExternal.Addr().As4()
 		copy(external[2:], internal[2:])
 		for j := range to.Nodes {

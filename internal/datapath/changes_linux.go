@@ -34,7 +34,11 @@ func Changes(before, after records.Set) []Change {
 }
 
 func nodeOf(r records.Set, n records.Node) Node {
-	return Node{Name: n.Name, Fabric: r.Fabric, Peerings: r.Peerings, Gateways: r.Gateways, Pods: PodsOf(n), Internal: n.Internal}
+	node := Node{Name: n.Name, Fabric: r.Fabric, Peerings: r.Peerings, Gateways: r.Gateways, Pods: PodsOf(n)}
+	if r.Fabric != nil {
+		node.Internal = records.NodeAddress(r.Fabric.InternalCIDR(), n.Number)
+	}
+	return node
 }
 
 // gatewayOf returns the state of a gateway; false if it does not exist, because its kernel state is removed with its

@@ -46,10 +46,11 @@ func (g Gateway) State() netops.State {
 	}
 	for _, n := range g.Nodes {
 		source, ok := n.OverlaySources[records.GatewayID{Peering: p.Name, Number: g.Number}]
-		if !ok || !cidr.Lower(g.Fabric.InternalCIDR()).Contains(n.Internal) {
+		internal := records.NodeAddress(g.Fabric.InternalCIDR(), n.Number)
+		if !ok || !cidr.Lower(g.Fabric.InternalCIDR()).Contains(internal) {
 			continue // does not send to this gateway yet
 		}
-		c.Nodes = append(c.Nodes, netops.GatewayNode{Internal: n.Internal, Source: source, Pods: within(PodsOf(n), g.Fabric.PodCIDRs)})
+		c.Nodes = append(c.Nodes, netops.GatewayNode{Internal: internal, Source: source, Pods: within(PodsOf(n), g.Fabric.PodCIDRs)})
 	}
 	return netops.GatewayState(c)
 }

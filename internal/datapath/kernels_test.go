@@ -49,8 +49,8 @@ func connected() records.Set {
 		}},
 		Gateways: map[records.GatewayID]records.Gateway{{Peering: "b", Number: 1}: {PodIP: parsed.Addresses("10.244.1.9")[0]}},
 		Nodes: []records.Node{
-			{Name: "n1", Internal: parsed.Addresses("10.80.0.1")[0], PodCIDRs: []netip.Prefix{prefix("10.244.1.0/24")}, OverlaySources: map[records.GatewayID]netip.Addr{{Peering: "b", Number: 1}: parsed.Addresses("10.244.1.1")[0]}},
-			{Name: "n2", Internal: parsed.Addresses("10.80.0.2")[0], PodCIDRs: []netip.Prefix{prefix("10.244.2.0/24")}, OverlaySources: map[records.GatewayID]netip.Addr{{Peering: "b", Number: 1}: parsed.Addresses("172.31.0.2")[0]}},
+			{Name: "n1", Number: 1, PodCIDRs: []netip.Prefix{prefix("10.244.1.0/24")}, OverlaySources: map[records.GatewayID]netip.Addr{{Peering: "b", Number: 1}: parsed.Addresses("10.244.1.1")[0]}},
+			{Name: "n2", Number: 2, PodCIDRs: []netip.Prefix{prefix("10.244.2.0/24")}, OverlaySources: map[records.GatewayID]netip.Addr{{Peering: "b", Number: 1}: parsed.Addresses("172.31.0.2")[0]}},
 		},
 	}
 }

@@ -55,7 +55,7 @@ func writtenWith(text string, one, other uint32, bits uint8) written {
 		address = a
 	}
 	first, seen := netip.PrefixFrom(address, int(bits%33)).Masked(), netip.PrefixFrom(second, int(bits%33)).Masked()
-	w := written{sample.Peering(), sample.Gateway(), records.Node{Version: records.SchemaVersion, Name: text, Internal: second, MTU: 1500}}
+	w := written{sample.Peering(), sample.Gateway(), records.Node{Version: records.SchemaVersion, Name: text, Number: int(other & (1<<23 - 1)), MTU: 1500}}
 	p, g, n := &w.peering, &w.gateway, &w.node
 	p.Peer.ClusterID, p.Peer.PodCIDRs = text, []records.Mapping{{Real: first, Seen: seen}}
 	p.Number = int(other & (1<<20 - 1))

@@ -70,15 +70,15 @@ func newFakeCluster(t *testing.T, name string, sources ...string) *fakeCluster {
 		objects = append(objects, &corev1.ConfigMap{ObjectMeta: inventory.Meta(records.DefaultNamespace, object), Data: map[string]string{records.DataKey: text}})
 	}
 	for i := range 2 {
-		node, address := fmt.Sprintf("%s-%d", name, i+1), netip.AddrFrom4([4]byte{10, 80, 0, byte(i + 1)})
-		report, err := records.Encode(records.Node{Version: records.SchemaVersion, Name: node, Internal: address, MTU: 1500})
+		node := fmt.Sprintf("%s-%d", name, i+1)
+		report, err := records.Encode(records.Node{Version: records.SchemaVersion, Name: node, Number: i + 1, MTU: 1500})
 		require.NoError(t, err)
 		objects = append(objects, &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: node},
 			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 		}, &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: records.AddressLeaseName(address), Namespace: records.DefaultNamespace,
+				Name: records.NodeLeaseName(i + 1), Namespace: records.DefaultNamespace,
 				Labels: map[string]string{records.LabelComponent: records.ComponentNode}, Annotations: map[string]string{records.AnnotationNode: report},
 			},
 			Spec: coordinationv1.LeaseSpec{HolderIdentity: &node},

@@ -87,7 +87,7 @@ func (s *side) choose(peer records.Fabric, sample int) error {
 	}
 	s.token, s.internal = rand.Text(), make(map[string]netip.Addr)
 	for _, n := range reports {
-		s.internal[n.Name] = n.Internal
+		s.internal[n.Name] = records.NodeAddress(s.fabric.InternalCIDR(), n.Number)
 	}
 	return s.chooseNodes(sample)
 }

@@ -169,7 +169,7 @@ func TestPlanBesideDamagedReport(t *testing.T) {
 		leases, err := inventory.Leases(t.Context(), a.Cluster)
 		require.NoError(t, err)
 		bad := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-			Name: "node-10.80.9.9", Namespace: a.Namespace, Labels: leases[0].Labels, Annotations: map[string]string{records.AnnotationNode: "["},
+			Name: "node-2313", Namespace: a.Namespace, Labels: leases[0].Labels, Annotations: map[string]string{records.AnnotationNode: "["},
 		}}
 		_, err = a.Kube.CoordinationV1().Leases(a.Namespace).Create(t.Context(), bad, metav1.CreateOptions{})
 		require.NoError(t, err)

@@ -35,7 +35,7 @@ func TestNamesInReportsAreBounded(t *testing.T) {
 		gateway := records.Gateway{Version: records.SchemaVersion, PodIP: netip.MustParseAddr("10.244.1.9")}
 		pod, node := gateway, gateway
 		pod.Pod, node.Node = hostile, hostile
-		report := records.Node{Version: records.SchemaVersion, Name: "n", Internal: netip.MustParseAddr("10.80.0.7")}
+		report := records.Node{Version: records.SchemaVersion, Name: "n", Number: 7}
 		named, kernel := report, report
 		named.Name, kernel.Kernel.Release = hostile, hostile
 		refused(t, name, status(func(s *records.Status) { s.Pod = hostile }))

@@ -30,7 +30,7 @@ func TestLaterFields(t *testing.T) {
 	})
 	readsLater(t, records.Gateway{Version: records.SchemaVersion, Pod: "p", Node: "n", PodIP: addr("10.244.1.9")})
 	readsLater(t, records.Node{
-		Version: records.SchemaVersion, Name: "n", Internal: addr("10.80.0.7"), Refused: map[string]string{"b": "why"},
+		Version: records.SchemaVersion, Name: "n", Number: 7, Refused: map[string]string{"b": "why"},
 		OverlaySources: map[records.GatewayID]netip.Addr{gateway: addr("172.31.1.11")},
 		ForwardDrops:   []records.ForwardDrop{{Chain: "ip filter FORWARD"}},
 		Drift:          records.Drift{Times: 1, Last: time.Unix(1700000000, 0).UTC(), What: "a route"},

@@ -68,7 +68,7 @@ func TestFamiliesOfNodes(t *testing.T) {
 		`"podCIDRs":["10.244.1.0/24"]`: "", `"podCIDRs":["10.244.1.0/24","fd00::/64"]`: notServed, `"podCIDRs":["::ffff:10.244.1.0/120"]`: notServed, `"podCIDRs":[""]`: "want an IPv4 range",
 		`"pods":["10.244.9.3"]`: "", `"pods":["10.244.9.3","fd00::3"]`: "want an IPv4 address", `"pods":["::ffff:10.244.9.3"]`: "want an IPv4 address", `"pods":[""]`: "want an IPv4 address",
 	} {
-		err := decoded[records.Node](`{"version":1,"name":"n","internal":"10.80.0.7","mtu":1500,` + field + `}`)
+		err := decoded[records.Node](`{"version":1,"name":"n","number":7,"mtu":1500,` + field + `}`)
 		if want == "" {
 			assert.NoError(t, err)
 		} else {

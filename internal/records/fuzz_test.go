@@ -18,7 +18,7 @@ func FuzzDecode(f *testing.F) {
 		Version: records.SchemaVersion, Pod: "p", Node: "n", PodIP: netip.MustParseAddr("10.244.1.9"),
 		PeerNodes: []netip.Addr{netip.MustParseAddr("10.71.0.3")},
 	}, records.Node{
-		Version: records.SchemaVersion, Name: "n", Internal: netip.MustParseAddr("10.80.0.7"), MTU: 1500,
+		Version: records.SchemaVersion, Name: "n", Number: 7, MTU: 1500,
 		OverlaySources: map[records.GatewayID]netip.Addr{{Peering: "b", Number: 1}: netip.MustParseAddr("172.31.1.11")},
 	}, records.Status{Version: records.SchemaVersion, Pod: "p", TunnelStatus: records.TunnelStatus{Loss: 0.5}}} {
 		text, err := records.Encode(d)

@@ -1,7 +1,8 @@
 package records
 
 import (
-	"net/netip"
+	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -63,13 +64,17 @@ func PeeringName(peering string) string { return peeringPrefix + "-" + peering }
 // ServiceName is the name of the Service of a server's gateways and of the other objects that they share.
 func ServiceName(peering string) string { return gatewayPrefix + "-" + peering }
 
-// AddressLeaseName is the name of the Lease for an internal address; its holder is a node. Addresses are unique because
-// the API server rejects a second object of the same name.
-func AddressLeaseName(a netip.Addr) string { return leasePrefix + a.String() }
+// NodeLeaseName is the name of the Lease for a node's number; its holder is the node. Numbers are unique because the
+// API server rejects a second object of the same name.
+func NodeLeaseName(number int) string { return leasePrefix + strconv.Itoa(number) }
 
-// LeaseAddress returns the internal address in the name of a Lease.
-func LeaseAddress(name string) (netip.Addr, error) {
-	return netip.ParseAddr(strings.TrimPrefix(name, leasePrefix))
+// LeaseNumber returns the number in the name of a node's Lease.
+func LeaseNumber(name string) (int, error) {
+	n, err := strconv.Atoi(strings.TrimPrefix(name, leasePrefix))
+	if err != nil || n < 1 || n > maxNode || NodeLeaseName(n) != name {
+		return 0, fmt.Errorf("Lease %q: want the name %sN, with a number of 1 to %d", name, leasePrefix, maxNode)
+	}
+	return n, nil
 }
 
 const leasePrefix = "node-"

@@ -9,6 +9,15 @@ import (
 // MaxPeerings returns how many peerings a cluster with that internal CIDR can have: their highest number.
 func MaxPeerings(internal netip.Prefix) int { return 1<<(31-internal.Bits())/MaxGateways - 1 }
 
+// MaxNodes returns how many nodes a cluster with that internal CIDR can have: their highest number.
+func MaxNodes(internal netip.Prefix) int { return 1<<(31-internal.Bits()) - 2 }
+
+// NodeAddress returns the internal address of the node with that number: in the lower half of the internal CIDR, and
+// beyond it for a number above MaxNodes.
+func NodeAddress(internal netip.Prefix, number int) netip.Addr {
+	return cidr.Address(cidr.Number(internal.Masked().Addr()) + uint32(number))
+}
+
 // GatewayAddresses returns the internal addresses of the gateways of the peering with that number: at its place in the
 // upper half of the internal CIDR. Nodes have the lower half.
 func GatewayAddresses(internal netip.Prefix, number int) netip.Prefix {

@@ -189,11 +189,11 @@ type PathSize struct {
 	MTU int `json:"mtu,omitempty"`
 }
 
-// Node is the report of a node, in an annotation of the Lease that holds its internal address.
+// Node is the report of a node, in an annotation of the Lease that holds its number.
 type Node struct {
-	Version  int        `json:"version"`
-	Name     string     `json:"name"`
-	Internal netip.Addr `json:"internal"`
+	Version int    `json:"version"`
+	Name    string `json:"name"`
+	Number  int    `json:"number"` // from 1 to MaxNodes; its internal address follows from it
 	// Address is the address of the node for other clusters: its external address if it has one. The zero value: not
 	// known.
 	Address netip.Addr `json:"address,omitzero"`

@@ -22,7 +22,7 @@ func prefixes(texts ...string) []netip.Prefix {
 
 func TestSurroundings(t *testing.T) {
 	want := records.Node{
-		Version: records.SchemaVersion, Name: "n1", Internal: netip.MustParseAddr("10.80.0.7"),
+		Version: records.SchemaVersion, Name: "n1", Number: 7,
 		Surroundings: records.Surroundings{More: true, Ranges: []records.UsedRange{
 			{Range: netip.MustParsePrefix("10.9.0.0/16"), Use: records.UseRoute},
 			{Range: netip.MustParsePrefix("10.9.8.7/32"), Use: records.UseAddress},
@@ -40,7 +40,7 @@ func TestSurroundings(t *testing.T) {
 		`{"range":"10.9.0.0/16","use":"\u001b[2J"}`,
 		strings.Repeat(`{"range":"10.9.0.0/16","use":"route"},`, records.MaxSurroundings) + `{"range":"10.9.0.0/16","use":"route"}`,
 	} {
-		text := fmt.Sprintf(`{"version":1,"name":"n1","internal":"10.80.0.7","surroundings":{"ranges":[%s]}}`, bad)
+		text := fmt.Sprintf(`{"version":1,"name":"n1","number":7,"surroundings":{"ranges":[%s]}}`, bad)
 		if _, err := records.Decode[records.Node](text); err == nil {
 			t.Errorf("accepted: %.120s", text)
 		}
@@ -50,7 +50,7 @@ func TestSurroundings(t *testing.T) {
 // TestLongestReport: a report with the maximum of every field is within the size limit.
 func TestLongestReport(t *testing.T) {
 	n := records.Node{
-		Version: records.SchemaVersion, Name: strings.Repeat("n", 253), Internal: netip.MustParseAddr("10.80.255.255"),
+		Version: records.SchemaVersion, Name: strings.Repeat("n", 253), Number: 8388606,
 		Refused: map[string]string{}, Witness: map[records.GatewayID]string{}, OverlaySources: map[records.GatewayID]netip.Addr{},
 	}
 	for i := range 1000 {

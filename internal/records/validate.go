@@ -15,7 +15,8 @@ import (
 // Limits for records. They keep an object well below the API server's 1 MiB.
 const (
 	maxNameLength  = 40        // leaves room for prefixes and suffixes within a label's 63 characters
-	maxNumber      = 1<<20 - 1 // that of the widest internal CIDR
+	maxNumber      = 1<<20 - 1 // of a peering, in the widest internal CIDR
+	maxNode        = 1<<23 - 2 // number of a node there
 	maxCIDRs       = 64
 	maxEndpoints   = 64
 	maxAnnotations = 64 // of a Service

@@ -111,14 +111,14 @@ func testOwnLease(ctx context.Context, t *testing.T, l *lab.Lab) {
 	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, path+"/"+other.Metadata.Name, `{"spec":{"holderIdentity":"a-1"}}`)
 	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, path+"/"+mine.Metadata.Name, `{"spec":{"holderIdentity":"a-2"}}`)
 	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, path+"/"+mine.Metadata.Name, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"a-2","uid":"`+other.Metadata.OwnerReferences[0].UID+`"}]}}`)
-	// It may hold one with an even address and one with an odd one.
+	// It may hold one with an even number and one with an odd one.
 	mineIs := func(digits string) bool {
 		return strings.ContainsAny(mine.Metadata.Name[len(mine.Metadata.Name)-1:], digits)
 	}
 	for _, try := range []struct {
 		holder, name string
 		taken        bool
-	}{{"a-1", "node-10.80.99.98", !mineIs("02468")}, {"a-1", "node-10.80.99.99", mineIs("02468")}, {"a-2", "node-10.80.99.99", false}} {
+	}{{"a-1", "node-9998", !mineIs("02468")}, {"a-1", "node-9999", mineIs("02468")}, {"a-2", "node-9999", false}} {
 		code := http.StatusForbidden
 		if try.taken {
 			code = http.StatusCreated

@@ -1,4 +1,4 @@
-// Package claim holds a node's internal address by a Lease, whose name is that address.
+// Package claim holds a node's number by a Lease, whose name has that number.
 package claim
 
 import (
@@ -19,73 +19,70 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 
-	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Address returns the Lease that holds this node's internal address. If there is none yet, it takes a free
-// address: the preferred one if it is free. The address is unique because a name can be created only once: 1,000 nodes
-// at once need no common object and no lock. The Node owns the Lease, so the address is free again when the Node is
-// deleted. A Lease of this node that has lost its label is found by its name and adopted.
-func Address(ctx context.Context, client kubernetes.Interface, namespace string, node *corev1.Node, internalCIDR netip.Prefix, preferred netip.Addr) (*coordinationv1.Lease, netip.Addr, error) {
+// Number returns the Lease that holds this node's number. If there is none yet, it takes a free one: the preferred one
+// if it is free. The number is unique because a name can be created only once: 1,000 nodes at once need no common
+// object and no lock. The Node owns the Lease, so the number is free again when the Node is deleted. A Lease of this
+// node that has lost its label is found by its name and adopted.
+func Number(ctx context.Context, client kubernetes.Interface, namespace string, node *corev1.Node, internalCIDR netip.Prefix, preferred int) (*coordinationv1.Lease, int, error) {
 	own, err := ownLeases(ctx, client, namespace, node.Name)
 	if err != nil {
-		return nil, netip.Addr{}, err
+		return nil, 0, err
 	}
-	if lease, a := claimedBefore(own, internalCIDR, preferred); lease != nil {
-		return lease, a, nil
+	most := records.MaxNodes(internalCIDR)
+	if lease, n := claimedBefore(own, most, preferred); lease != nil {
+		return lease, n, nil
 	}
 	leases := client.CoordinationV1().Leases(namespace)
-	for a := range candidates(internalCIDR, node.Name, preferred) {
-		// A policy permits a node two Leases, one with an even address and one with an odd one.
-		if len(own) == 1 && sameParity(own[0].Name, records.AddressLeaseName(a)) {
+	for n := range candidates(most, node.Name, preferred) {
+		// A policy permits a node two Leases, one with an even number and one with an odd one.
+		if len(own) == 1 && sameParity(own[0].Name, n) {
 			continue
 		}
-		lease, err := leases.Create(ctx, addressLease(namespace, node, a), metav1.CreateOptions{})
+		lease, err := leases.Create(ctx, nodeLease(namespace, node, n), metav1.CreateOptions{})
 		switch {
 		case err == nil:
-			return lease, a, nil
+			return lease, n, nil
 		case !apierrors.IsAlreadyExists(err):
-			return nil, netip.Addr{}, fmt.Errorf("claim internal address %s: %w", a, err)
+			return nil, 0, fmt.Errorf("claim number %d: %w", n, err)
 		}
-		lease, err = existing(ctx, client, namespace, a)
+		lease, err = existing(ctx, client, namespace, records.NodeLeaseName(n))
 		if err != nil {
-			return nil, netip.Addr{}, err
+			return nil, 0, err
 		}
 		if lease != nil && Held(lease, node.Name) {
 			lease, err = Restore(ctx, client, lease, node)
-			return lease, a, err
+			return lease, n, err
 		}
 	}
-	return nil, netip.Addr{}, fmt.Errorf("claim internal address: all addresses of %s are taken", cidr.Lower(internalCIDR))
+	return nil, 0, fmt.Errorf("claim a number: all %d of internal CIDR %s are taken", most, internalCIDR)
 }
 
-// claimedBefore returns the node's Lease that holds the preferred address, else its Lease of any address in the
-// nodes' range; nil if there is none.
-func claimedBefore(own []coordinationv1.Lease, internalCIDR netip.Prefix, preferred netip.Addr) (*coordinationv1.Lease, netip.Addr) {
-	for _, wanted := range []netip.Addr{preferred, {}} {
+// claimedBefore returns the node's Lease that holds the preferred number, else its Lease of any number up to most; nil
+// if there is none.
+func claimedBefore(own []coordinationv1.Lease, most, preferred int) (*coordinationv1.Lease, int) {
+	for _, wanted := range []int{preferred, 0} {
 		for _, l := range own {
-			a, err := Of(l)
-			if err == nil && cidr.Lower(internalCIDR).Contains(a) && (a == wanted || !wanted.IsValid()) {
-				return &l, a
+			if n, err := records.LeaseNumber(l.Name); err == nil && n <= most && (n == wanted || wanted == 0) {
+				return &l, n
 			}
 		}
 	}
-	return nil, netip.Addr{}
+	return nil, 0
 }
 
-// sameParity reports whether the addresses of two Leases are both even or both odd.
-func sameParity(one, other string) bool {
-	a, _ := records.LeaseAddress(one)
-	b, _ := records.LeaseAddress(other)
-	return a.Is4() && b.Is4() && cidr.Number(a)%2 == cidr.Number(b)%2
+// sameParity reports whether the number of a Lease and another number are both even or both odd.
+func sameParity(lease string, n int) bool {
+	held, err := records.LeaseNumber(lease)
+	return err == nil && held%2 == n%2
 }
 
-// existing returns the Lease of an address; nil if it no longer exists.
-func existing(ctx context.Context, client kubernetes.Interface, namespace string, a netip.Addr) (*coordinationv1.Lease, error) {
-	name := records.AddressLeaseName(a)
+// existing returns the Lease of a name; nil if it no longer exists.
+func existing(ctx context.Context, client kubernetes.Interface, namespace, name string) (*coordinationv1.Lease, error) {
 	list, err := client.CoordinationV1().Leases(namespace).List(ctx, cache.Selection{Name: name}.Options(metav1.ListOptions{}))
 	if err != nil {
 		return nil, fmt.Errorf("read Lease %s: %w", name, err)
@@ -112,13 +109,10 @@ func Held(l *coordinationv1.Lease, node string) bool {
 	return l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity == node
 }
 
-// Of returns the address that a Lease holds.
-func Of(l coordinationv1.Lease) (netip.Addr, error) { return records.LeaseAddress(l.Name) }
-
-func addressLease(namespace string, node *corev1.Node, a netip.Addr) *coordinationv1.Lease {
+func nodeLease(namespace string, node *corev1.Node, number int) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: records.AddressLeaseName(a), Namespace: namespace, Labels: leaseLabels(node.Name), OwnerReferences: leaseOwners(node),
+			Name: records.NodeLeaseName(number), Namespace: namespace, Labels: leaseLabels(node.Name), OwnerReferences: leaseOwners(node),
 		},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &node.Name},
 	}
@@ -142,20 +136,18 @@ func NodeLabel(node string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// candidates yields the preferred address, if it is in the nodes' range, and then every address of that range without
-// the first and last. It starts at an address that depends on the node's name, so that nodes that are created together
-// rarely try the same one.
-func candidates(internalCIDR netip.Prefix, name string, preferred netip.Addr) func(yield func(netip.Addr) bool) {
-	r := cidr.Lower(internalCIDR)
-	base, count := cidr.Number(r.Addr()), uint32(1)<<(32-r.Bits())-2
+// candidates yields the preferred number, if it is up to most, and then every number from 1 to most. It starts at a
+// number that depends on the node's name, so that nodes that are created together rarely try the same one.
+func candidates(most int, name string, preferred int) func(yield func(int) bool) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))
-	return func(yield func(netip.Addr) bool) {
-		if r.Contains(preferred) && !yield(preferred) {
+	first := int(h.Sum32()) % most
+	return func(yield func(int) bool) {
+		if preferred > 0 && preferred <= most && !yield(preferred) {
 			return
 		}
-		for i := range count {
-			if !yield(cidr.Address(base + 1 + (h.Sum32()%count+i)%count)) {
+		for i := range most {
+			if !yield(1 + (first+i)%most) {
 				return
 			}
 		}
@@ -174,7 +166,7 @@ func Restore(ctx context.Context, client kubernetes.Interface, lease *coordinati
 	metadata := map[string]any{"labels": leaseLabels(node.Name), "ownerReferences": leaseOwners(node)}
 	lease, err := publish.Patch(ctx, client.CoordinationV1().Leases(lease.Namespace), lease.Name, metadata, nil)
 	if err != nil {
-		return nil, fmt.Errorf("restore the Lease of the internal address: %w", err)
+		return nil, fmt.Errorf("restore the Lease of the node's number: %w", err)
 	}
 	return lease, nil
 }

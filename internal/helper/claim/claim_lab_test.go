@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -37,7 +36,7 @@ func labClient(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 	return client
 }
 
-// TestLabNodes has 1,000 nodes claim their addresses concurrently.
+// TestLabNodes has 1,000 nodes claim their numbers concurrently.
 func TestLabNodes(t *testing.T) {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	require.NoError(t, err)
@@ -47,30 +46,30 @@ func TestLabNodes(t *testing.T) {
 		clients[i] = labClient(t, config)
 	}
 	internal := netip.MustParsePrefix("10.80.0.0/16")
-	addresses := make([]netip.Addr, labNodes)
+	numbers := make([]int, labNodes)
 	claim := func(what string) {
 		began := time.Now()
 		var all sync.WaitGroup
 		for i, node := range nodes {
 			all.Go(func() {
-				_, a, err := Address(t.Context(), clients[i], labNamespace, node, internal, netip.Addr{})
+				_, n, err := Number(t.Context(), clients[i], labNamespace, node, internal, 0)
 				assert.NoError(t, err)
-				if addresses[i].IsValid() && addresses[i] != a {
-					t.Errorf("node %s has %s and then %s", node.Name, addresses[i], a)
+				if numbers[i] > 0 && numbers[i] != n {
+					t.Errorf("node %s has %d and then %d", node.Name, numbers[i], n)
 				}
-				addresses[i] = a
+				numbers[i] = n
 			})
 		}
 		all.Wait()
 		t.Logf("%d nodes %s in %s", labNodes, what, time.Since(began).Round(time.Millisecond))
 	}
-	claim("claimed their addresses")
-	holder := map[netip.Addr]string{}
-	for i, a := range addresses {
-		if other, taken := holder[a]; taken || !cidr.Lower(internal).Contains(a) {
-			t.Errorf("node %s has %s, node %q too", nodes[i].Name, a, other)
+	claim("claimed their numbers")
+	holder := map[int]string{}
+	for i, n := range numbers {
+		if other, taken := holder[n]; taken || n < 1 || n > records.MaxNodes(internal) {
+			t.Errorf("node %s has %d, node %q too", nodes[i].Name, n, other)
 		}
-		holder[a] = nodes[i].Name
+		holder[n] = nodes[i].Name
 	}
 	claim("found them again")
 	leases, err := clients[0].CoordinationV1().Leases(labNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: records.LabelNode})

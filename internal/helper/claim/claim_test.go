@@ -15,8 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
-	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -25,90 +23,99 @@ func testNode(name string) *corev1.Node {
 }
 
 func TestCandidates(t *testing.T) {
-	internal := netip.MustParsePrefix("10.80.0.0/27") // nodes have 10.80.0.0/28
-	firsts := map[netip.Addr]bool{}
+	firsts := map[int]bool{}
 	for i := range 20 {
-		seen := map[netip.Addr]bool{}
-		for a := range candidates(internal, fmt.Sprint("node-", i), netip.Addr{}) {
+		seen := map[int]bool{}
+		for n := range candidates(14, fmt.Sprint("node-", i), 0) {
 			if len(seen) == 0 {
-				firsts[a] = true
+				firsts[n] = true
 			}
-			if seen[a] {
-				t.Errorf("%s twice", a)
+			if seen[n] {
+				t.Errorf("%d twice", n)
 			}
-			seen[a] = true
+			seen[n] = true
 		}
-		if len(seen) != 14 || seen[netip.MustParseAddr("10.80.0.0")] || seen[netip.MustParseAddr("10.80.0.15")] || seen[netip.MustParseAddr("10.80.0.16")] {
-			t.Errorf("candidates %v: want 10.80.0.1 to 10.80.0.14", seen)
+		if len(seen) != 14 || seen[0] || seen[15] {
+			t.Errorf("candidates %v: want 1 to 14", seen)
 		}
 	}
 	if len(firsts) < 5 {
-		t.Errorf("20 nodes begin with %d different addresses", len(firsts))
+		t.Errorf("20 nodes begin with %d different numbers", len(firsts))
+	}
+	for preferred, want := range map[int]bool{7: true, 14: true, 15: false, 0: false, -1: false} {
+		for n := range candidates(14, "node-1", preferred) {
+			if (n == preferred) != want {
+				t.Errorf("the first of the candidates is %d, preferred %d", n, preferred)
+			}
+			break
+		}
 	}
 }
 
-func TestClaimAddress(t *testing.T) {
+func TestClaimNumber(t *testing.T) {
 	internal := netip.MustParsePrefix("10.80.0.0/16")
 	client := fake.NewClientset()
 	node := testNode("n1")
-	lease, a, err := Address(t.Context(), client, "liqonet", node, internal, netip.Addr{})
+	lease, n, err := Number(t.Context(), client, "liqonet", node, internal, 0)
 	require.NoError(t, err)
-	if !cidr.Lower(internal).Contains(a) || lease.Name != records.AddressLeaseName(a) {
-		t.Errorf("address %s, Lease %s", a, lease.Name)
+	if n < 127 || n > 32766 || lease.Name != fmt.Sprint("node-", n) { // the hash of its name
+		t.Errorf("number %d, Lease %s", n, lease.Name)
 	}
 	if owner := lease.OwnerReferences; len(owner) != 1 || owner[0].UID != node.UID || owner[0].Kind != "Node" {
 		t.Errorf("owners %v: want the Node, with which the Lease goes", owner)
 	}
-	if _, again, err := Address(t.Context(), client, "liqonet", node, internal, netip.Addr{}); err != nil || again != a {
-		t.Errorf("asked again: %s, %v; want %s", again, err, a)
+	for _, cidr := range []netip.Prefix{internal, netip.MustParsePrefix("10.90.0.0/16")} {
+		if _, again, err := Number(t.Context(), client, "liqonet", node, cidr, 0); err != nil || again != n {
+			t.Errorf("asked again for %s: %d, %v; want %d", cidr, again, err, n)
+		}
 	}
-	moved := netip.MustParsePrefix("10.90.0.0/16")
-	if _, other, err := Address(t.Context(), client, "liqonet", node, moved, netip.Addr{}); err != nil || !cidr.Lower(moved).Contains(other) ||
-		cidr.Number(other)%2 == cidr.Number(a)%2 { // which the policy for claims rejects
-		t.Errorf("of another range: %s, %v", other, err)
+	narrow := netip.MustParsePrefix("10.90.0.0/24")
+	if _, other, err := Number(t.Context(), client, "liqonet", node, narrow, n); err != nil || other < 1 || other > 126 ||
+		other%2 == n%2 { // which the policy for claims rejects
+		t.Errorf("of a narrower range: %d, %v", other, err)
 	}
 	reborn := testNode("n1")
 	reborn.UID = "uid-of-another"
-	if _, again, err := Address(t.Context(), client, "liqonet", reborn, internal, netip.Addr{}); err != nil || again != a {
-		t.Errorf("a Node made anew: %s, %v; want %s", again, err, a)
+	if _, again, err := Number(t.Context(), client, "liqonet", reborn, internal, n); err != nil || again != n {
+		t.Errorf("a Node made anew: %d, %v; want %d", again, err, n)
 	}
-	if _, other, err := Address(t.Context(), client, "liqonet", testNode("n2"), internal, a); err != nil || other == a {
-		t.Errorf("another node that prefers the address: %s, %v", other, err)
+	if _, other, err := Number(t.Context(), client, "liqonet", testNode("n2"), internal, n); err != nil || other == n {
+		t.Errorf("another node that prefers the number: %d, %v", other, err)
 	}
 }
 
-// TestClaimAddressInConflict checks that concurrent nodes get different addresses, until none is left.
-func TestClaimAddressInConflict(t *testing.T) {
-	internal := netip.MustParsePrefix("10.80.0.0/27") // 14 addresses for nodes
+// TestClaimNumberInConflict checks that concurrent nodes get different numbers, until none is left.
+func TestClaimNumberInConflict(t *testing.T) {
+	internal := netip.MustParsePrefix("10.80.0.0/27") // 14 numbers for nodes
 	client := fake.NewClientset()
 	var mu sync.Mutex
-	holders := map[netip.Addr]string{}
+	holders := map[int]string{}
 	var everyone sync.WaitGroup
 	for i := range 14 {
 		everyone.Go(func() {
 			name := fmt.Sprint("n", i)
-			_, a, err := Address(t.Context(), client, "liqonet", testNode(name), internal, netip.Addr{})
+			_, n, err := Number(t.Context(), client, "liqonet", testNode(name), internal, 0)
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil || holders[a] != "" {
-				t.Errorf("%s: address %s, which %q has: %v", name, a, holders[a], err)
+			if err != nil || n < 1 || n > 14 || holders[n] != "" {
+				t.Errorf("%s: number %d, which %q has: %v", name, n, holders[n], err)
 			}
-			holders[a] = name
+			holders[n] = name
 		})
 	}
 	everyone.Wait()
-	_, _, err := Address(t.Context(), client, "liqonet", testNode("late"), internal, netip.Addr{})
-	if err == nil || !strings.Contains(err.Error(), "10.80.0.0/28 are taken") {
+	_, _, err := Number(t.Context(), client, "liqonet", testNode("late"), internal, 0)
+	if err == nil || !strings.Contains(err.Error(), "all 14 of internal CIDR 10.80.0.0/27 are taken") {
 		t.Errorf("node too many: %v", err)
 	}
 }
 
-func TestClaimAddressErrors(t *testing.T) {
-	for verb, part := range map[string]string{"list": "list Leases: ", "create": "claim internal address 10.80."} {
+func TestClaimNumberErrors(t *testing.T) {
+	for verb, part := range map[string]string{"list": "list Leases: ", "create": "claim number "} {
 		client := fake.NewClientset()
 		broken := errors.New("connection refused")
 		client.PrependReactor(verb, "leases", func(k8stesting.Action) (bool, runtime.Object, error) { return true, nil, broken })
-		_, _, err := Address(t.Context(), client, "liqonet", testNode("n1"), netip.MustParsePrefix("10.80.0.0/16"), netip.Addr{})
+		_, _, err := Number(t.Context(), client, "liqonet", testNode("n1"), netip.MustParsePrefix("10.80.0.0/16"), 0)
 		if !errors.Is(err, broken) || !strings.Contains(err.Error(), part) {
 			t.Errorf("%s: %v", verb, err)
 		}

@@ -35,7 +35,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 	nodes := newNodePaths(helper.NewMetrics(), "")
 	internal := netip.MustParseAddr("10.80.0.7")
-	nodes.nodes = []reportedNode{{Node: &records.Node{Name: "n1", Internal: internal}}}
+	nodes.nodes = []reportedNode{{Node: &records.Node{Name: "n1"}, Internal: internal}}
 	nodes.paths[internal] = nodePath{Sender: membership.Sender{Echo: before}, proof: before}
 	s := records.Status{TunnelStatus: records.TunnelStatus{LastEcho: publish.Stamp(before)}, Time: publish.Now(), Nodes: nodes.statuses()}
 	if silent, _ := health.Missing(&s, []string{"n1"}); len(silent) == 0 {

@@ -24,8 +24,8 @@ import (
 // testView returns the view of a gateway with two nodes.
 func testView() view {
 	return view{id: sample.FirstGateway("b"), fabric: sample.Fabric(), peering: sample.Peering(), nodes: []reportedNode{
-		{Node: &records.Node{Name: "n1", Internal: netip.MustParseAddr("10.80.0.7")}},
-		{Node: &records.Node{Name: "n2", Internal: netip.MustParseAddr("10.80.0.8")}},
+		{Node: &records.Node{Name: "n1", Number: 7}, Internal: netip.MustParseAddr("10.80.0.7")},
+		{Node: &records.Node{Name: "n2", Number: 8}, Internal: netip.MustParseAddr("10.80.0.8")},
 	}}
 }
 
@@ -159,7 +159,7 @@ func TestWitnesses(t *testing.T) {
 		n := newNodePaths(helper.NewMetrics(), "n0")
 		var all []reportedNode
 		for i := range 10 {
-			all = append(all, reportedNode{Node: &records.Node{Name: fmt.Sprintf("n%d", i), Internal: netip.AddrFrom4([4]byte{10, 80, 0, byte(i)})}})
+			all = append(all, reportedNode{Node: &records.Node{Name: fmt.Sprintf("n%d", i), Number: i}, Internal: netip.AddrFrom4([4]byte{10, 80, 0, byte(i)})})
 		}
 		receive := func(acknowledge bool, numbers ...int) (asked []int) {
 			for _, i := range numbers {

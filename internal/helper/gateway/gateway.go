@@ -267,7 +267,7 @@ func (l *loop) view() (*view, error) {
 	if errPeering != nil {
 		p = last.peering
 	}
-	nodes, refused := l.reports.read(l.leases)
+	nodes, refused := l.reports.read(l.leases, f.InternalCIDR())
 	l.Metrics.Refused.Set(float64(len(refused)))
 	for _, err := range refused {
 		faults = append(faults, serving.Fault{Err: err})

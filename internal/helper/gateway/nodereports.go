@@ -21,16 +21,18 @@ import (
 
 // reportedNode is the report of a node.
 type reportedNode struct {
-	*records.Node        // the same pointer as long as the report is unchanged
-	version       string // of the Lease with the report; each write of any Lease has a higher one
+	*records.Node            // the same pointer as long as the report is unchanged
+	Internal      netip.Addr // by its number
+	version       string     // of the Lease with the report; each write of any Lease has a higher one
 }
 
 // nodeReports are the reports of the nodes, each decoded once: of the thousands of a large cluster, few change between
 // two passes. The zero value has read nothing.
 type nodeReports struct {
-	known  map[string]decodedReport // by name of the Lease
-	nodes  []reportedNode           // in order; views share it, so it is replaced and never changed
-	claims claimants
+	internal netip.Prefix             // the cluster's internal CIDR
+	known    map[string]decodedReport // by name of the Lease
+	nodes    []reportedNode           // in order; views share it, so it is replaced and never changed
+	claims   claimants
 }
 
 // claimants are how many nodes report a range of pods.
@@ -77,9 +79,9 @@ func (d decodedReport) decode(lease *coordinationv1.Lease) decodedReport {
 
 // read decodes changed reports, and returns all reports in order. refused are the errors of reports that are damaged,
 // or of another node than the Lease: each affects that node only.
-func (r *nodeReports) read(s cache.Store) (nodes []reportedNode, refused []error) {
-	if r.known == nil {
-		r.known, r.claims = map[string]decodedReport{}, claimants{}
+func (r *nodeReports) read(s cache.Store, internal netip.Prefix) (nodes []reportedNode, refused []error) {
+	if r.internal != internal {
+		*r = nodeReports{internal: internal, known: map[string]decodedReport{}, claims: claimants{}}
 	}
 	leases, changed := cache.Listed[*coordinationv1.Lease](s), map[string]decodedReport{}
 	total := len(r.known)
@@ -130,7 +132,7 @@ func (r *nodeReports) replace(changed map[string]decodedReport) {
 		if d.node == nil {
 			continue
 		}
-		n := reportedNode{Node: d.node, version: d.lease.ResourceVersion}
+		n := reportedNode{d.node, records.NodeAddress(r.internal, d.node.Number), d.lease.ResourceVersion}
 		at, _ := slices.BinarySearchFunc(r.nodes, n, reportedNode.compare)
 		r.nodes = slices.Insert(r.nodes, at, n)
 	}
@@ -138,7 +140,7 @@ func (r *nodeReports) replace(changed map[string]decodedReport) {
 
 // compare returns the order of two reports in a view.
 func (n reportedNode) compare(o reportedNode) int {
-	return cmp.Or(strings.Compare(n.Name, o.Name), n.Internal.Compare(o.Internal))
+	return cmp.Or(strings.Compare(n.Name, o.Name), n.Number-o.Number)
 }
 
 // latestFirst returns the nodes in order of precedence for pods that several of them claim: a node that died reports

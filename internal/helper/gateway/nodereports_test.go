@@ -29,10 +29,10 @@ import (
 func TestNodeRecords(t *testing.T) {
 	s := tools.NewStore(tools.MetaNamespaceKeyFunc)
 	for name, report := range map[string]string{
-		"node-10.80.0.7": `{"version":1,"name":"n1","internal":"10.80.0.7","mtu":1500}`,
-		"node-10.80.0.8": `{"version":1,"name":[}`,
-		"node-10.80.0.9": "", // has not reported yet
-		"node-10.80.1.0": `{"version":1,"name":"n2","internal":"10.80.1.0","mtu":1500}`,
+		"node-7":   `{"version":1,"name":"n1","number":7,"mtu":1500}`,
+		"node-8":   `{"version":1,"name":[}`,
+		"node-9":   "", // has not reported yet
+		"node-256": `{"version":1,"name":"n2","number":256,"mtu":1500}`,
 	} {
 		holder := "n1"
 		lease := &coordinationv1.Lease{
@@ -41,12 +41,12 @@ func TestNodeRecords(t *testing.T) {
 		}
 		require.NoError(t, s.Add(lease))
 	}
-	nodes, errs := new(nodeReports).read(s)
+	nodes, errs := new(nodeReports).read(s, sample.Fabric().InternalCIDR())
 	err := errors.Join(errs...)
 	if len(nodes) != 1 || nodes[0].Name != "n1" {
 		t.Errorf("nodes %v", nodes)
 	}
-	for _, refused := range []string{"read Lease node-10.80.0.8", "read Lease node-10.80.1.0"} {
+	for _, refused := range []string{"read Lease node-8", "read Lease node-256"} {
 		if err == nil || !strings.Contains(err.Error(), refused) {
 			t.Errorf("error %v, want %q", err, refused)
 		}
@@ -55,32 +55,35 @@ func TestNodeRecords(t *testing.T) {
 
 func TestSortNodes(t *testing.T) {
 	nodes := []reportedNode{
-		{Node: &records.Node{Name: "b", Internal: netip.MustParseAddr("10.80.0.3")}},
-		{Node: &records.Node{Name: "a", Internal: netip.MustParseAddr("10.80.0.9")}},
-		{Node: &records.Node{Name: "a", Internal: netip.MustParseAddr("10.80.0.2")}},
+		{Node: &records.Node{Name: "b", Number: 3}},
+		{Node: &records.Node{Name: "a", Number: 9}},
+		{Node: &records.Node{Name: "a", Number: 2}},
 	}
 	slices.SortFunc(nodes, reportedNode.compare)
 	got := make([]string, 0, len(nodes))
 	for _, n := range nodes {
-		got = append(got, n.Name+" "+n.Internal.String())
+		got = append(got, fmt.Sprint(n.Name, n.Number))
 	}
-	assert.Equal(t, "order", []string{"a 10.80.0.2", "a 10.80.0.9", "b 10.80.0.3"}, got)
+	assert.Equal(t, "order", []string{"a2", "a9", "b3"}, got)
 }
 
 // TestPodOfTwoNodes checks that a pod that a dead node still reports is reached on its new node, whatever the names of
 // the nodes.
 func TestPodOfTwoNodes(t *testing.T) {
 	const pod = "10.244.9.3"
-	names := map[string]netip.Addr{"a": netip.MustParseAddr("10.80.0.7"), "z": netip.MustParseAddr("10.80.0.8")}
+	numbers := map[string]int{"a": 7, "z": 8}
+	address := func(name string) netip.Addr {
+		return records.NodeAddress(sample.Fabric().InternalCIDR(), numbers[name])
+	}
 	for _, test := range []struct{ dead, alive string }{{"a", "z"}, {"z", "a"}} {
 		s := tools.NewStore(tools.MetaNamespaceKeyFunc)
 		for name, version := range map[string]string{test.dead: "998", test.alive: "1002"} {
 			require.NoError(t, s.Add(sample.LeaseOf(t, records.Node{
-				Name: name, Internal: names[name], Pods: parsed.Addresses(pod),
-				OverlaySources: map[records.GatewayID]netip.Addr{sample.FirstGateway("b"): names[name]},
+				Name: name, Number: numbers[name], Pods: parsed.Addresses(pod),
+				OverlaySources: map[records.GatewayID]netip.Addr{sample.FirstGateway("b"): address(name)},
 			}, version)))
 		}
-		nodes, refused := new(nodeReports).read(s)
+		nodes, refused := new(nodeReports).read(s, sample.Fabric().InternalCIDR())
 		if len(refused) > 0 {
 			t.Fatal(refused)
 		}
@@ -92,7 +95,7 @@ func TestPodOfTwoNodes(t *testing.T) {
 				ways = append(ways, r.Nexthop)
 			}
 		}
-		if want := []uint32{netops.NexthopID(v.fabric.InternalCIDR(), names[test.alive])}; !cmp.Equal(ways, want) {
+		if want := []uint32{netops.NexthopID(v.fabric.InternalCIDR(), address(test.alive))}; !cmp.Equal(ways, want) {
 			t.Errorf("%s died, %s has the pod: routes to nexthops %x, want %x", test.dead, test.alive, ways, want)
 		}
 	}
@@ -109,9 +112,9 @@ func TestReportsAreKept(t *testing.T) {
 		i := random.IntN(5)
 		holder := fmt.Sprintf("n%d", i)
 		lease := &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-10.80.0.%d", i+1), ResourceVersion: fmt.Sprint(round)}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder},
+			ObjectMeta: metav1.ObjectMeta{Name: records.NodeLeaseName(i + 1), ResourceVersion: fmt.Sprint(round)}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder},
 		}
-		report := fmt.Sprintf(`{"version":1,"name":"n%d","internal":"10.80.0.%d","mtu":1500,"pods":["10.244.9.%d","10.244.9.%d"]}`,
+		report := fmt.Sprintf(`{"version":1,"name":"n%d","number":%d,"mtu":1500,"pods":["10.244.9.%d","10.244.9.%d"]}`,
 			i, i+1, random.IntN(6), random.IntN(6))
 		var err error
 		switch random.IntN(6) {
@@ -128,8 +131,8 @@ func TestReportsAreKept(t *testing.T) {
 		if random.IntN(3) == 0 {
 			continue // several changes in one pass
 		}
-		nodes, refused := r.read(s)
-		anew, refusedAnew := new(nodeReports).read(s)
+		nodes, refused := r.read(s, sample.Fabric().InternalCIDR())
+		anew, refusedAnew := new(nodeReports).read(s, sample.Fabric().InternalCIDR())
 		if diff := cmp.Diff(anew, nodes, cmp.AllowUnexported(reportedNode{}), cmpopts.EquateEmpty(), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" || len(refused) != len(refusedAnew) {
 			t.Fatalf("round %d: %d and %d refused, reports read anew (-), kept (+):\n%s", round, len(refusedAnew), len(refused), diff)
 		}
@@ -156,18 +159,18 @@ func BenchmarkNodeReports(b *testing.B) {
 	s, r := tools.NewStore(tools.MetaNamespaceKeyFunc), new(nodeReports)
 	write := func(i, pod int) {
 		require.NoError(b, s.Add(sample.LeaseOf(b, records.Node{
-			Name: fmt.Sprintf("node-%d", i), Internal: netip.AddrFrom4([4]byte{10, 80, byte(i / 250), byte(i % 250)}),
+			Name: fmt.Sprintf("node-%d", i), Number: i + 1,
 			Pods: []netip.Addr{netip.AddrFrom4([4]byte{10, 244, byte(pod >> 8), byte(pod)})},
 		}, fmt.Sprint(pod))))
 	}
 	for i := range 5000 {
 		write(i, i)
 	}
-	nodes, _ := r.read(s)
+	nodes, _ := r.read(s, sample.Fabric().InternalCIDR())
 	v := view{nodes: nodes}
 	for i := 0; b.Loop(); i++ {
 		write(i%5000, 5000+i)
-		nodes, refused := r.read(s)
+		nodes, refused := r.read(s, sample.Fabric().InternalCIDR())
 		if len(refused) > 0 {
 			b.Fatal(refused)
 		}

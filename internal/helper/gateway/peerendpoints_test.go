@@ -150,7 +150,7 @@ func TestNameEndpoints(t *testing.T) {
 		}
 		for i := range 2 * learnedMost { // nodes before the gateway's own
 			internal := netip.AddrFrom4([4]byte{10, 80, 1, byte(i)})
-			v.nodes = slices.Insert(v.nodes, 0, reportedNode{Node: &records.Node{Name: fmt.Sprintf("x%d", i), Internal: internal, Address: netip.AddrFrom4([4]byte{192, 0, 2, 100 + byte(i)})}})
+			v.nodes = slices.Insert(v.nodes, 0, reportedNode{Node: &records.Node{Name: fmt.Sprintf("x%d", i), Address: netip.AddrFrom4([4]byte{192, 0, 2, 100 + byte(i)})}, Internal: internal})
 			g.nodes.update(v)
 			g.nodes.answer(echoOf(internal.String(), echo.Report{Node: nodeNumber(internal.String())}))
 		}

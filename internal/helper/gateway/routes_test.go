@@ -23,9 +23,8 @@ func TestRoutesToNodes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const nodes, pods, rounds = 6, 12, 1000
 	report := func(i int) *records.Node {
-		internal := netip.AddrFrom4([4]byte{10, 80, 0, byte(i + 1)})
 		n := &records.Node{
-			Name: fmt.Sprintf("n%d", i), Internal: internal, PodCIDRs: parsed.Prefixes(fmt.Sprintf("10.244.%d.0/24", i)),
+			Name: fmt.Sprintf("n%d", i), Number: i + 1, PodCIDRs: parsed.Prefixes(fmt.Sprintf("10.244.%d.0/24", i)),
 			OverlaySources: map[records.GatewayID]netip.Addr{sample.FirstGateway("b"): netip.AddrFrom4([4]byte{172, 31, byte(1 + random.IntN(8)/7), byte(i)})},
 		}
 		for range random.IntN(3) {

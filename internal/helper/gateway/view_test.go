@@ -24,11 +24,11 @@ func TestGatewayState(t *testing.T) {
 	}
 	v := view{id: sample.FirstGateway("b"), fabric: sample.Fabric(), peering: sample.Peering(), nodes: []reportedNode{
 		{Node: &records.Node{
-			Name: "n1", Internal: netip.MustParseAddr("10.80.0.7"), OverlaySources: via("172.31.1.11"),
+			Name: "n1", Number: 7, OverlaySources: via("172.31.1.11"),
 			PodCIDRs: parsed.Prefixes("10.244.1.0/24", "10.250.0.0/24"), Pods: parsed.Addresses("10.244.9.3", "10.96.0.1"),
 		}},
-		{Node: &records.Node{Name: "n2", Internal: netip.MustParseAddr("10.80.0.8"), PodCIDRs: parsed.Prefixes("10.244.2.0/24")}},
-		{Node: &records.Node{Name: "n3", Internal: netip.MustParseAddr("10.80.128.8"), OverlaySources: via("172.31.1.13"), PodCIDRs: parsed.Prefixes("10.244.3.0/24")}},
+		{Node: &records.Node{Name: "n2", Number: 8, PodCIDRs: parsed.Prefixes("10.244.2.0/24")}},
+		{Node: &records.Node{Name: "n3", Number: 0x8008, OverlaySources: via("172.31.1.13"), PodCIDRs: parsed.Prefixes("10.244.3.0/24")}},
 	}}
 	v.pod = netip.MustParseAddr("10.244.1.9")
 	expose := func(host, address string) records.Exposed {

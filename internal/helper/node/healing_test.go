@@ -51,7 +51,7 @@ func keepLease(t *testing.T, client kubernetes.Interface, namespace, node string
 			err := l.claim(ctx, view{fabric: &f})
 			if err == nil {
 				l.reports.Set(report{lease: l.claims.lease, node: records.Node{
-					Version: records.SchemaVersion, Name: node, Internal: l.claims.internal, MTU: 1500,
+					Version: records.SchemaVersion, Name: node, Number: l.claims.number, MTU: 1500,
 				}})
 			}
 			return err

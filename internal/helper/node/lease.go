@@ -10,16 +10,17 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/helper"
 	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/helper/claim"
 	"liqonet.io/liqonet/internal/helper/wakeup"
+	"liqonet.io/liqonet/internal/records"
 )
 
-// claims is the state of the Lease that holds a node's internal address. The zero value: it has none.
+// claims is the state of the Lease that holds a node's number. The zero value: it has none.
 type claims struct {
-	internal netip.Addr
+	number   int
+	internal netip.Addr // by the number; the zero value: not known
 	lease    string
 	at       time.Time // when it was last claimed
 	seen     bool      // the informer has shown it since
@@ -33,8 +34,7 @@ const (
 	leaseRest = 2 * time.Second
 )
 
-// claim ensures that the node has an internal address in the fabric's range, and that its Lease exists and is
-// unchanged.
+// claim ensures that the node has a number in the fabric's range, and that its Lease exists and is unchanged.
 func (l *loop) claim(ctx context.Context, v view) error {
 	if v.fabric == nil {
 		l.findLease()
@@ -47,19 +47,21 @@ func (l *loop) claim(ctx context.Context, v view) error {
 	c := &l.claims
 	ctx, cancel := context.WithTimeout(ctx, helper.APITimeout)
 	defer cancel()
-	if c.internal.IsValid() && cidr.Lower(v.fabric.InternalCIDR()).Contains(c.internal) && l.holds(time.Now()) {
+	internal := v.fabric.InternalCIDR()
+	if c.number > 0 && c.number <= records.MaxNodes(internal) && l.holds(time.Now()) {
+		c.internal = records.NodeAddress(internal, c.number)
 		return l.restore(ctx, node)
 	}
-	lease, a, err := claim.Address(ctx, l.Client, l.Namespace, node, v.fabric.InternalCIDR(), c.internal)
+	lease, number, err := claim.Number(ctx, l.Client, l.Namespace, node, internal, c.number)
 	if err != nil {
 		return err
 	}
-	if c.internal != a || c.lease == "" {
-		l.Log.Info("internal address", "address", a)
+	if c.number != number || c.lease == "" {
+		l.Log.Info("number of this node", "number", number, "address", records.NodeAddress(internal, number))
 	} else {
-		l.Log.Warn("the Lease of the internal address was gone: claimed again", "address", a)
+		l.Log.Warn("the Lease of this node's number was gone: claimed again", "number", number)
 	}
-	*c = claims{internal: a, lease: lease.Name, at: time.Now()}
+	*c = claims{number: number, internal: records.NodeAddress(internal, number), lease: lease.Name, at: time.Now()}
 	// To check that it exists: it may be deleted before the informer shows it.
 	time.AfterFunc(leaseLag, func() { wakeup.Notify(l.wake) })
 	return nil
@@ -87,7 +89,7 @@ func (l *loop) restore(ctx context.Context, node *corev1.Node) error {
 		return nil
 	}
 	l.claims.restored = time.Now()
-	l.Log.Warn("the Lease of the internal address was altered, restoring", "lease", lease.Name)
+	l.Log.Warn("the Lease of this node's number was altered, restoring", "lease", lease.Name)
 	_, err := claim.Restore(ctx, l.Client, lease, node)
 	return err
 }
@@ -96,8 +98,8 @@ func (l *loop) restore(ctx context.Context, node *corev1.Node) error {
 // report that the node is clean.
 func (l *loop) findLease() {
 	for _, lease := range cache.Listed[*coordinationv1.Lease](l.leases) {
-		if a, err := claim.Of(*lease); err == nil && claim.Held(lease, l.Name) && l.claims.lease == "" {
-			l.claims.internal, l.claims.lease = a, lease.Name
+		if number, err := records.LeaseNumber(lease.Name); err == nil && claim.Held(lease, l.Name) && l.claims.lease == "" {
+			l.claims.number, l.claims.lease = number, lease.Name
 		}
 	}
 }

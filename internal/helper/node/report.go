@@ -38,7 +38,7 @@ func (l *loop) report(v view, applied []string) error {
 	}
 	refused, detours := l.detours(v, applied)
 	r := records.Node{
-		Version: records.SchemaVersion, Name: l.Name, Internal: l.claims.internal, Kernel: l.kernelHas,
+		Version: records.SchemaVersion, Name: l.Name, Number: l.claims.number, Kernel: l.kernelHas,
 		PodCIDRs: v.pods.cidrs, Pods: v.pods.stray, Peerings: applied, Guarded: v.Guarded, Refused: refused,
 		Address: l.address(),
 		Clean:   v.fabric == nil && !v.blind && len(v.HeldBack) == 0, Drift: l.Drift.Record(), ForwardDrops: l.forwardDrops(),

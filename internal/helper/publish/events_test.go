@@ -40,7 +40,7 @@ func testEvents(t *testing.T, do func(r *recorded)) {
 		client := fake.NewClientset(
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "status-b", Namespace: testNamespace, UID: "status"}},
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "status-c", Namespace: testNamespace, UID: "another"}},
-			&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "node-10.80.0.7", Namespace: testNamespace, UID: "lease"}},
+			&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "node-7", Namespace: testNamespace, UID: "lease"}},
 		)
 		r := &recorded{Events: NewEvents(Source{client, testNamespace, "liqonet-test", "n1", "n1", slog.New(slog.DiscardHandler)}, 3, time.Minute)}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -71,7 +71,7 @@ func TestEventsAreOfTheirObjects(t *testing.T) {
 	t.Parallel()
 	testEvents(t, func(r *recorded) {
 		r.Add("ConfigMap", "status-b", true, StateChanged, "healthy, was down")
-		r.Add("Lease", "node-10.80.0.7", false, DriftRestored, "x\x1b[31m\ny"+strings.Repeat("ü", maxMessage))
+		r.Add("Lease", "node-7", false, DriftRestored, "x\x1b[31m\ny"+strings.Repeat("ü", maxMessage))
 		r.Add("ConfigMap", "gone", false, StateChanged, "not visible")
 		r.after(0)
 		if len(r.created) != 2 {

@@ -205,7 +205,7 @@ var diagnosedFaults = map[string]struct {
 		a.ChangeStatus(t, "b", func(s *records.Status) { s.Nodes[0].LastEcho = s.Time.Add(minuteAgo) })
 	}, "LQ-NODES-HELPER"},
 	"a node's report is deleted": {func(t *testing.T, a, _ *fakecluster.Cluster) {
-		require.NoError(t, a.Fake.CoordinationV1().Leases(a.Namespace).Delete(t.Context(), "node-10.80.0.1", metav1.DeleteOptions{}))
+		require.NoError(t, a.Fake.CoordinationV1().Leases(a.Namespace).Delete(t.Context(), "node-1", metav1.DeleteOptions{}))
 	}, "LQ-NODES-REPORT"},
 	"a kernel without Geneve": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		a.ChangeNodeReport(t, func(n *records.Node) { n.Kernel.Geneve = false })

@@ -150,7 +150,7 @@ func (h *Hop) others(s *side, ids []records.GatewayID, unused map[records.Gatewa
 func (s *side) kernelOf(n records.Node, unused map[records.GatewayID]bool) netops.State {
 	served := slices.DeleteFunc(slices.Clone(s.Peerings), func(p records.Peering) bool { return !slices.Contains(n.Peerings, p.Name) })
 	return datapath.Node{
-		Name: n.Name, Fabric: s.Fabric, Peerings: served, Gateways: s.Gateways, Unused: unused, Pods: datapath.PodsOf(n), Internal: n.Internal,
+		Name: n.Name, Fabric: s.Fabric, Peerings: served, Gateways: s.Gateways, Unused: unused, Pods: datapath.PodsOf(n), Internal: s.internal(n),
 	}.State()
 }
 
@@ -294,7 +294,7 @@ func (w *walk) receive(s *side, number, from int, to End) *records.Node {
 		return nil
 	}
 	n := s.node(func(n records.Node) bool {
-		return netops.NexthopID(s.Fabric.InternalCIDR(), n.Internal) == route.Nexthop
+		return netops.NexthopID(s.Fabric.InternalCIDR(), s.internal(n)) == route.Nexthop
 	})
 	h.out(state, route, route.Nexthop)
 	h.Outer = &Addresses{s.Gateways[id].PodIP, n.OverlaySources[id]}

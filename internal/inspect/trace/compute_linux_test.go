@@ -72,7 +72,7 @@ func pair(t *testing.T, equal bool) (a, b *side) {
 		for i := range 2 {
 			number := byte(i + 1)
 			n := records.Node{
-				Name: own + "-" + string('0'+number), Internal: netip.AddrFrom4([4]byte{10, 80, 0, number}), Peerings: []string{peer},
+				Name: own + "-" + string('0'+number), Number: i + 1, Peerings: []string{peer},
 				PodCIDRs: []netip.Prefix{netip.PrefixFrom(in(number, 0), 24)}, OverlaySources: map[records.GatewayID]netip.Addr{},
 			}
 			for _, id := range s.peering.GatewayIDs() {

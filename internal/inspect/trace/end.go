@@ -79,6 +79,11 @@ func (s *side) reached(ctx context.Context, peer *side, a netip.Addr) (End, erro
 	return peer.identify(ctx, peer.end(own.Translated))
 }
 
+// internal returns the internal address of a node.
+func (s *side) internal(n records.Node) netip.Addr {
+	return records.NodeAddress(s.Fabric.InternalCIDR(), n.Number)
+}
+
 // end returns the end with an address of this cluster.
 func (s *side) end(a netip.Addr) End {
 	e := End{Cluster: s.Fabric.Name, Address: a}
@@ -90,7 +95,7 @@ func (s *side) end(a netip.Addr) End {
 	e.Kind, e.Seen = seen.Kind, seen.Translated
 	n := s.node(hasPod(a))
 	if e.Kind == translate.Node {
-		n = s.node(func(n records.Node) bool { return n.Internal == a })
+		n = s.node(func(n records.Node) bool { return s.internal(n) == a })
 	}
 	switch {
 	case n != nil && e.Kind == translate.Node:
@@ -130,7 +135,7 @@ func (s *side) named(ctx context.Context, text string) (End, error) {
 		if n == nil {
 			return End{}, fmt.Errorf("trace: no node %q of cluster %q reports; a pod is NAMESPACE/NAME", text, s.cluster.Context)
 		}
-		return s.end(n.Internal), nil
+		return s.end(s.internal(*n)), nil
 	}
 	// It lists pods, as level operate permits this, but not necessarily get.
 	pods, err := s.cluster.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
@@ -145,7 +150,7 @@ func (s *side) named(ctx context.Context, text string) (End, error) {
 	if pod.Spec.HostNetwork {
 		e := End{Cluster: s.Fabric.Name, Name: text, Node: pod.Spec.NodeName}
 		if n := s.node(named(pod.Spec.NodeName)); n != nil {
-			e = s.end(n.Internal)
+			e = s.end(s.internal(*n))
 		}
 		e.Notes = append(e.Notes, fmt.Sprintf("pod %s uses the network of its node (hostNetwork)", text))
 		return e, nil

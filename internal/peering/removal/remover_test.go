@@ -1,7 +1,6 @@
 package removal
 
 import (
-	"net/netip"
 	"slices"
 	"testing"
 
@@ -18,8 +17,8 @@ func TestResetWaitsForHelpersThatHaveJustStarted(t *testing.T) {
 	begun := "n3"
 	leases := []*coordinationv1.Lease{
 		{Spec: coordinationv1.LeaseSpec{HolderIdentity: &begun}},
-		leaseOf(t, records.Node{Version: 1, Name: "n1", Internal: netip.MustParseAddr("10.80.0.1"), Clean: true}),
-		leaseOf(t, records.Node{Version: 1, Name: "n2", Internal: netip.MustParseAddr("10.80.0.2")}),
+		leaseOf(t, records.Node{Version: 1, Name: "n1", Number: 1, Clean: true}),
+		leaseOf(t, records.Node{Version: 1, Name: "n2", Number: 2}),
 	}
 	live := map[string]bool{"n1": true, "n2": true, "n3": true}
 	missing, notReady, err := unconfirmed(leases, live, func(n records.Node) bool { return n.Clean })
@@ -34,7 +33,7 @@ func leaseOf(t *testing.T, n records.Node) *coordinationv1.Lease {
 	require.NoError(t, err)
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: records.AddressLeaseName(n.Internal), Annotations: map[string]string{records.AnnotationNode: text},
+			Name: records.NodeLeaseName(n.Number), Annotations: map[string]string{records.AnnotationNode: text},
 		},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &n.Name},
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -118,7 +117,7 @@ func (h *Helpers) nodeHelpers(ctx context.Context, fabric *records.Fabric, peeri
 		n := records.Node{
 			Version: records.SchemaVersion, Name: name, MTU: cmp.Or(h.LinkMTU[name], 1500), Kernel: h.Capabilities, Peerings: applied, Guarded: guarded,
 			Clean: fabric == nil && len(guarded) == 0, ForwardDrops: h.ForwardDrops,
-			Internal: netip.AddrFrom4([4]byte{10, 80, byte((i + 1) >> 8), byte(i + 1)}),
+			Number: i + 1,
 		}
 		if err := h.lease(ctx, n, fabric != nil); err != nil {
 			return err
@@ -162,7 +161,7 @@ func (h *Helpers) lease(ctx context.Context, n records.Node, create bool) error 
 	leases := h.Kube.CoordinationV1().Leases(h.Namespace)
 	annotations := map[string]string{records.AnnotationNode: text}
 	patch := mergePatch(map[string]any{"metadata": map[string]any{"annotations": annotations}})
-	_, err = leases.Patch(ctx, records.AddressLeaseName(n.Internal), types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = leases.Patch(ctx, records.NodeLeaseName(n.Number), types.MergePatchType, patch, metav1.PatchOptions{})
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
@@ -170,7 +169,7 @@ func (h *Helpers) lease(ctx context.Context, n records.Node, create bool) error 
 		return nil
 	}
 	_, err = leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-		Name: records.AddressLeaseName(n.Internal), Labels: map[string]string{records.LabelComponent: records.ComponentNode},
+		Name: records.NodeLeaseName(n.Number), Labels: map[string]string{records.LabelComponent: records.ComponentNode},
 		Annotations: annotations,
 	}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &n.Name}}, metav1.CreateOptions{})
 	return err

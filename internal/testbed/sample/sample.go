@@ -108,7 +108,7 @@ func LeaseOf(t testing.TB, n records.Node, version string) *coordinationv1.Lease
 	require.NoError(t, err)
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: records.AddressLeaseName(n.Internal), ResourceVersion: version, Annotations: map[string]string{records.AnnotationNode: text},
+			Name: records.NodeLeaseName(n.Number), ResourceVersion: version, Annotations: map[string]string{records.AnnotationNode: text},
 		},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &n.Name},
 	}
