@@ -329,9 +329,12 @@ func testNodeAmounts(t *testing.T, a apiServer) {
 	const own = "/node-8002"
 	n.try(t, []attempt{
 		{"its Lease", http.MethodPost, leases, lease("node-8002", "n1", ""), ""},
-		{"the lock", http.MethodPost, leases + dry, lease("liqoctl", "n1", ""), "the name of an address"},
-		{"the lock of a run", http.MethodPatch, leases + "/liqoctl" + dry, `{"spec":{"holderIdentity":"n1"}}`, "the name of an address"},
-		{"another name", http.MethodPost, leases + dry, lease("node-x", "n1", ""), "the name of an address"},
+		{"the lock", http.MethodPost, leases + dry, lease("liqoctl", "n1", ""), "the name of a number"},
+		{"the lock of a run", http.MethodPatch, leases + "/liqoctl" + dry, `{"spec":{"holderIdentity":"n1"}}`, "the name of a number"},
+		{"another name", http.MethodPost, leases + dry, lease("node-x", "n1", ""), "the name of a number"},
+		{"an address", http.MethodPost, leases + dry, lease("node-10.80.0.2", "n1", ""), "the name of a number"},
+		{"another form of a number", http.MethodPost, leases + dry, lease("node-08002", "n1", ""), "the name of a number"},
+		{"number 0", http.MethodPost, leases + dry, lease("node-0", "n1", ""), "the name of a number"},
 		{"a Lease with a report", http.MethodPost, leases + dry, lease("node-8003", "n1", garbage("annotations", 4<<10)), "more than a node helper writes"},
 		{"a Lease with managers", http.MethodPost, leases + dry, lease("node-8003", "n1", garbage("managedFields", 4<<10)), "more than a node helper writes"},
 		{"a report", http.MethodPatch, leases + own + dry, `{"metadata":{"annotations":{"liqonet.io/node":"` + long[:64<<10] + `"}}}`, ""},
@@ -390,7 +393,7 @@ func testLeases(t *testing.T, a apiServer) {
 		code, _ := other.send(t, http.MethodPost, leases+dry, lease("node-8403", "n3", ""))
 		return code == http.StatusForbidden
 	})
-	other.try(t, []attempt{{"when the internal CIDR moves", http.MethodPost, leases + dry, lease("node-8502", "n3", ""), ""}})
+	other.try(t, []attempt{{"when the internal CIDR narrows", http.MethodPost, leases + dry, lease("node-8502", "n3", ""), ""}})
 }
 
 // testReinstalled: Leases of an earlier installation, which the API server's cache of parameters keeps when a policy
