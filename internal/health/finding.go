@@ -150,9 +150,8 @@ func With(findings []Finding, codes ...Code) (some []Finding) {
 }
 
 // atMost lowers levels.
-func atMost(level Level, findings []Finding) []Finding {
+func atMost(level Level, findings []Finding) {
 	for i := range findings {
 		findings[i].Level = min(findings[i].Level, level)
 	}
-	return findings
 }
