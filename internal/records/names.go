@@ -72,7 +72,7 @@ func NodeLeaseName(number int) string { return leasePrefix + strconv.Itoa(number
 func LeaseNumber(name string) (int, error) {
 	n, err := strconv.Atoi(strings.TrimPrefix(name, leasePrefix))
 	if err != nil || n < 1 || n > maxNode || NodeLeaseName(n) != name {
-		return 0, fmt.Errorf("Lease %q: want the name %sN, with a number of 1 to %d", name, leasePrefix, maxNode)
+		return 0, fmt.Errorf("name %q of a Lease: want %sN, with a number of 1 to %d", name, leasePrefix, maxNode)
 	}
 	return n, nil
 }
