@@ -99,8 +99,8 @@ func (r *Reconciler) Advance(plan netops.Plan, state func() netops.State) error 
 	return nil
 }
 
-// Expect makes the next pass not count differences as drift: the caller has removed objects itself.
-func (r *Reconciler) Expect() { r.reached = nil }
+// ForgetReached makes the next pass not count differences as drift: the caller has removed objects itself.
+func (r *Reconciler) ForgetReached() { r.reached = nil }
 
 // maxListed bounds the steps of a plan in a log line. Routes come last, and a gateway can have one for each pod.
 const maxListed = 300

@@ -49,12 +49,12 @@ func TestWhichTunnelsCarryPackets(t *testing.T) { choices.Run(t, "gateway", choo
 // TestWhatGatewaysAnnounce checks what a gateway announces to its nodes and to the peer, by its tunnels and the echoes
 // of its nodes.
 func TestWhatGatewaysAnnounce(t *testing.T) {
-	type heard struct {
-		ago  time.Duration
-		deaf bool // it gets no answers
+	type received struct {
+		ago        time.Duration
+		unanswered bool
 	}
 	const ms = time.Millisecond
-	here := []heard{{0, false}, {0, false}}
+	live := []received{{0, false}, {0, false}}
 	usable := func(g *echoes) { choices.Passing(1250*ms, func() { g.tunnel(1).answeredBy(echo.Message{}, 0) }) }
 	answered := func(c echo.Content) func(*echoes) {
 		return func(g *echoes) { g.tunnel(1).answeredBy(echo.Message{Content: c}, 0) }
@@ -64,44 +64,44 @@ func TestWhatGatewaysAnnounce(t *testing.T) {
 		name            string
 		gateways        int // of this cluster
 		tunnels         func(g *echoes)
-		nodes           []heard
+		nodes           []received
 		drains, ends    bool
 		toNodes, toPeer bool // no way on
 		reaches         uint32
 	}{
-		{"all is well", 2, usable, here, false, false, false, false, 2},
-		{"no tunnel is answered", 2, silent, here, false, false, true, false, 2},
-		{"no tunnel of the only gateway is answered", 1, silent, here, false, false, false, false, 2},
-		{"a tunnel is just back", 2, answered(choices.Fine), here, false, false, true, false, 2},
-		{"a tunnel is just back, and drains", 2, answered(choices.Drains), here, false, false, true, false, 2},
-		{"a tunnel drains", 2, func(g *echoes) { usable(g); answered(choices.Drains)(g); g.tunnel(2).silent() }, here, false, false, false, false, 2},
-		{"a tunnel has ended", 2, answered(choices.DrainsNoWay), here, false, false, true, false, 2},
-		{"the peer's gateway reaches no node", 2, answered(choices.NoWay), here, false, false, true, false, 2},
+		{"all is well", 2, usable, live, false, false, false, false, 2},
+		{"no tunnel is answered", 2, silent, live, false, false, true, false, 2},
+		{"no tunnel of the only gateway is answered", 1, silent, live, false, false, false, false, 2},
+		{"a tunnel is just back", 2, answered(choices.Fine), live, false, false, true, false, 2},
+		{"a tunnel is just back, and drains", 2, answered(choices.Drains), live, false, false, true, false, 2},
+		{"a tunnel drains", 2, func(g *echoes) { usable(g); answered(choices.Drains)(g); g.tunnel(2).silent() }, live, false, false, false, false, 2},
+		{"a tunnel has ended", 2, answered(choices.DrainsNoWay), live, false, false, true, false, 2},
+		{"the peer's gateway reaches no node", 2, answered(choices.NoWay), live, false, false, true, false, 2},
 		{"one tunnel reaches fewer nodes, the other one is silent", 2, func(g *echoes) {
 			choices.Passing(3*time.Second, func() {
 				g.tunnel(1).answeredBy(echo.Message{Content: echo.Content{Nodes: 1}}, 0)
 				g.tunnel(2).answeredBy(echo.Message{Content: echo.Content{Nodes: 2}}, 0)
 			})
 			g.tunnel(2).silent()
-		}, here, false, false, false, false, 2},
+		}, live, false, false, false, false, 2},
 		{"no node", 2, usable, nil, false, false, false, true, 0},
 		{"no node of the only gateway", 1, usable, nil, false, false, false, false, 0},
-		{"a node just before the limit", 2, usable, []heard{{membership.ReachedWithin - ms, false}}, false, false, false, false, 1},
-		{"a node at the limit", 2, usable, []heard{{membership.ReachedWithin, false}}, false, false, false, false, 0},
-		{"a node that is not reached, just before the other limit", 2, usable, []heard{{membership.AnyNodeWithin - ms, false}}, false, false, false, false, 0},
-		{"nodes that are silent", 2, usable, []heard{{membership.AnyNodeWithin, false}, {membership.AnyNodeWithin, false}}, false, false, false, true, 0},
-		{"a node that gets no answers", 2, usable, []heard{{0, true}}, false, false, false, true, 0},
-		{"one of two gets no answers", 2, usable, []heard{{0, true}, {0, false}}, false, false, false, false, 1},
-		{"it drains", 2, usable, here, true, false, false, false, 2},
-		{"it announces its end", 2, usable, here, true, true, true, true, 2},
+		{"a node just before the limit", 2, usable, []received{{membership.ReachedWithin - ms, false}}, false, false, false, false, 1},
+		{"a node at the limit", 2, usable, []received{{membership.ReachedWithin, false}}, false, false, false, false, 0},
+		{"a node that is not reached, just before the other limit", 2, usable, []received{{membership.AnyNodeWithin - ms, false}}, false, false, false, false, 0},
+		{"nodes that are silent", 2, usable, []received{{membership.AnyNodeWithin, false}, {membership.AnyNodeWithin, false}}, false, false, false, true, 0},
+		{"a node that gets no answers", 2, usable, []received{{0, true}}, false, false, false, true, 0},
+		{"one of two gets no answers", 2, usable, []received{{0, true}, {0, false}}, false, false, false, false, 1},
+		{"it drains", 2, usable, live, true, false, false, false, 2},
+		{"it announces its end", 2, usable, live, true, true, true, true, 2},
 	} {
 		bubble.Run(t, test.name, func(t *testing.T) {
 			g, _ := twoTunnels(test.gateways)
 			test.tunnels(g)
-			slices.SortFunc(test.nodes, func(a, b heard) int { return int(b.ago - a.ago) }) // oldest first
+			slices.SortFunc(test.nodes, func(a, b received) int { return int(b.ago - a.ago) }) // oldest first
 			for i, n := range test.nodes {
 				from, m := echoOf([]string{"10.80.0.7", "10.80.0.8"}[i], echo.Report{Node: uint32(7 + i)})
-				m.Content.NoWay = n.deaf
+				m.Content.NoWay = n.unanswered
 				g.answer(from, m)
 				if next := i + 1; next < len(test.nodes) {
 					choices.Elapse(n.ago - test.nodes[next].ago)

@@ -79,25 +79,31 @@ func TestPeerNodesLeave(t *testing.T) {
 	}
 	name(first)
 	stays := g.peers.current()
-	for i := range uint32(20) {
+	for i := range uint32(2 * peerNodesMost) {
 		g.peers.learn(256 + i)
 	}
-	if got := g.peers.current(); len(got) != learnedMost || !slices.Contains(got, stays[0]) {
-		t.Errorf("sent %v: want %d, with %v still among them", got, learnedMost, stays)
+	if got := g.peers.current(); len(got) != peerNodesMost || !slices.Contains(got, stays[0]) {
+		t.Errorf("sent %v: want %d, with %v still among them", got, peerNodesMost, stays)
 	}
 	name(first)
 	if got := g.peers.current(); !slices.Equal(got, stays) {
 		t.Errorf("sent %v: want %v, the only one in the latest messages", got, stays)
 	}
 	var all []uint32
-	for i := range uint32(learnedMost) {
+	for i := range uint32(sentMost) {
 		all = append(all, 300+i)
 	}
 	name(all...)
 	name(all...)
-	if got := g.peers.current(); len(got) != learnedMost || slices.Contains(got, stays[0]) {
-		t.Errorf("sent %v: want the %d that are named in turn", got, learnedMost)
+	if got := g.peers.current(); len(got) != sentMost || slices.Contains(got, stays[0]) {
+		t.Errorf("sent %v: want the %d that are named in turn", got, sentMost)
 	}
+	name(0)
+	name(0)
+	if got := g.peers.current(); len(got) > 0 {
+		t.Errorf("sent %v, though the peer's gateway reaches no node", got)
+	}
+	name(all...)
 	v := testView()
 	v.peering.Peer.ExternalCIDRs[0].Seen = netip.MustParsePrefix("10.72.0.0/16")
 	if g.update(v); len(g.peers.current()) > 0 {

@@ -28,7 +28,7 @@ const (
 // enterBy moves a tunnel that has just recovered to the node of the peer's gateway. Through another node, the loss of
 // either node would interrupt it, and the loss of that one node could interrupt the tunnels to all gateways. The tunnel
 // is not usable until that is done or has failed. A tunnel that carries packets is not moved: WireGuard sends to the
-// address of the last received packet, so packets in flight would move it back. the lock is held.
+// address of the last received packet, so packets in flight would move it back. The lock is held.
 func (t *tunnelEchoes) enterBy(node netip.Addr) {
 	device, to := t.far.device, netip.AddrPortFrom(node, t.source.Port())
 	ofRecord := func(e string) bool { _, port, _ := net.SplitHostPort(e); return port == strconv.Itoa(int(to.Port())) }

@@ -44,11 +44,19 @@ func (g *echoes) succession() succession {
 	return g.own
 }
 
-// setSuccession sets it.
-func (g *echoes) setSuccession(s succession) {
+func (g *echoes) setEpoch(e membership.Epoch) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.own = s
+	g.own.epoch = e
+}
+
+// setOutlived sets whether there is a later pod, and reports whether that is new.
+func (g *echoes) setOutlived(is bool) (news bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	news = g.own.outlived != is
+	g.own.outlived = is
+	return news
 }
 
 // beginEpoch returns this pod's epoch: that of an earlier process in the pod, else the recorded one plus 1 or later.
@@ -83,17 +91,14 @@ func (l *loop) recorded(cm *corev1.ConfigMap) (string, membership.Epoch) {
 // Unless that is this pod, this pod steps down: it closes its tunnel.
 func (l *loop) watchSuccessor(ctx context.Context) {
 	for {
-		own := l.echoes.succession()
-		if !own.outlived {
+		if !l.echoes.succession().outlived {
 			select {
 			case <-ctx.Done():
 				return
 			case <-l.echoes.claim:
 			}
 		}
-		if over := !l.confirmed(ctx); over != own.outlived {
-			own.outlived = over
-			l.echoes.setSuccession(own)
+		if over := !l.confirmed(ctx); l.echoes.setOutlived(over) {
 			l.Log.Warn("the peer has received echoes of a later pod of this gateway", "stepsDown", over)
 			wakeup.Notify(l.wake)
 		}

@@ -100,6 +100,27 @@ func TestSuccessor(t *testing.T) {
 	}
 }
 
+// TestSuccessorOfANewProcess checks that a pod steps down although its epoch was not known yet when the watch began,
+// and that its epoch stays.
+func TestSuccessorOfANewProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := epochLoop(t, locationOf(t, "two", 200))
+		l.echoes.setEpoch(0)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go l.watchSuccessor(ctx)
+		synctest.Wait()
+		l.echoes.setEpoch(100)
+		l.echoes.tunnel(1).answer(netip.AddrPort{}, echo.Message{Content: echo.Content{Newest: 200}})
+		synctest.Wait()
+		if got := l.echoes.succession(); got != (succession{epoch: 100, outlived: true}) {
+			t.Errorf("%+v: want the epoch of this pod, and that there is a later one", got)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
 // TestOnlyTheLatestReports checks that a pod does not overwrite the record of a later one.
 func TestOnlyTheLatestReports(t *testing.T) {
 	l, _ := epochLoop(t, locationOf(t, "two", 200))

@@ -57,10 +57,10 @@ type loop struct {
 	state   reportedState
 	measure chan struct{} // of size one: triggers a report
 
-	mu      sync.Mutex      // guards what follows, which the loop and other tasks exchange
-	served  *view           // of the last successful pass; nil: none yet
-	brought []gatewayTunnel // copies of tunnels
-	latest  *measured       // shown as metrics; nil: nothing yet
+	mu     sync.Mutex      // guards what follows, which the loop and other tasks exchange
+	served *view           // of the last successful pass; nil: none yet
+	shared []gatewayTunnel // copies of tunnels
+	latest *measured       // shown as metrics; nil: nothing yet
 
 	locations *publish.Reporter[records.Gateway]
 	statuses  *publish.Reporter[report]
@@ -135,7 +135,7 @@ func (l *loop) setUpStores(objects *cache.Cache) {
 // in the first pass and created by the one after it.
 func (l *loop) step(context.Context) error {
 	if l.echoes.succession().epoch == 0 {
-		l.echoes.setSuccession(succession{epoch: l.beginEpoch()})
+		l.echoes.setEpoch(l.beginEpoch())
 		l.readKnownEndpoints()
 		l.before = l.lastEcho()
 	}
@@ -159,7 +159,7 @@ func (l *loop) serve(v view) error {
 	l.passed = &v
 	changed, errTunnels := l.bringTunnels(v)
 	if changed {
-		l.Expect() // objects that were removed with a replaced link are not drift
+		l.ForgetReached() // objects that were removed with a replaced link are not drift
 		if err := l.Pass(want); err != nil {
 			return errors.Join(errTunnels, err)
 		}

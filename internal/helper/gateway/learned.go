@@ -14,6 +14,7 @@ import (
 // expire. The lock of the gateway's echoes guards it.
 type learned struct {
 	ignored *prometheus.CounterVec
+	most    int // addresses
 	// life is the number of further messages with an address after which one that was not among them expires. This
 	// counts messages, not time: a silent tunnel needs the addresses that were received last.
 	life  int
@@ -21,18 +22,23 @@ type learned struct {
 	named map[netip.Addr]int // count at the latest message with each address
 }
 
-// learnedMost is the maximum number of addresses.
-const learnedMost = 8
+// sentMost is the maximum number of its nodes that a gateway sends to the peer, in turn. What the gateways of a peer
+// send differs where they reach different nodes, so more are accepted.
+const sentMost = 8
 
-func newLearned(ignored *prometheus.CounterVec, life int) learned {
-	return learned{ignored: ignored, life: life, named: map[netip.Addr]int{}}
+func newLearned(ignored *prometheus.CounterVec, most, life int) learned {
+	return learned{ignored: ignored, most: most, life: life, named: map[netip.Addr]int{}}
 }
 
-// add stores an address, and reports whether there is room for it.
-func (l *learned) add(a netip.Addr) bool {
+// age counts a message that can have an address.
+func (l *learned) age() {
 	l.count++
 	maps.DeleteFunc(l.named, func(_ netip.Addr, at int) bool { return l.count-at > l.life })
-	if _, known := l.named[a]; !known && len(l.named) >= learnedMost {
+}
+
+// add stores the address in a message that was counted, and reports whether there is room for it.
+func (l *learned) add(a netip.Addr) bool {
+	if _, known := l.named[a]; !known && len(l.named) >= l.most {
 		l.ignored.WithLabelValues("too many addresses").Inc()
 		return false
 	}

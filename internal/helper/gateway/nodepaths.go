@@ -144,14 +144,14 @@ func (n *nodePaths) reaches() uint32 {
 	return n.reached
 }
 
-// name returns one live node of this cluster for the peer, a different one each time: of the first learnedMost, so
+// name returns one live node of this cluster for the peer, a different one each time: of the first sentMost, so
 // that each is sent again before it expires.
 func (n *nodePaths) name() echo.Content {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var live []netip.Addr
 	for _, node := range n.nodes {
-		if len(live) < learnedMost && n.alive(node.Internal) {
+		if len(live) < sentMost && n.alive(node.Internal) {
 			live = append(live, node.Internal)
 		}
 	}
@@ -170,7 +170,7 @@ func (n *nodePaths) endpoint(turn int) (a netip.Addr, own bool) {
 	var live []netip.Addr
 	for _, node := range n.nodes {
 		switch {
-		case node.Name != n.own && len(live) >= learnedMost || !node.Address.Is4() || !n.alive(node.Internal):
+		case node.Name != n.own && len(live) >= sentMost || !node.Address.Is4() || !n.alive(node.Internal):
 		case node.Name == n.own:
 			live, own = slices.Insert(live, 0, node.Address), true
 		default:
@@ -180,7 +180,7 @@ func (n *nodePaths) endpoint(turn int) (a netip.Addr, own bool) {
 	if len(live) == 0 {
 		return netip.Addr{}, false
 	}
-	i := turn % min(len(live), learnedMost)
+	i := turn % min(len(live), sentMost)
 	return live[i], own && i == 0
 }
 

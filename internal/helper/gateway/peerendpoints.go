@@ -14,7 +14,7 @@ import (
 )
 
 // endpointLife is the life of an address in learned.
-const endpointLife = 32 * learnedMost
+const endpointLife = 32 * records.MaxPeerEndpoints
 
 // peerEndpoints are addresses of the server's nodes, which its gateways send in their echoes while the client uses the
 // address of such a node. The client tries them in turn with those of its record. The server is authenticated, but not
@@ -28,7 +28,7 @@ type peerEndpoints struct {
 }
 
 func newPeerEndpoints(ignored *prometheus.CounterVec) peerEndpoints {
-	return peerEndpoints{learned: newLearned(ignored, endpointLife)}
+	return peerEndpoints{learned: newLearned(ignored, records.MaxPeerEndpoints, endpointLife)}
 }
 
 // update applies a new view, which determines the acceptable addresses.
@@ -79,6 +79,7 @@ func (p *peerEndpoints) learn(a netip.Addr) bool {
 		p.ignored.WithLabelValues("address of no endpoint").Inc()
 		return false
 	}
+	p.age()
 	return p.add(a)
 }
 
@@ -86,6 +87,8 @@ func (p *peerEndpoints) learn(a netip.Addr) bool {
 func (l *loop) readKnownEndpoints() {
 	if cm := l.ownLocation(); cm != nil {
 		g, _ := cache.Record[records.Gateway](cm) // an unreadable record has none
+		l.echoes.mu.Lock()
+		defer l.echoes.mu.Unlock()
 		l.echoes.endpoints.known = g.PeerEndpoints
 	}
 }

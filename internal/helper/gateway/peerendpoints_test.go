@@ -59,7 +59,7 @@ func TestPeerEndpoints(t *testing.T) {
 	}
 	for i := range 5000 { // each a different one
 		g.tunnel(1).answer(netip.AddrPort{}, echoNaming(fmt.Sprintf("198.51.%d.%d", i/250, 1+i%250)))
-		if got := g.endpoints.current(); len(got) > learnedMost {
+		if got := g.endpoints.current(); len(got) > records.MaxPeerEndpoints {
 			t.Fatalf("took %d addresses", len(got))
 		}
 	}
@@ -148,19 +148,19 @@ func TestNameEndpoints(t *testing.T) {
 		if !slices.Contains(seen, v.nodes[0].Address) || !slices.Contains(seen, v.nodes[1].Address) {
 			t.Errorf("named %v", seen)
 		}
-		for i := range 2 * learnedMost { // nodes before the gateway's own
+		for i := range 2 * sentMost { // nodes before the gateway's own
 			internal := netip.AddrFrom4([4]byte{10, 80, 1, byte(i)})
 			v.nodes = slices.Insert(v.nodes, 0, reportedNode{Node: &records.Node{Name: fmt.Sprintf("x%d", i), Address: netip.AddrFrom4([4]byte{192, 0, 2, 100 + byte(i)})}, Internal: internal})
 			g.nodes.update(v)
 			g.nodes.answer(echoOf(internal.String(), echo.Report{Node: nodeNumber(internal.String())}))
 		}
 		named := map[netip.Addr]bool{}
-		for range learnedMost {
+		for range sentMost {
 			c := g.tunnel(1).content()
 			named[c.Endpoint] = c.OwnNode
 		}
-		if len(named) != learnedMost || !named[own] {
-			t.Errorf("named %v, true for its own: want %d with %v", named, learnedMost, own)
+		if len(named) != sentMost || !named[own] {
+			t.Errorf("named %v, true for its own: want %d with %v", named, sentMost, own)
 		}
 	})
 }

@@ -10,9 +10,13 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// peerNodeLife is the life of a node in learned: a gateway of the peer names eight in turn, and sends ten messages in a
-// second, or fifty if there are several.
-const peerNodeLife = 12 * learnedMost
+const (
+	// peerNodesMost is the maximum number of the peer's nodes that this cluster's nodes get.
+	peerNodesMost = 2 * sentMost
+	// peerNodeLife is the life of a node in learned: a gateway of the peer sends ten messages in a second, or fifty if
+	// there are several.
+	peerNodeLife = 12 * sentMost
+)
 
 // peerNodes are nodes of the peer that answer probes, from the peer's echoes. This cluster's nodes probe them.
 type peerNodes struct {
@@ -21,7 +25,7 @@ type peerNodes struct {
 }
 
 func newPeerNodes(ignored *prometheus.CounterVec) peerNodes {
-	return peerNodes{learned: newLearned(ignored, peerNodeLife)}
+	return peerNodes{learned: newLearned(ignored, peerNodesMost, peerNodeLife)}
 }
 
 func (p *peerNodes) update(external netip.Prefix) {
@@ -29,8 +33,10 @@ func (p *peerNodes) update(external netip.Prefix) {
 	p.drop(func(a netip.Addr) bool { return !cidr.Lower(external).Contains(a) })
 }
 
-// learn stores a node by its number, if the nodes' half of the peer's external CIDR has an address for it.
+// learn stores a node by its number, if the nodes' half of the peer's external CIDR has an address for it. 0: the
+// peer's gateway reaches no node.
 func (p *peerNodes) learn(number uint32) {
+	p.age()
 	if number == 0 {
 		return
 	}

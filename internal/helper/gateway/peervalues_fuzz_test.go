@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/echo"
 )
@@ -51,7 +52,7 @@ func FuzzPeerMessages(f *testing.F) {
 				t.Errorf("looks for the server at %s", a)
 			}
 		}
-		if len(tried) > learnedMost {
+		if len(tried) > records.MaxPeerEndpoints {
 			t.Errorf("looks for the server at %d addresses", len(tried))
 		}
 		sent := g.peers.current()
@@ -60,7 +61,7 @@ func FuzzPeerMessages(f *testing.F) {
 				t.Errorf("sends its nodes %s", a)
 			}
 		}
-		if len(sent) > learnedMost || len(g.nodes.paths) > len(v.nodes) {
+		if len(sent) > peerNodesMost || len(g.nodes.paths) > len(v.nodes) {
 			t.Errorf("sends %d nodes, keeps %d paths", len(sent), len(g.nodes.paths))
 		}
 	})

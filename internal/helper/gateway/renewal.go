@@ -27,7 +27,7 @@ func (r *renewal) answered(now time.Time) {
 }
 
 // renewIfDue renews the tunnel if it is due, one renewal at a time: it waits for those of other tunnels, and for name
-// servers. the lock is held.
+// servers. The lock is held.
 func (t *tunnelEchoes) renewIfDue(now time.Time) {
 	r := &t.renewal
 	if r.renew == nil || r.cancel != nil || !r.due.Due(now) {

@@ -179,7 +179,7 @@ func (l *loop) lastEcho() time.Time {
 // implementation of the first open tunnel.
 func (l *loop) readTunnels() (all []records.TunnelStatus, endpoints []netip.AddrPort, implementation records.Implementation) {
 	l.mu.Lock()
-	tunnels := l.brought
+	tunnels := l.shared
 	l.mu.Unlock()
 	for _, t := range tunnels {
 		stats := t.stats()

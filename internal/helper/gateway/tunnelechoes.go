@@ -161,7 +161,7 @@ func (t *tunnelEchoes) answeredBy(m echo.Message, _ time.Duration) {
 // endpoint returns the address for an echo: at the client, the one in use; at the server, if that is a node's, those of
 // its live nodes in turn, with a flag for this gateway's own. A client of a server behind a load balancer gets no
 // address, and a server gets none of a client: the echo of a client may have an address of the client's nodes, too.
-// the lock is held.
+// The lock is held.
 func (t *tunnelEchoes) endpoint() (a netip.Addr, own bool) {
 	switch {
 	case t.gateway.endpoints.used:

@@ -36,7 +36,7 @@ func (l *loop) bringTunnels(v view) (changed bool, err error) {
 	}
 	gone := slices.Clone(l.tunnels[count:])
 	l.tunnels = l.tunnels[:count]
-	l.setBrought()
+	l.shareTunnels()
 	if len(gone) > 0 {
 		l.echoes.keep(count)
 	}
@@ -56,17 +56,17 @@ func (l *loop) bringTunnels(v view) (changed bool, err error) {
 			errs = append(errs, fmt.Errorf("tunnel to gateway %d of the peer: %w", i+1, err))
 		}
 	}
-	l.setBrought()
+	l.shareTunnels()
 	return changed, errors.Join(errs...)
 }
 
-// setBrought passes the tunnels to the task that measures them.
-func (l *loop) setBrought() {
+// shareTunnels passes the tunnels to the task that measures them.
+func (l *loop) shareTunnels() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.brought = nil
+	l.shared = nil
 	for _, t := range l.tunnels {
-		l.brought = append(l.brought, *t)
+		l.shared = append(l.shared, *t)
 	}
 }
 
