@@ -55,6 +55,15 @@ func (r Ranges) Overlapping(p netip.Prefix) (Range, bool) {
 	return Range{}, false
 }
 
+// prefixes returns the ranges alone.
+func (r Ranges) prefixes() []netip.Prefix {
+	all := make([]netip.Prefix, len(r))
+	for i, one := range r {
+		all[i] = one.Prefix
+	}
+	return all
+}
+
 // routes reports whether one of the ranges is of a peer, and contains all of p.
 func (r Ranges) routes(p netip.Prefix) bool {
 	near, overlaps := r.Overlapping(p)

@@ -101,9 +101,9 @@ func Choose(c Cluster) Choice {
 	for _, name := range slices.Sorted(maps.Keys(guard)) {
 		choice.holdBack(name, guard[name], own.Ranges, all.Ranges)
 	}
-	for _, p := range c.Unclaimed { // without those that the cluster uses, or a served peering routes
-		if _, overlaps := own.Overlapping(p); !overlaps && !all.routes(p) {
-			choice.HeldBack = append(choice.HeldBack, p)
+	for _, p := range c.Unclaimed { // without what the cluster uses, or a served peering routes
+		if !all.routes(p) {
+			choice.HeldBack = append(choice.HeldBack, cidr.Without(p, own.prefixes())...)
 		}
 	}
 	slices.SortFunc(choice.HeldBack, netip.Prefix.Compare)

@@ -84,7 +84,7 @@ func (w *fakeCluster) wantFaults(what string, parts ...string) {
 	}
 }
 
-// testNodeView returns the view of a node with one peering.
+// oneView returns the view of a node with one peering.
 func oneView() view {
 	f := sample.Fabric()
 	return view{

@@ -52,7 +52,7 @@ func TestLabLease(t *testing.T) {
 	for _, act := range []struct {
 		what string
 		do   func(*coordinationv1.Lease) error
-		keep bool // the address stays
+		keep bool // the number stays
 	}{
 		{"deleted", func(l *coordinationv1.Lease) error { return leases.Delete(t.Context(), l.Name, metav1.DeleteOptions{}) }, true},
 		{"without the node's label", patch(`{"metadata":{"labels":{"liqonet.io/node":null}}}`), true},

@@ -88,7 +88,7 @@ func (k leaseKeeper) await(what string, within time.Duration) *coordinationv1.Le
 	return l
 }
 
-// TestDeletedLease checks that a deleted Lease is recreated immediately, with the same address and report.
+// TestDeletedLease checks that a deleted Lease is recreated immediately, with the same number and report.
 func TestDeletedLease(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset(sample.Node("n1"))

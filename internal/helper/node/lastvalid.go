@@ -127,7 +127,7 @@ func (m *lastValid) readTrusted(o objects, c serving.Cluster) (view, []serving.F
 	faults := append(m.readFabric(o.fabric, c, begun), m.readReservations(o.ipam)...)
 	if m.fabric != nil && o.found != nil {
 		for name := range c.Records {
-			m.rebuild(o, name)
+			m.rebuild(o, name, c.Records)
 		}
 	}
 	c.Fabric, c.Before, c.Reserved, c.Gateways = m.fabric, m.peerings, m.reserved.ranges, m.reserved.gateways

@@ -209,7 +209,8 @@ func TestUnreservedRestart(t *testing.T) {
 			w.drop(records.PeeringName("c"))
 			expect("the other peering is removed", true, b...)
 			w.objects.apiServers = parsed.Addresses("10.11.4.5")
-			expect("an address of the API server", true, severalPeering().Peer.ExternalCIDR().Seen)
+			api := []netip.Prefix{netip.MustParsePrefix("10.11.4.5/32")}
+			expect("an address of the API server", true, append(cidr.Without(severalPeering().Peer.PodCIDRs[0].Seen, api), severalPeering().Peer.ExternalCIDR().Seen)...)
 			w.objects.apiServers = nil
 			w.put(good)
 			if v = expect("mended", len(reservations.Data) == 0); !slices.Equal(v.names(), []string{"b"}) {
@@ -393,26 +394,45 @@ func TestAddressOfAnotherGateway(t *testing.T) {
 	}
 }
 
-// TestExchangedReservations checks that a peering whose record cannot be read does not take over the path of another
-// one, whose record can, if their reservations are exchanged.
+// TestExchangedReservations restarts a helper after the reservations of two peerings were exchanged, or one of them was
+// given to a third peering, as in an older ipam: each peering goes on by its own path in the kernel if its record can
+// be read, and takes over no other one's if it cannot.
 func TestExchangedReservations(t *testing.T) {
-	internal := netip.MustParseAddr("10.80.0.7")
-	w := severalGateways(t)
-	before := w.view().state(internal)
-	registry, err := ipam.New(ipam.DefaultPools()...)
-	require.NoError(t, err)
-	b, c := severalPeering(), sample.SecondPeering()
-	for owner, p := range map[string]records.Peer{"b": c.Peer, "c": b.Peer} {
-		require.NoError(t, registry.Reserve(ipam.Reservation{Range: p.ExternalCIDR().Seen, Owner: ipam.Peering(owner), Purpose: ipam.PeerExternal, Real: p.ExternalCIDR().Real}))
-		require.NoError(t, registry.Reserve(ipam.Reservation{Range: p.PodCIDRs[0].Seen, Owner: ipam.Peering(owner), Purpose: ipam.PeerPods, Real: p.PodCIDRs[0].Real}))
-	}
-	cm := w.objects.ipam.DeepCopy()
-	cm.Data[records.DataKey] = store.Encode(registry)
-	w.put(cm)
-	w.damage(records.PeeringName("b"))
-	w.restart(before)
-	v := w.view()
-	if len(v.Peerings) != 1 || v.Peerings[0].Name != "c" || !slices.Equal(v.Peerings[0].Seen(), c.Seen()) {
-		t.Errorf("served are %v, want c by its record", v.names())
+	b, c, x := severalPeering(), sample.SecondPeering(), severalPeering()
+	x.Name, x.Peer.PodCIDRs = "x", []records.Mapping{sample.Mapping("10.244.0.0/16", "10.98.0.0/16")}
+	x.Peer.ExternalCIDRs = []records.Mapping{sample.Mapping("10.70.0.0/16", "10.97.0.0/16")}
+	ofC, ofB := b, c
+	ofC.Peer, ofC.Number, ofB.Peer, ofB.Number = c.Peer, c.Number, b.Peer, b.Number
+	for _, test := range []struct {
+		name     string
+		reserved []records.Peering
+		damaged  []string
+		served   []string
+	}{
+		{"exchanged", []records.Peering{ofC, ofB}, nil, []string{"b", "c"}},
+		{"exchanged, one is damaged", []records.Peering{ofC, ofB}, []string{"b"}, []string{"c"}},
+		{"exchanged, both are damaged", []records.Peering{ofC, ofB}, []string{"b", "c"}, []string{"b", "c"}},
+		{"the number is that of another peering", []records.Peering{x, c}, nil, []string{"b", "c"}},
+		{"the number is that of another peering, and it is damaged", []records.Peering{x, c}, []string{"b"}, []string{"c"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := severalGateways(t)
+			before := w.view().state(netip.MustParseAddr("10.80.0.7"))
+			w.put(sample.Reserved(t, test.reserved...))
+			for _, name := range test.damaged {
+				w.damage(records.PeeringName(name))
+			}
+			w.restart(before)
+			v := w.view()
+			if !slices.Equal(v.names(), test.served) {
+				t.Errorf("served are %v, want %v", v.names(), test.served)
+			}
+			for _, p := range v.Peerings {
+				want := map[string]records.Peering{"b": b, "c": c}[p.Name]
+				if len(test.damaged) < 2 && (p.Number != want.Number || !slices.Equal(p.Seen(), want.Seen())) {
+					t.Errorf("%s is served as number %d, %v", p.Name, p.Number, p.Seen())
+				}
+			}
+		})
 	}
 }

@@ -108,7 +108,7 @@ func (l *loop) measure(v view, r *records.Node) error {
 	return errors.Join(errs...)
 }
 
-// write writes a report to an annotation of the Lease that holds the node's address.
+// write writes a report to an annotation of the Lease that holds the node's number.
 func (l *loop) write(ctx context.Context, r report) (string, error) {
 	if r.lease == "" {
 		return "", nil
