@@ -16,7 +16,8 @@ type Kind struct {
 	find func(*gateway) []Finding
 	// late has find evaluate a gateway whose last report is late or missing, too.
 	late bool
-	// cutOff is the highest level of these findings while no tunnel of the gateway works. Note: they follow from that.
+	// cutOff is the highest level of these findings while no tunnel of the gateway works; with the zero value, Note,
+	// they follow from that.
 	cutOff Level
 }
 
@@ -29,7 +30,7 @@ var kinds = slices.Concat(gatewayKinds, nodeKinds, tunnelKinds, pathKinds)
 // Kinds returns all kinds of findings about gateways.
 func Kinds() []Kind { return slices.Clone(kinds) }
 
-// gateway is what finds evaluate.
+// gateway is the input of find.
 type gateway struct {
 	Observation
 

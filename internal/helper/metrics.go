@@ -2,9 +2,7 @@
 
 package helper
 
-import (
-	"github.com/prometheus/client_golang/prometheus"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // Metrics are a helper's counters.
 type Metrics struct {

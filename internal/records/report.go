@@ -21,7 +21,7 @@ func DecodeReport(lease string, holder *string, text string) (Node, error) {
 	case *holder != n.Name:
 		return n, fmt.Errorf("it reports of node %q, which does not hold it", n.Name)
 	case number != n.Number:
-		return n, fmt.Errorf("it reports number %d, which it does not stand for", n.Number)
+		return n, fmt.Errorf("it reports number %d, which is not in its name", n.Number)
 	}
 	return n, nil
 }

@@ -3,6 +3,7 @@ package seconds
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 )
 
@@ -16,6 +17,6 @@ func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Durat
 func (d *Duration) UnmarshalJSON(text []byte) error {
 	var number float64
 	err := json.Unmarshal(text, &number)
-	*d = Duration(number * float64(time.Second))
+	*d = Duration(math.Round(number * float64(time.Second)))
 	return err
 }

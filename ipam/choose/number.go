@@ -40,7 +40,7 @@ func Number(r *ipam.Registry, peering string, internal netip.Prefix, current int
 		"remove a peering: liqoctl network disconnect; or install liqonet again with a wider --internal-cidr: liqoctl network reset")
 }
 
-// gateways returns the reservation that stands for the number of a peering.
+// gateways returns the reservation that is the number of a peering.
 func gateways(peering string, internal netip.Prefix, number int) ipam.Reservation {
 	return ipam.Reservation{Range: records.GatewayAddresses(internal, number), Owner: ipam.Peering(peering), Purpose: ipam.Gateways}
 }

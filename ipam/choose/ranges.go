@@ -208,7 +208,7 @@ func Restore(r *ipam.Registry, f *records.Fabric, peerings []records.Peering) {
 // resized returns the range with another length at the same place.
 func resized(p netip.Prefix, bits int) netip.Prefix { return netip.PrefixFrom(p.Addr(), bits).Masked() }
 
-// UpperHalf returns the half of an internal CIDR from which gateways get addresses; nodes use the lower half.
+// UpperHalf returns the half of an external CIDR that has addresses of exposed hosts; nodes use the lower half.
 func UpperHalf(p netip.Prefix) netip.Prefix {
 	_, upper := cidr.Halves(p)
 	return upper

@@ -42,7 +42,7 @@ func testIPAM(ctx context.Context, t *testing.T, c liqoctl) {
 	long(t, "what others do to nodes' Leases is undone", func(t *testing.T) { run(t, "./internal/helper/node", "TestLabLease") })
 	long(t, "what others do to gateways' objects is undone", func(t *testing.T) { run(t, "./internal/helper/gateway", "TestLabGatewayObjects") })
 	for _, test := range []struct{ what, pkg, name string }{
-		{"nodes claim their addresses", "./internal/helper/claim", "TestLabNodes"},
+		{"nodes claim their numbers", "./internal/helper/claim", "TestLabNodes"},
 		{"what tokens write is bounded", "./templates", "TestLabPolicies"},
 	} {
 		t.Run(test.what, func(t *testing.T) { run(t, test.pkg, test.name) })

@@ -67,11 +67,10 @@ const (
 )
 
 // NewsRate is the limit of writes whose rate a peer or a gateway controls, if all nodes run a pass at each of them; the
-// peer sends nodes, roams, and answers or does not. NewsBurst is how many are possible at once before that rate
-// applies: enough for a new peering.
+// peer sends nodes, roams, and answers or does not.
 var NewsRate = rate.Every(10 * time.Second)
 
-// NewsBurst belongs to NewsRate.
+// NewsBurst is how many writes are possible at once before NewsRate applies: enough for a new peering.
 const NewsBurst = 10
 
 // NewReporter returns a Reporter whose minor changes wait until health.ReportEvery has passed.

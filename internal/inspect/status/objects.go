@@ -19,7 +19,7 @@ const (
 	GatewayRecords      health.Code = "LQ-GATEWAY-RECORDS"
 )
 
-// Kinds returns the kinds of findings about objects, which the functions of this file find.
+// Kinds returns the kinds of findings about objects, which this package finds.
 func Kinds() []health.Kind {
 	return []health.Kind{
 		{

@@ -277,7 +277,7 @@ func (r *remover) awaitReports(ctx context.Context, what string, done func(recor
 }
 
 // unconfirmed returns the names, sorted, of the nodes without a report for which done is true: missing are live,
-// notReady cannot report. Every node with an internal address must report: a helper that has just started may have
+// notReady cannot report. Every node with a number must report: a helper that has just started may have
 // changed the kernel already.
 func unconfirmed(leases []*coordinationv1.Lease, live map[string]bool, done func(records.Node) bool) (missing, notReady []string, err error) {
 	reports, err := inventory.Reports(leases)

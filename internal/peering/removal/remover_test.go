@@ -11,7 +11,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
-// TestResetWaitsForHelpersThatHaveJustStarted: a node whose helper holds an address and has not reported yet may have
+// TestResetWaitsForHelpersThatHaveJustStarted: a node whose helper holds a number and has not reported yet may have
 // changed its kernel.
 func TestResetWaitsForHelpersThatHaveJustStarted(t *testing.T) {
 	begun := "n3"
