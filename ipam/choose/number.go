@@ -3,6 +3,7 @@ package choose
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
@@ -13,24 +14,25 @@ import (
 // none); else one that the peering holds, as after an interruption; else the lowest free one. It is idempotent.
 func Number(r *ipam.Registry, peering string, internal netip.Prefix, current int) (int, error) {
 	owner, most := ipam.Peering(peering), records.MaxPeerings(internal)
-	numbers, taken := []int{current}, map[int]bool{}
+	own, taken := []int{current}, map[int]bool{}
 	for _, held := range r.Overlapping(internal) {
 		number := records.NumberOf(internal, held.Range.Addr())
 		switch {
 		case held.Purpose != ipam.Gateways:
 		case held.Owner == owner:
-			numbers = append(numbers, number)
+			own = append(own, number)
 		default:
 			taken[number] = true
 		}
 	}
-	for n := range most {
-		numbers = append(numbers, n+1)
+	n := 1
+	for taken[n] {
+		n++
 	}
-	for _, n := range numbers {
-		if n < 1 || n > most || taken[n] {
-			continue
-		}
+	if i := slices.IndexFunc(own, func(n int) bool { return n >= 1 && n <= most && !taken[n] }); i >= 0 {
+		n = own[i]
+	}
+	if n <= most {
 		if err := r.Reserve(gateways(peering, internal, n)); err != nil {
 			return 0, err
 		}

@@ -16,7 +16,7 @@ const farPodReply = 50 * time.Millisecond
 
 // farPods are the pods that use the key of the peer's gateway: several if a node is cut off from its API server.
 // WireGuard answers whichever pod sent last. When an earlier pod sends, its session is ended and a new one is requested
-// from the latest pod. The lock of the tunnel's echoes guards it. In the zero value no pod is known.
+// from the latest pod. The lock of the gateway's echoes guards it. In the zero value no pod is known.
 type farPods struct {
 	membership.Pods
 	device farDevice      // nil: not open yet

@@ -11,7 +11,7 @@ import (
 )
 
 // renewal renews the tunnel when no packet arrives from the peer: with an immediate handshake instead of WireGuard's
-// own timers. It is part of the tunnel's echoes, and their lock guards it.
+// own timers. The lock of the gateway's echoes guards it.
 type renewal struct {
 	due    membership.Renewal
 	renew  func(context.Context) error // of the tunnel; nil: none yet

@@ -3,7 +3,6 @@
 package node
 
 import (
-	"os"
 	"testing"
 	"time"
 
@@ -11,8 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/sample"
@@ -26,14 +23,8 @@ const healingLimit = 5 * time.Minute
 // TestLabLease deletes and alters the Lease of a node in a real API server: there, labels remove an object from a
 // watch, and a deleted owner deletes it.
 func TestLabLease(t *testing.T) {
-	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
-	require.NoError(t, err)
 	const namespace, name = "healing-lease", "healing-node"
-	client, err := kubernetes.NewForConfig(config)
-	require.NoError(t, err)
-	if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	client := sample.Real(t, namespace)
 	nodes := client.CoreV1().Nodes()
 	makeNode := func() error {
 		_, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})

@@ -282,7 +282,7 @@ func TestRangesOfTheBootGuard(t *testing.T) {
 	b := severalPeering().Seen()
 	unknown, own := netip.MustParsePrefix("10.99.0.0/16"), netip.MustParsePrefix("10.244.0.0/16")
 	w.restart(netops.State{})
-	// nft(8) merges neighbours: a range of the served peering c and one that nobody has.
+	// nft(8) merges neighbours: a range of the served peering c, and one of no peering.
 	w.objects.boot = slices.Concat(b, []netip.Prefix{unknown, own, netip.MustParsePrefix("10.12.0.0/15")})
 	want := slices.Concat(b, []netip.Prefix{netip.MustParsePrefix("10.13.0.0/16"), unknown})
 	slices.SortFunc(want, netip.Prefix.Compare)

@@ -4,6 +4,7 @@ package choices
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -138,16 +139,18 @@ type situation struct {
 	node, gateway string
 }
 
+const ms = time.Millisecond
+
+var (
+	yes = answering(Fine)
+	up  = phase{2 * time.Second, yes, yes}
+)
+
 // situations is the table.
-func situations() []situation {
-	const ms = time.Millisecond
-	yes, none := answering(Fine), signal(none)
-	up := phase{2 * time.Second, yes, yes}
-	few, many := answering(echo.Content{Nodes: 1}), answering(echo.Content{Nodes: 2})
-	// back is a second member that was lost for long, and answers again for less than a moment; the first goes on.
-	back := func(first signal) []phase {
-		return []phase{up, {4 * time.Second, yes, none}, {400 * ms, first, yes}}
-	}
+func situations() []situation { return slices.Concat(silences(), drains(), partitions()) }
+
+// silences are situations of members that answer or not, or have no way on.
+func silences() []situation {
 	return []situation{
 		{"a start", nil, "", false, "1 2", "1 2"},
 		{"one has answered", []phase{{200 * ms, yes, nothing}}, "", false, "1", "1"},
@@ -173,7 +176,16 @@ func situations() []situation {
 		{"no way on", []phase{up, {200 * ms, answering(NoWay), yes}}, "", false, "2", "2"},
 		{"both no way on", []phase{up, {200 * ms, answering(NoWay), answering(NoWay)}}, "", false, "1 2", "1 2"},
 		{"no way on, in requests only", []phase{up, {200 * ms, both(Fine, NoWay), yes}}, "", false, "1 2", "2"},
+	}
+}
 
+// drains are situations in which a member drains or has ended.
+func drains() []situation {
+	// back is a second member that was lost for long, and answers again for less than a moment; the first goes on.
+	back := func(first signal) []phase {
+		return []phase{up, {4 * time.Second, yes, none}, {400 * ms, first, yes}}
+	}
+	return []situation{
 		{"drains", []phase{up, {200 * ms, answering(Drains), yes}}, "", false, "2", "2"},
 		{"both drain", []phase{up, {200 * ms, answering(Drains), answering(Drains)}}, "", false, "1 2", "1 2"},
 		{"both drain, one is silent", []phase{up, {200 * ms, answering(Drains), answering(Drains)}, {600 * ms, answering(Drains), none}}, "", false, "1", "1"},
@@ -189,7 +201,13 @@ func situations() []situation {
 		{"draining one way, beside one that is just back", []phase{up, {4 * time.Second, yes, none}, {time.Second, asking(Drains), yes}}, "", false, "2", "2"},
 		{"the next pod of one that drained", []phase{up, {200 * ms, answering(Drains), yes}, {800 * ms, none, yes}, {time.Second, yes, yes}}, "", false, "2", "2"},
 		{"the next pod, after a moment", []phase{up, {200 * ms, answering(Drains), yes}, {800 * ms, none, yes}, {1400 * ms, yes, yes}}, "", false, "1 2", "1 2"},
+	}
+}
 
+// partitions are situations in which members reach different numbers of nodes.
+func partitions() []situation {
+	few, many := answering(echo.Content{Nodes: 1}), answering(echo.Content{Nodes: 2})
+	return []situation{
 		{"reaches fewer nodes for less than a moment", []phase{up, {time.Second, few, many}}, "", false, "1 2", "1 2"},
 		{"reaches fewer nodes", []phase{up, {1400 * ms, few, many}}, "", false, "1 2", "2"},
 		{"reaches fewer nodes, active-standby", []phase{up, {1400 * ms, few, many}}, records.ActiveStandby, false, "1", "2"},
