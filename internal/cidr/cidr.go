@@ -37,16 +37,18 @@ var private = []netip.Prefix{
 	netip.MustParsePrefix("100.64.0.0/10"),
 }
 
-// Without returns the parts of a range that are in none of the others.
+// Without returns the parts of a range that are in none of the others, sorted.
 func Without(p netip.Prefix, others []netip.Prefix) []netip.Prefix {
-	switch {
-	case Within(p, others):
-		return nil
-	case !Overlaps(p, others):
-		return []netip.Prefix{p}
+	var b netipx.IPSetBuilder
+	b.AddPrefix(p)
+	for _, other := range others {
+		b.RemovePrefix(other)
 	}
-	lower, upper := Halves(p)
-	return append(Without(lower, others), Without(upper, others)...)
+	left, err := b.IPSet()
+	if err != nil {
+		return nil // unreachable for valid ranges
+	}
+	return left.Prefixes()
 }
 
 // Private reports whether all of an IPv4 range is private.

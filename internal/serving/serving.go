@@ -101,14 +101,22 @@ func Choose(c Cluster) Choice {
 	for _, name := range slices.Sorted(maps.Keys(guard)) {
 		choice.holdBack(name, guard[name], own.Ranges, all.Ranges)
 	}
-	for _, p := range c.Unclaimed { // without what the cluster uses, or a served peering routes
-		if !all.routes(p) {
-			choice.HeldBack = append(choice.HeldBack, cidr.Without(p, own.prefixes())...)
-		}
+	for _, p := range c.Unclaimed { // without what the cluster uses, and what served peerings route
+		choice.HeldBack = append(choice.HeldBack, widest(cidr.Without(p, all.prefixes()))...)
 	}
 	slices.SortFunc(choice.HeldBack, netip.Prefix.Compare)
 	choice.HeldBack = slices.Compact(choice.HeldBack)
 	return choice
+}
+
+// mostParts bounds the parts of an unclaimed range that are held back: each is a route, and a cluster can have
+// thousands of node networks.
+const mostParts = 1000
+
+// widest returns the widest parts of a range, up to mostParts.
+func widest(parts []netip.Prefix) []netip.Prefix {
+	slices.SortStableFunc(parts, func(a, b netip.Prefix) int { return a.Bits() - b.Bits() })
+	return parts[:min(len(parts), mostParts)]
 }
 
 // candidate is a peering that may be served.
@@ -117,13 +125,13 @@ type candidate struct {
 	choices []records.Peering // in order of preference: by its record, and as before
 	err     error             // why its record is not among them
 	seen    []netip.Prefix    // ranges in its record
-	rank    int               // what stays as it was has precedence, then what was served
+	rank    int               // valid and as before, kept for an error, served with other ranges or another number, new
 }
 
 // candidates returns all peerings in order of precedence.
 func (c Cluster) candidates(own taken) (all []candidate) {
 	for name, r := range c.Records {
-		one := candidate{name: name, err: r.Err, rank: 2}
+		one := candidate{name: name, err: r.Err}
 		before, known := c.Before[name]
 		switch {
 		case r.Err == nil:
@@ -135,10 +143,12 @@ func (c Cluster) candidates(own taken) (all []candidate) {
 			one.err = cmp.Or(own.conflict(r.Peering), c.checkNumber(r.Peering))
 		}
 		switch {
-		case known && (one.err != nil || sameClaims(r.Peering, before)):
-			one.rank = 0
-		case known:
+		case !known:
+			one.rank = 3
+		case one.err != nil:
 			one.rank = 1
+		case !sameClaims(r.Peering, before):
+			one.rank = 2
 		}
 		if one.err == nil && c.Fabric != nil {
 			one.choices = append(one.choices, r.Peering)

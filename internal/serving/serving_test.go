@@ -193,3 +193,23 @@ func TestRandomPeerings(t *testing.T) {
 		before = byName(choice.Peerings...)
 	}
 }
+
+// TestManyNodeNetworks checks that an unclaimed range is held back without the networks of nodes in it, and in no more
+// parts than a node's kernel should have, the widest of them.
+func TestManyNodeNetworks(t *testing.T) {
+	for networks, want := range map[int]int{0: 1, 3: 16, 5_000: 1000} {
+		f := fabric
+		for i := range networks {
+			f.NodeNetworks = append(f.NodeNetworks, netip.PrefixFrom(cidr.Address(uint32(100)<<24|64<<16+uint32(i)*256), 25))
+		}
+		c := serving.Choose(serving.Cluster{Fabric: &f, Unclaimed: []netip.Prefix{prefix("100.64.0.0/10")}})
+		if len(c.HeldBack) != want || networks > 0 && !slices.Contains(c.HeldBack, prefix("100.96.0.0/11")) {
+			t.Errorf("%d networks: %d parts, want %d, with the widest: %v", networks, len(c.HeldBack), want, c.HeldBack[:min(len(c.HeldBack), 30)])
+		}
+		for _, p := range c.HeldBack {
+			if cidr.Overlaps(p, f.NodeNetworks) {
+				t.Fatalf("%d networks: %s is a node's", networks, p)
+			}
+		}
+	}
+}

@@ -59,6 +59,15 @@ func (g *echoes) setOutlived(is bool) (news bool) {
 	return news
 }
 
+// begin sets this pod's epoch, and whether the record has a later pod already, as after a restart of the container.
+// Then watchSuccessor asks the API server.
+func (l *loop) begin() {
+	own := l.beginEpoch()
+	l.echoes.setEpoch(own)
+	pod, latest := l.recorded(l.ownLocation())
+	l.echoes.setOutlived(pod != l.Pod && latest > own)
+}
+
 // beginEpoch returns this pod's epoch: that of an earlier process in the pod, else the recorded one plus 1 or later.
 func (l *loop) beginEpoch() membership.Epoch {
 	file := filepath.Join(cmp.Or(l.Epoch, os.DevNull), epochFile)
@@ -106,6 +115,10 @@ func (l *loop) watchSuccessor(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-time.After(successorEvery):
+		}
+		select { // the peer may not report a later pod any more
+		case <-l.echoes.claim:
+		default:
 		}
 	}
 }

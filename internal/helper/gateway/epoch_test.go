@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"math"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -119,6 +121,43 @@ func TestSuccessorOfANewProcess(t *testing.T) {
 		cancel()
 		synctest.Wait()
 	})
+}
+
+// TestStaleClaim checks that a claim that the API server has refuted is not kept: the API server may be away later.
+func TestStaleClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, client := epochLoop(t, locationOf(t, "one", 100))
+		var away atomic.Bool
+		client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return away.Load(), nil, errors.New("no route to host")
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		go l.watchSuccessor(ctx)
+		for range 2 {
+			l.echoes.tunnel(1).answer(netip.AddrPort{}, echo.Message{Content: echo.Content{Newest: 200}})
+			synctest.Wait()
+		}
+		away.Store(true)
+		time.Sleep(2 * successorEvery) //nolint:forbidigo // synctest's clock
+		synctest.Wait()
+		if l.echoes.succession().outlived {
+			t.Error("the pod steps down for a claim that was refuted, and was not made again")
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// TestRestartAfterSteppingDown checks that a pod whose successor is recorded begins without its tunnel.
+func TestRestartAfterSteppingDown(t *testing.T) {
+	for pod, want := range map[string]bool{"two": true, "one": false} {
+		l, _ := epochLoop(t, locationOf(t, pod, 200))
+		l.Epoch = t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(l.Epoch, epochFile), []byte(membership.Epoch(100).String()), 0o600))
+		if l.begin(); l.echoes.succession() != (succession{epoch: 100, outlived: want}) {
+			t.Errorf("recorded is pod %s: %+v", pod, l.echoes.succession())
+		}
+	}
 }
 
 // TestOnlyTheLatestReports checks that a pod does not overwrite the record of a later one.

@@ -135,7 +135,7 @@ func (l *loop) setUpStores(objects *cache.Cache) {
 // in the first pass and created by the one after it.
 func (l *loop) step(context.Context) error {
 	if l.echoes.succession().epoch == 0 {
-		l.echoes.setEpoch(l.beginEpoch())
+		l.begin()
 		l.readKnownEndpoints()
 		l.before = l.lastEcho()
 	}

@@ -126,9 +126,7 @@ func (m *lastValid) readTrusted(o objects, c serving.Cluster) (view, []serving.F
 	begun := len(c.Records) > 0
 	faults := append(m.readFabric(o.fabric, c, begun), m.readReservations(o.ipam)...)
 	if m.fabric != nil && o.found != nil {
-		for name := range c.Records {
-			m.rebuild(o, name, c.Records)
-		}
+		m.rebuild(o, c.Records)
 	}
 	c.Fabric, c.Before, c.Reserved, c.Gateways = m.fabric, m.peerings, m.reserved.ranges, m.reserved.gateways
 	unread := m.reserved.ranges == nil && (o.ipam != nil || begun)

@@ -6,53 +6,70 @@ import (
 	"net/netip"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/serving"
 	"liqonet.io/liqonet/netops"
 )
 
-// rebuild stores a peering, and where its gateways are, as an earlier process left them in the kernel: it goes on,
-// whatever this process can read of its records. The kernel has the part of them that node helpers use, except for the
-// gateway mode and the peer's nodes that answer probes.
+// rebuild stores the peerings, and where their gateways are, as an earlier process left them in the kernel: they go on,
+// whatever this process can read of their records. The kernel has the part of them that node helpers use, except for
+// the gateway mode and the peer's nodes that answer probes.
 //
-// Its own record, if it can be read, says which path is its own, else the reservations do.
-func (m *lastValid) rebuild(o objects, name string, read map[string]serving.Record) {
-	if r := read[name]; r.Err == nil {
-		external := []netip.Prefix{r.Peering.Peer.ExternalCIDR().Seen}
-		if m.rebuildFrom(o, name, r.Peering.Seen(), external, func(number int) bool { return number == r.Peering.Number }) {
-			return
+// A path is that of the readable record with its ranges and its number, if that number is reserved for the peering, or
+// if no gateway's pod on the path is another one's: the reservations may be exchanged, and a record may have what is
+// not its own. All other paths are those of the peerings for which their ranges are reserved.
+func (m *lastValid) rebuild(o objects, read map[string]serving.Record) {
+	internal, owners := m.fabric.InternalCIDR(), map[int]string{}
+	for name, r := range read {
+		if r.Err != nil {
+			continue
+		}
+		number, external := r.Peering.Number, []netip.Prefix{r.Peering.Peer.ExternalCIDR().Seen}
+		reserved := m.reserved.gateways[name] == records.GatewayAddresses(internal, number)
+		if m.rebuildFrom(o, name, r.Peering.Seen(), external, func(found int, path netops.NodePeer) bool {
+			return found == number && (reserved || !o.ofOthers(name, path))
+		}) {
+			owners[number] = name
 		}
 	}
-	m.rebuildFrom(o, name, m.reserved.ranges[name], m.reserved.external[name], func(number int) bool { return !m.ofAnother(name, number, read) })
+	for name := range read {
+		m.rebuildFrom(o, name, m.reserved.ranges[name], m.reserved.external[name], func(found int, _ netops.NodePeer) bool {
+			owner, is := owners[found]
+			return (!is || owner == name) && !m.reservedForOthers(name, found)
+		})
+	}
 }
 
-// ofAnother reports whether a number is reserved for another peering, or in a readable record of another one: then the
-// reservations are exchanged, and the path is that of the other peering.
-func (m *lastValid) ofAnother(name string, number int, read map[string]serving.Record) bool {
-	block := records.GatewayAddresses(m.fabric.InternalCIDR(), number)
+// ofOthers reports whether a path leads to the pod of another peering's gateway.
+func (o objects) ofOthers(name string, path netops.NodePeer) bool {
+	return slices.ContainsFunc(o.gateways, func(pod *corev1.Pod) bool {
+		leads := func(g netops.NodeGateway) bool { return g.Pod.IsValid() && bears(pod, g.Pod) }
+		return pod.Labels[records.LabelPeering] != name && slices.ContainsFunc(path.Gateways, leads)
+	})
+}
+
+// reservedForOthers reports whether a number is reserved for another peering: then the reservations are exchanged.
+func (m *lastValid) reservedForOthers(name string, number int) bool {
 	for other, reserved := range m.reserved.gateways {
-		if other != name && reserved == block {
-			return true
-		}
-	}
-	for other, r := range read {
-		if other != name && r.Err == nil && r.Peering.Number == number {
+		if other != name && reserved == records.GatewayAddresses(m.fabric.InternalCIDR(), number) {
 			return true
 		}
 	}
 	return false
 }
 
-// rebuildFrom stores the peering to whose ranges the kernel has a path, and reports whether there is one whose number
-// is accepted. One of externals is its external CIDR.
-func (m *lastValid) rebuildFrom(o objects, name string, ranges, externals []netip.Prefix, accepts func(number int) bool) bool {
+// rebuildFrom stores the peering to whose ranges the kernel has a path, and reports whether there is one that is
+// accepted. One of externals is its external CIDR.
+func (m *lastValid) rebuildFrom(o objects, name string, ranges, externals []netip.Prefix, accepts func(number int, path netops.NodePeer) bool) bool {
 	found := netops.PeerFrom(*o.found, m.fabric.InternalCIDR(), ranges)
 	routed := netops.Only(externals, func(p netip.Prefix) bool { return slices.Contains(found.CIDRs, p) })
 	if len(routed) == 0 {
 		return false
 	}
 	number, external := records.NumberOf(m.fabric.InternalCIDR(), found.Gateways[0].Internal), routed[0]
-	if !accepts(number) {
+	if !accepts(number, found) {
 		return false
 	}
 	p := records.Peering{Name: name, Number: number, MTU: found.MTU, Peer: records.Peer{ExternalCIDRs: []records.Mapping{{Seen: external}}}}

@@ -396,7 +396,7 @@ func TestAddressOfAnotherGateway(t *testing.T) {
 
 // TestExchangedReservations restarts a helper after the reservations of two peerings were exchanged, or one of them was
 // given to a third peering, as in an older ipam: each peering goes on by its own path in the kernel if its record can
-// be read, and takes over no other one's if it cannot.
+// be read, and takes over no path of a readable one if it cannot. Of two that cannot be read, the reservations count.
 func TestExchangedReservations(t *testing.T) {
 	b, c, x := severalPeering(), sample.SecondPeering(), severalPeering()
 	x.Name, x.Peer.PodCIDRs = "x", []records.Mapping{sample.Mapping("10.244.0.0/16", "10.98.0.0/16")}
