@@ -2,8 +2,9 @@ package inventory
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
@@ -80,36 +81,34 @@ func decodeKey(object *corev1.Secret, name string) (Secret, error) {
 		"delete the Secret, then connect again: new keys are made")
 }
 
-// CompleteKeys returns the keys of all gateways of both clusters: existing ones, and new ones for missing ones (nil). A
-// private key stays with its gateway. The preshared key is the same for all gateways; that of the server's first
-// gateway takes precedence.
-func CompleteKeys(server, client []*Keys) (s, c []Keys, err error) {
-	var preshared Secret
-	var all []Keys
-	for _, have := range slices.Concat(server, client) {
-		if have == nil {
-			made, err := NewKeys(nil)
-			if err != nil {
-				return nil, nil, err
-			}
-			have = &made
-		}
-		if preshared == nil {
-			preshared = have.Preshared
-		}
-		all = append(all, *have)
-	}
+// CompleteKeys returns the keys of all gateways of a cluster: existing ones, and new ones for missing ones (nil). A
+// private key stays with its gateway. The preshared key is the same for all gateways; nil: a new one.
+func CompleteKeys(found []*Keys, preshared Secret) (all []Keys, err error) {
 	if preshared == nil {
 		made, err := wgtypes.GenerateKey()
 		if err != nil {
-			return nil, nil, fmt.Errorf("make a preshared key: %w", err)
+			return nil, fmt.Errorf("make a preshared key: %w", err)
 		}
 		preshared = Hide(made)
 	}
-	for i := range all {
-		all[i].Preshared = preshared
+	for _, have := range found {
+		if have == nil {
+			made, err := NewKeys(nil)
+			if err != nil {
+				return nil, err
+			}
+			have = &made
+		}
+		all = append(all, Keys{Private: have.Private, Preshared: preshared, Created: have.Created})
 	}
-	return all[:len(server)], all[len(server):], nil
+	return all, nil
+}
+
+// PresharedID identifies a preshared key by a hash, which is safe to show: the key has 32 random bytes.
+func PresharedID(preshared Secret) string {
+	key := preshared()
+	sum := sha256.Sum256(key[:])
+	return hex.EncodeToString(sum[:])
 }
 
 // NewKeys generates a private key and combines it with the given preshared key; nil: none yet.

@@ -12,7 +12,7 @@ import (
 )
 
 func TestKeysDoNotPrint(t *testing.T) {
-	made, _, err := CompleteKeys(make([]*Keys, 1), nil)
+	made, err := CompleteKeys(make([]*Keys, 1), nil)
 	require.NoError(t, err)
 	k := made[0]
 	key := k.Private()
@@ -50,7 +50,7 @@ func TestKeysCreated(t *testing.T) {
 	}
 	other, err := NewKeys(nil)
 	require.NoError(t, err)
-	kept, _, err := CompleteKeys([]*Keys{read}, []*Keys{{Private: other.Private, Preshared: other.Private}})
+	kept, err := CompleteKeys([]*Keys{read}, other.Private)
 	if err != nil || !kept[0].Created.Equal(made.Created) {
 		t.Errorf("another preshared key: created %s (%v)", kept[0].Created, err)
 	}
@@ -63,44 +63,25 @@ func TestKeysCreated(t *testing.T) {
 	}
 }
 
+// TestCompleteKeys checks that each gateway has its own private key, and all have the given preshared key or, if none is
+// given, one new key.
 func TestCompleteKeys(t *testing.T) {
-	complete := func(server, client *Keys) (s, c Keys) {
-		all, others, err := CompleteKeys([]*Keys{server}, []*Keys{client})
-		require.NoError(t, err)
-		return all[0], others[0]
-	}
-	s, c := complete(nil, nil)
-	if s.Preshared() != c.Preshared() || s.Private() == c.Private() {
-		t.Fatal("new keys are wrong")
-	}
-	s2, c2 := complete(&s, &c)
-	if s2.Private() != s.Private() || c2.Private() != c.Private() || s2.Preshared() != s.Preshared() {
-		t.Error("keys that are there were replaced")
-	}
-	s3, c3 := complete(nil, &c)
-	if c3.Private() != c.Private() || s3.Preshared() != c.Preshared() || s3.Private() == s.Private() {
-		t.Error("the side that has keys lost them")
-	}
-	s4, _ := complete(nil, nil)
-	if _, c5 := complete(&s4, &c); c5.Preshared() != s4.Preshared() {
-		t.Error("the server's preshared key does not count")
-	}
-}
-
-// TestKeysOfSeveralGateways: each gateway has its own private key, and all share one preshared key.
-func TestKeysOfSeveralGateways(t *testing.T) {
-	first, _, err := CompleteKeys(make([]*Keys, 1), make([]*Keys, 1))
+	first, err := CompleteKeys(make([]*Keys, 1), nil)
 	require.NoError(t, err)
-	s, c, err := CompleteKeys([]*Keys{&first[0], nil}, make([]*Keys, 3))
+	again, err := CompleteKeys([]*Keys{&first[0], nil, nil}, first[0].Preshared)
 	require.NoError(t, err)
-	if len(s) != 2 || len(c) != 3 || !s[0].Equal(&first[0]) {
-		t.Fatalf("%d and %d keys; that of the first gateway is kept: %v", len(s), len(c), s[0].Equal(&first[0]))
+	if len(again) != 3 || !again[0].Equal(&first[0]) {
+		t.Fatalf("%d keys; that of the first gateway is kept: %v", len(again), again[0].Equal(&first[0]))
 	}
 	seen := make(map[string]bool)
-	for _, k := range append(s, c...) {
+	for _, k := range again {
 		if seen[k.Public()] || k.Preshared() != first[0].Preshared() {
 			t.Error("two gateways have one private key, or different preshared keys")
 		}
 		seen[k.Public()] = true
+	}
+	renewed, err := CompleteKeys([]*Keys{&first[0]}, nil)
+	if err != nil || renewed[0].Preshared() == first[0].Preshared() || renewed[0].Private() != first[0].Private() {
+		t.Errorf("a new preshared key: %v", err)
 	}
 }

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
@@ -34,7 +35,7 @@ func connect(ctx context.Context, o ConnectOptions, r progress.Reporter) (Connec
 	changes := append(c.local.changes, c.remote.changes...)
 	return Connection{
 		Local: c.local.result(), Remote: c.remote.result(),
-		MTU: c.local.written.MTU, Hops: hops(c.local, c.remote),
+		MTU: c.local.written.MTU, Hops: hops(c.local.offer(), c.local.peer),
 		Stages: c.stages.Times, Took: seconds.Duration(time.Since(start)), Changed: len(changes) > 0, Objects: changes,
 	}, nil
 }
@@ -53,6 +54,7 @@ type connector struct {
 	stages        progress.Stages
 	reporter      progress.Reporter
 	local, remote *member
+	link          Link // nil: both clusters are members of this run
 	planning      bool // stop after the plan
 	plan          plan.Plan
 	rendering     bool // the result is the objects, with keys
@@ -61,27 +63,55 @@ type connector struct {
 
 func newConnector(o ConnectOptions, r progress.Reporter) *connector {
 	replacing := make(chan struct{}, 1)
-	part := func(side Side) *member {
-		m := &member{site: newSite(side, o.Installation, r), replacing: replacing}
+	part := func(side Side, initial records.Role, serves *bool) *member {
+		m := &member{site: newSite(side, o.Installation, r), replacing: replacing, wanted: wanted{serves, o.GatewaySettings, initial}}
 		m.connecting, m.onePort = true, len(o.FirstPorts()) > 0
 		return m
 	}
 	c := &connector{options: o, stages: progress.Stages{Reporter: r}, reporter: r}
-	c.local, c.remote = part(o.Local), part(o.Remote)
-	c.local.peer, c.remote.peer = c.remote, c.local
+	remoteServes := o.LocalServes
+	if o.LocalServes != nil {
+		remoteServes = new(!*o.LocalServes)
+	}
+	c.local, c.remote = part(o.Local, records.Client, o.LocalServes), part(o.Remote, records.Server, remoteServes)
+	c.local.announceKeys = func(ctx context.Context, offer records.Offer) error { return c.remote.writePeerKeys(ctx, offer) }
+	c.remote.announceKeys = func(ctx context.Context, offer records.Offer) error { return c.local.writePeerKeys(ctx, offer) }
 	return c
 }
 
-// members returns both members, the local one first.
-func (c *connector) members() []*member { return []*member{c.local, c.remote} }
-
-// server returns the member whose gateways are the WireGuard servers. The other one, the client, sends the first
-// packets.
-func (c *connector) server() *member {
-	if c.local.role == records.Server {
-		return c.local
+// members returns the members of the run, the local one first.
+func (c *connector) members() []*member {
+	if c.link != nil {
+		return []*member{c.local}
 	}
-	return c.remote
+	return []*member{c.local, c.remote}
+}
+
+// Link sends a half's offer to the other half of the command, and returns the answer: the other one's offer of the same
+// round.
+type Link func(ctx context.Context, own records.Offer) (records.Offer, error)
+
+// exchange gives each member the other one's present offer.
+func (c *connector) exchange(ctx context.Context) (err error) {
+	if c.link != nil {
+		c.local.peer, err = c.link(ctx, c.local.offer())
+		return err
+	}
+	c.local.peer, c.remote.peer = c.remote.offer(), c.local.offer()
+	return nil
+}
+
+// inTurn runs steps of the members, each after the offers that the one before has left.
+func (c *connector) inTurn(ctx context.Context, all ...func(*member, context.Context) error) error {
+	for _, step := range all {
+		if err := c.both(ctx, step); err != nil {
+			return err
+		}
+		if err := c.exchange(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // both runs a step for the two members in parallel. It returns the errors of both, because one may be the cause of the
@@ -117,7 +147,10 @@ func (c *connector) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	nodes := max(len(c.local.discovery.Nodes), len(c.remote.discovery.Nodes))
+	nodes := 0
+	for _, m := range c.members() {
+		nodes = max(nodes, len(m.discovery.Nodes))
+	}
 	rest, cancel := progress.WithinOf(ctx, start, progress.TimeLimit(c.options.Timeout, nodes))
 	defer cancel()
 	if err := c.stages.Run(rest, progress.Step{Stage: progress.StageCompare, Do: c.compare}); err != nil || c.planning {
@@ -149,10 +182,16 @@ func (c *connector) reach(ctx context.Context) (string, error) {
 	if err := c.both(ctx, (*member).reach); err != nil {
 		return "", err
 	}
-	if c.local.id == c.remote.id {
+	for _, m := range c.members() {
+		var err error
+		if m.seal, err = newSeal(); err != nil {
+			return "", err
+		}
+	}
+	if c.link == nil && c.local.id == c.remote.id {
 		return "", progress.SameCluster(c.local.cluster.Context, c.remote.cluster.Context)
 	}
-	return c.local.cluster.Context + ", " + c.remote.cluster.Context, nil
+	return c.describe(", ", func(m *member) string { return m.cluster.Context }), nil
 }
 
 // discover reads both clusters and decides, on copies of their registries, everything that can be decided before the
@@ -161,20 +200,16 @@ func (c *connector) discover(ctx context.Context) (string, error) {
 	if err := c.both(ctx, (*member).discover); err != nil {
 		return "", err
 	}
-	for _, m := range c.members() {
-		if err := m.resolvePeering(); err != nil {
+	// Each decision needs what the peer offers after the one before: who it is and its ranges, its record, its settings and
+	// number of gateways.
+	for _, decide := range []func(*member) error{(*member).resolvePeering, (*member).choose, (*member).agree} {
+		if err := c.exchange(ctx); err != nil {
 			return "", err
 		}
-	}
-	if err := c.choose(); err != nil {
-		return "", err
-	}
-	if err := c.checkPorts(); err != nil {
-		return "", err
-	}
-	for _, m := range c.members() {
-		if err := inventory.ExplainAddresses(m.cluster.Context, m.assign(m.observed.registry)); err != nil {
-			return "", err
+		for _, m := range c.members() {
+			if err := decide(m); err != nil {
+				return "", err
+			}
 		}
 	}
 	for _, m := range c.members() {
@@ -189,15 +224,15 @@ func (c *connector) discover(ctx context.Context) (string, error) {
 			}
 		}
 	}
-	err := c.both(ctx, (*member).readGateways)
-	return c.local.summary() + "; " + c.remote.summary(), err
+	err := c.inTurn(ctx, (*member).readGateways)
+	return c.describe("; ", (*member).summary), err
 }
 
 // compare rejects changes to an existing configuration without the user's consent.
 func (c *connector) compare(ctx context.Context) (string, error) {
 	d := c.dry((*kube.Cluster).DryRun)
 	var err error
-	if c.plan, err = plan.Of(ctx, d.applyAll(ctx), d.local.cluster, d.remote.cluster); err != nil {
+	if c.plan, err = plan.Of(ctx, d.applyAll(ctx), d.clusters()...); err != nil {
 		return "", err
 	}
 	var lines []string
@@ -240,7 +275,7 @@ func (c *connector) awaitNodes(ctx context.Context) (string, error) {
 		}
 		return checkImplementation(m.readyReports(), *m.settings.Complete().Implementation)
 	})
-	return c.local.nodesSummary() + "; " + c.remote.nodesSummary(), err
+	return c.describe("; ", (*member).nodesSummary), err
 }
 
 // prepare creates keys, gateways and reservations, which depend on the other cluster's ranges.
@@ -254,12 +289,12 @@ func (c *connector) prepare(ctx context.Context) (string, error) {
 			m.reportRemapped()
 		}
 	}
-	return c.local.mappingSummary() + "; " + c.remote.mappingSummary(), err
+	return c.describe("; ", (*member).mappingSummary), err
 }
 
 // mappingSummary describes the remapping of the peer's pod CIDRs in this cluster.
 func (m *member) mappingSummary() string {
-	text := "pods of " + m.peer.name
+	text := "pods of " + m.peer.Cluster.Name
 	for _, mapping := range m.addresses.Pods {
 		if mapping.Identity() {
 			text += fmt.Sprintf(" %s", mapping.Real)
@@ -275,21 +310,69 @@ func (m *member) mappingSummary() string {
 func (c *connector) configure(ctx context.Context) (string, error) {
 	// Normally this changes nothing. But a command that repairs reservations may have released these meanwhile, as
 	// reservations without a record look like orphans.
-	if err := c.both(ctx, (*member).reserve); err != nil {
+	if err := c.inTurn(ctx, (*member).reserve); err != nil {
 		return "", err
 	}
 	if err := c.drainGateways(ctx); err != nil {
 		return "", err
 	}
-	server, client := c.server(), c.server().peer
-	group, inner := errgroup.WithContext(ctx)
-	group.Go(func() error { return server.write(inner, server.desiredRecord()) })
-	group.Go(func() error { return client.awaitEndpoints(inner) })
-	if err := group.Wait(); err != nil {
+	if err := c.inTurn(ctx, (*member).serve); err != nil {
 		return "", err
 	}
-	if err := client.write(ctx, client.desiredRecord()); err != nil {
+	err := c.both(ctx, func(m *member, ctx context.Context) error {
+		if m.role == records.Server {
+			return nil
+		}
+		return m.write(ctx, m.desiredRecord())
+	})
+	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s listens at %s, MTU %d", server.name, endpointSummary(client.written.Endpoints()), client.written.MTU), nil
+	return c.members()[0].tunnelSummary(), nil
+}
+
+// serve writes the record of the server's cluster, and waits for the endpoints of its tunnels.
+func (m *member) serve(ctx context.Context) error {
+	if m.role == records.Client {
+		return nil
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return m.write(ctx, m.desiredRecord()) })
+	group.Go(func() error { return m.awaitEndpoints(ctx) })
+	return group.Wait()
+}
+
+// tunnelSummary describes where the server listens.
+func (m *member) tunnelSummary() string {
+	server, gateways := m.name, m.offer().Gateways
+	if m.role == records.Client {
+		server, gateways = m.peer.Cluster.Name, m.peer.Gateways
+	}
+	var all []string
+	for _, g := range gateways {
+		all = append(all, slices.Concat(g.Endpoints...)...)
+	}
+	return fmt.Sprintf("%s listens at %s, MTU %d", server, endpointSummary(all), m.written.MTU)
+}
+
+// describe joins the descriptions of the members.
+func (c *connector) describe(separator string, of func(*member) string) string {
+	var all []string
+	for _, m := range c.members() {
+		all = append(all, of(m))
+	}
+	return strings.Join(all, separator)
+}
+
+// clusters returns those of the members.
+func (c *connector) clusters() (all []*kube.Cluster) {
+	for _, m := range c.members() {
+		all = append(all, m.cluster)
+	}
+	return all
+}
+
+// changed reports whether the run has changed anything.
+func (c *connector) changed() bool {
+	return slices.ContainsFunc(c.members(), func(m *member) bool { return len(m.changes) > 0 })
 }

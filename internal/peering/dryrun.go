@@ -21,11 +21,10 @@ func (s site) dry(cluster *kube.Cluster) site {
 func (c *connector) dry(of func(*kube.Cluster) *kube.Cluster) *connector {
 	local, remote := *c.local, *c.remote
 	local.site, remote.site = local.dry(of(local.cluster)), remote.dry(of(remote.cluster))
-	local.peer, remote.peer = &remote, &local
+	d := *c
 	for _, m := range []*member{&local, &remote} {
 		m.rekeyed = slices.Clone(m.rekeyed)
 	}
-	d := *c
 	d.reporter, d.local, d.remote = progress.Quiet{}, &local, &remote
 	return &d
 }

@@ -134,10 +134,10 @@ func endpointsUsable(have []string, svc *corev1.Service, t records.TunnelID, nod
 
 // awaitEndpoints waits until the server's Service has endpoints for every tunnel.
 func (m *member) awaitEndpoints(ctx context.Context) error {
-	server, name := m.peer, records.ServiceName(m.peer.peering)
-	what := fmt.Sprintf("the endpoint of Service %s/%s", server.cluster.Namespace, name)
-	err := server.cluster.FailFast(ctx, inventory.GatewaysSelector(server.peering), func(ctx context.Context) error {
-		return kube.Wait(ctx, server.cluster, kube.Named(name), what, func(all []*corev1.Service) (missing string, err error) {
+	name := records.ServiceName(m.peering)
+	what := fmt.Sprintf("the endpoint of Service %s/%s", m.cluster.Namespace, name)
+	err := m.cluster.FailFast(ctx, inventory.GatewaysSelector(m.peering), func(ctx context.Context) error {
+		return kube.Wait(ctx, m.cluster, kube.Named(name), what, func(all []*corev1.Service) (missing string, err error) {
 			if len(all) == 0 {
 				return "it does not exist", nil
 			}
@@ -151,17 +151,15 @@ func (m *member) awaitEndpoints(ctx context.Context) error {
 // endpointsAt returns the endpoints of all tunnels, or what is missing. The client keeps the endpoints of a tunnel
 // while all of them are usable.
 func (m *member) endpointsAt(svc *corev1.Service) (all map[records.TunnelID][]string, missing string) {
-	nodes := m.peer.discovery.Nodes
+	nodes := m.discovery.Nodes
 	all = make(map[records.TunnelID][]string)
-	for i := range m.peer.gatewayCount() {
-		for j := range m.gatewayCount() {
+	for i := range m.gatewayCount() {
+		for j := range m.peerCount() {
 			t := records.TunnelID{Server: i + 1, Client: j + 1}
 			endpoints, lacks := serviceEndpoints(svc, t, nodes, m.settings)
 			missing = cmp.Or(missing, lacks)
-			if m.have != nil {
-				if have, _ := m.have.Tunnel(t.Client, t.Server); endpointsUsable(have.Endpoints, svc, t, nodes, m.settings) {
-					endpoints = have.Endpoints
-				}
+			if have := m.peer.Recorded.EndpointsOf(t); endpointsUsable(have, svc, t, nodes, m.settings) {
+				endpoints = have
 			}
 			all[t] = endpoints
 		}

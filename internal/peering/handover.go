@@ -39,7 +39,7 @@ func (c *connector) handOver(ctx context.Context) (string, error) {
 // port, as the port of a second gateway is not known then.
 func (c *connector) replacesOnly() bool {
 	none := func(m *member) bool { return m.have == nil }
-	return *c.server().settings.Complete().EndpointPort == 0 && !slices.ContainsFunc(c.members(), none) && slices.ContainsFunc(c.members(), func(m *member) bool {
+	return c.link == nil && *c.local.settings.Complete().EndpointPort == 0 && !slices.ContainsFunc(c.members(), none) && slices.ContainsFunc(c.members(), func(m *member) bool {
 		if m.gatewayCount() > 1 || !m.hasGateway(0) || m.hasGateway(1) {
 			return false
 		}

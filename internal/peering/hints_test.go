@@ -19,7 +19,7 @@ func TestCommandsOfHints(t *testing.T) {
 	side := Side{Cluster: &kube.Cluster{Context: hostile}, Name: "b"}
 	_, renamed := inventory.ChooseName(side.Cluster, side.Name, &records.Fabric{Name: "a"})
 	s := newSite(side, Installation{}, progress.Quiet{})
-	m := member{site: s, peer: &member{site: site{cluster: side.Cluster, side: side, name: "d", id: "id"}}}
+	m := member{site: s, peer: records.Offer{Cluster: records.Party{ID: "id", Name: "d"}}}
 	m.observed.peerings = []records.Peering{{Name: "c", Peer: records.Peer{ClusterID: "id"}}}
 	for name, hint := range map[string]string{
 		"another name": hint.Of(renamed),

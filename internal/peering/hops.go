@@ -78,16 +78,16 @@ func unique(all []string) []string {
 // complete reports whether every hop is measured.
 func (h hopSizes) complete() bool { return len(h.unmeasured)+len(h.failed) == 0 }
 
-// hops returns the hops of a peering, as far as they are known.
-func hops(a, b *member) []Hop {
-	between := minKnown(a.sizes.gateways, b.sizes.gateways)
+// hops returns the hops of a peering, as far as two offers have them.
+func hops(a, b records.Offer) []Hop {
 	var all []Hop
-	for _, m := range []*member{a, b} {
-		all = append(all, Hop{Name: "on the links of " + m.name, Size: m.fabric.MTU, Fits: fits(m.fabric.MTU, health.TunnelOverhead), Link: true})
+	for _, o := range []records.Offer{a, b} {
+		all = append(all, Hop{Name: "on the links of " + o.Cluster.Name, Size: o.Hops.Links, Fits: fits(o.Hops.Links, health.TunnelOverhead), Link: true})
 	}
-	for _, m := range []*member{a, b} {
-		all = append(all, Hop{Name: "from nodes of " + m.name + " to their gateway", Size: m.sizes.overlay, Fits: fits(m.sizes.overlay, health.OverlayOverhead)})
+	for _, o := range []records.Offer{a, b} {
+		all = append(all, Hop{Name: "from nodes of " + o.Cluster.Name + " to their gateway", Size: o.Hops.Overlay, Fits: fits(o.Hops.Overlay, health.OverlayOverhead)})
 	}
+	between := minKnown(a.Hops.Tunnel, b.Hops.Tunnel)
 	return append(all, Hop{Name: "between the gateways", Size: between, Fits: fits(between, health.TunnelOverhead)})
 }
 
@@ -117,18 +117,19 @@ func Narrow(all []Hop) []Hop {
 // record, the member's (have; nil: it does not exist) or the peer's, does not rise before all hops are measured, as an
 // unmeasured hop may be the bottleneck.
 func (m *member) fittingMTU(have *records.Peering) int {
-	peer := m.peer
-	if m.fabric.MTU == 0 || peer.fabric.MTU == 0 {
+	own, far := m.offer(), m.peer
+	if own.Hops.Links == 0 || far.Hops.Links == 0 {
 		return 0
 	}
-	mtu := narrowest(hops(m, peer))
-	if m.sizes.complete() && peer.sizes.complete() {
+	mtu := narrowest(hops(own, far))
+	if own.Hops.Complete && far.Hops.Complete {
 		return mtu
 	}
-	for _, hasGateway := range []*records.Peering{have, peer.have} {
-		if hasGateway != nil {
-			mtu = min(mtu, hasGateway.MTU)
-		}
+	if have != nil {
+		mtu = min(mtu, have.MTU)
+	}
+	if far.Recorded != nil {
+		mtu = min(mtu, far.Recorded.MTU)
 	}
 	return mtu
 }

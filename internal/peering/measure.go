@@ -22,12 +22,15 @@ const measureTime = 20 * time.Second
 // links. If nothing changed, earlier measurements are still valid. If the MTU falls, larger packets that crossed before
 // are sufficient for verification.
 func (c *connector) measure(ctx context.Context) error {
-	if len(c.local.changes)+len(c.remote.changes) > 0 {
+	if c.changed() {
 		if err := c.both(ctx, (*member).measure); err != nil {
 			return err
 		}
 	}
-	c.warnMTU()
+	if err := c.exchange(ctx); err != nil {
+		return err
+	}
+	c.members()[0].warnMTU()
 	return c.both(ctx, func(m *member, ctx context.Context) error {
 		mtu := m.fittingMTU(m.written)
 		if m.settings.MTU != nil || mtu == 0 || mtu == m.written.MTU {
@@ -72,9 +75,9 @@ func (m *member) measureGateway(ctx context.Context, id records.GatewayID) (size
 }
 
 // warnMTU warns if the user's MTU exceeds that of a hop.
-func (c *connector) warnMTU() {
-	all := hops(c.local, c.remote)
-	least, mtu := narrowest(all), *c.local.settings.Complete().MTU
+func (m *member) warnMTU() {
+	all := hops(m.offer(), m.peer)
+	least, mtu := narrowest(all), *m.settings.Complete().MTU
 	if least == 0 || mtu <= least {
 		return
 	}
@@ -84,5 +87,5 @@ func (c *connector) warnMTU() {
 			narrow = append(narrow, fmt.Sprintf("%s %d", h.Name, h.Size))
 		}
 	}
-	c.reporter.Warn(fmt.Sprintf("MTU %d exceeds the path MTU: %s", mtu, strings.Join(narrow, ", ")), "use --mtu "+strconv.Itoa(least)+" or less")
+	m.reporter.Warn(fmt.Sprintf("MTU %d exceeds the path MTU: %s", mtu, strings.Join(narrow, ", ")), "use --mtu "+strconv.Itoa(least)+" or less")
 }

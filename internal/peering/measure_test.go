@@ -102,20 +102,23 @@ func TestUnmeasuredHops(t *testing.T) {
 	known := hopSizes{gateways: 1500, overlay: 1500}
 	unknown := hopSizesOf(&records.Status{}, []string{"n1"})
 	m, peer := &member{sizes: known}, &member{sizes: known}
-	m.peer, peer.peer = peer, m
-	if got := m.fittingMTU(m.have); got != 0 {
+	fitting := func(m, peer *member) int {
+		m.peer = peer.offer()
+		return m.fittingMTU(m.have)
+	}
+	if got := fitting(m, peer); got != 0 {
 		t.Errorf("before the nodes have reported: %d", got)
 	}
 	m.fabric.MTU, peer.fabric.MTU = 1500, 9000
-	if got := m.fittingMTU(m.have); got != 1420 {
+	if got := fitting(m, peer); got != 1420 {
 		t.Errorf("all is measured: %d", got)
 	}
-	peer.have = &records.Peering{MTU: 1380}
-	if got := m.fittingMTU(m.have); got != 1420 {
+	peer.have = &records.Peering{MTU: 1380, Gateways: []records.LocalGateway{{Tunnels: []records.Tunnel{{}}}}}
+	if got := fitting(m, peer); got != 1420 {
 		t.Errorf("all is measured, the MTU was less: %d", got)
 	}
 	m.sizes = unknown
-	if a, b := m.fittingMTU(m.have), peer.fittingMTU(peer.have); a != 1380 || b != 1380 {
+	if a, b := fitting(m, peer), fitting(peer, m); a != 1380 || b != 1380 {
 		t.Errorf("not all is measured, the MTU was less: %d and %d", a, b)
 	}
 }

@@ -22,18 +22,24 @@ import (
 // member is a site as one of the two clusters of a peering.
 type member struct {
 	site
-	peer     *member                 // the other member
-	peering  string                  // name of the peering in this cluster: the other cluster's name
-	have     *records.Peering        // the record as read; nil: it does not exist
-	role     records.Role            // by choose
-	settings records.GatewaySettings // by choose
+	wanted  wanted
+	peer    records.Offer    // the latest one: all that the member knows of the other one
+	peering string           // name of the peering in this cluster: the other cluster's name
+	have    *records.Peering // the record as read; nil: it does not exist
+	role    records.Role     // by choose
+	// settings are by choose in the server's cluster, and the server's in the client's.
+	settings records.GatewaySettings
 	// For each gateway that the member will have, in the order of their numbers:
 	keys    []*inventory.Keys // as read or generated; nil: none yet
+	found   []string          // identifiers of the preshared keys, as read; "": none
 	rekeyed []bool            // it exists, with other keys
+
+	seal     seal
+	envelope *records.Sealed // the latest one
 	// addresses are those of the peer's ranges in this cluster, number is that of the peering.
 	addresses choose.Assigned
 	number    int
-	endpoints map[records.TunnelID][]string // of the server, as used by the client; none: not known yet
+	endpoints map[records.TunnelID][]string // that the server's cluster offers; none: not known yet
 
 	onePort bool // the user has set the server's port
 	spare   bool // a single gateway has a temporary second one, during a rotation of keys
@@ -45,27 +51,37 @@ type member struct {
 	remains       bool             // there is no record, but keys or reservations of the peering: a rollback keeps them
 	creating      bool             // this run creates the peering's record
 	replacing     chan struct{}    // semaphore of both members: one gateway is replaced at a time
+	// writePeerKeys writes the new keys of this member's gateways into the peer's record; nil: the peer does it when it
+	// gets the next offer.
+	announceKeys func(context.Context, records.Offer) error
+}
+
+// wanted is what the user wants of a peering, from the view of one of its clusters.
+type wanted struct {
+	serves   *bool // the cluster is the WireGuard server; nil: as it is
+	settings records.GatewaySettings
+	initial  records.Role // in a new peering
 }
 
 // resolvePeering finds the member's record of the peering, and rejects names that refer to another cluster.
 func (m *member) resolvePeering() error {
-	peer := m.peer
-	m.peering = peer.name
+	peer := m.peer.Cluster
+	m.peering = peer.Name
 	for _, p := range m.observed.peerings {
 		switch {
-		case p.Peer.ClusterID == peer.id && p.Name != peer.name:
+		case p.Peer.ClusterID == peer.ID && p.Name != peer.Name:
 			return hint.With(
-				fmt.Errorf("cluster %q already has a peering with cluster %q, named %q", m.cluster.Context, peer.cluster.Context, p.Name),
+				fmt.Errorf("cluster %q already has a peering with cluster %q, named %q", m.cluster.Context, peer.Name, p.Name),
 				fmt.Sprintf("liqoctl network disconnect %s --one-side --context %s", p.Name, kube.ShellWord(m.cluster.Context)))
-		case p.Name == peer.name && p.Peer.ClusterID != peer.id:
+		case p.Name == peer.Name && p.Peer.ClusterID != peer.ID:
 			return m.nameTaken()
-		case p.Name == peer.name:
+		case p.Name == peer.Name:
 			m.have = &p
 		}
 	}
 	m.written = m.have
 	m.remains = m.have == nil && slices.Contains(choose.ReservedPeerings(m.observed.registry), m.peering)
-	if m.name == peer.name {
+	if m.name == peer.Name {
 		return &progress.InputError{Err: fmt.Errorf("both clusters have the name %q", m.name), Advice: "set other names with --name, --remote-name"}
 	}
 	return nil
@@ -115,15 +131,16 @@ func (m *member) readKeys(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	m.found = presharedIDs(m.keys)
 	return nil
 }
 
 // assign reserves addresses for the peer and a number for the peering in a registry.
 func (m *member) assign(r *ipam.Registry) (err error) {
 	avoided, _ := m.inUse()
-	f := m.peer.fabric
+	far := m.peer.Ranges
 	m.addresses, err = choose.ReservePeer(r, m.peering,
-		choose.Remote{Pods: f.PodCIDRs, External: f.ExternalCIDR(), Underlay: f.NodeNetworks, InUse: avoided})
+		choose.Remote{Pods: far.PodCIDRs, External: far.ExternalCIDRs[0], Underlay: far.NodeNetworks, InUse: avoided})
 	if err != nil {
 		return err
 	}
@@ -144,7 +161,7 @@ func (m *member) reserve(ctx context.Context) error {
 func (m *member) gatewayObjects() ([]kube.Object, error) {
 	return templates.Gateways(templates.GatewayValues{
 		Namespace: m.cluster.Namespace, Peering: m.peering, Image: m.options.Image, Pods: m.pods(),
-		Role: m.role, Settings: m.settings, Gateways: m.gatewayCount(), Tunnels: m.peer.gatewayCount(),
+		Role: m.role, Settings: m.settings, Gateways: m.gatewayCount(), Tunnels: m.peerCount(),
 	})
 }
 
@@ -173,19 +190,17 @@ func (m *member) prepare(ctx context.Context) error {
 // desiredRecord returns the record of the peering. Values that are not known yet are those of the current record:
 // endpoints, the MTU before nodes have reported, a public key that is not generated yet.
 func (m *member) desiredRecord() records.Peering {
-	peer := m.peer
 	p := records.Peering{
 		Version: records.SchemaVersion, Name: m.peering, Number: m.number, Role: m.role,
 		Peer: records.Peer{
-			ClusterID: peer.id, Name: peer.name,
+			ClusterID: m.peer.Cluster.ID, Name: m.peer.Cluster.Name,
 			PodCIDRs: m.addresses.Pods, ExternalCIDRs: m.addresses.External,
 		},
-		Local:    records.Local{PodCIDRs: peer.addresses.Pods, ExternalCIDRs: peer.addresses.External},
-		Settings: m.settings, MTU: *m.settings.Complete().MTU,
+		Local: m.peer.Assigned, Settings: m.settings, MTU: *m.settings.Complete().MTU,
 	}
 	for i := range m.gatewayCount() {
 		gateway := records.LocalGateway{Temporary: i >= m.permanentGateways()}
-		for j := range peer.gatewayCount() {
+		for j := range m.peerCount() {
 			gateway.Tunnels = append(gateway.Tunnels, m.tunnel(i+1, j+1))
 		}
 		p.Gateways = append(p.Gateways, gateway)

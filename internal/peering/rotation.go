@@ -88,8 +88,11 @@ func PlanRotateKeys(ctx context.Context, o RotateOptions, r progress.Reporter) (
 			}
 		}
 	}
+	if err := d.exchange(bounded); err != nil {
+		return plan.Plan{}, err
+	}
 	_, err = d.configure(bounded)
-	return plan.Of(bounded, err, d.local.cluster, d.remote.cluster)
+	return plan.Of(bounded, err, d.clusters()...)
 }
 
 // rotation is a running RotateKeys.
@@ -152,7 +155,7 @@ func (t *rotation) connector(ctx context.Context, spare bool) (*connector, error
 	}
 	for _, m := range c.members() {
 		if m.have == nil {
-			return nil, hint.With(fmt.Errorf("cluster %q has no peering with cluster %q", m.cluster.Context, m.peer.cluster.Context), "liqoctl network connect")
+			return nil, hint.With(fmt.Errorf("cluster %q has no peering with cluster %q", m.cluster.Context, m.peer.Cluster.Name), "liqoctl network connect")
 		}
 		if err := m.checkPeerCIDRs(); err != nil && !t.update {
 			return nil, err

@@ -67,7 +67,7 @@ func (m *member) applyGateway(ctx context.Context, i int, deployment kube.Object
 	if keep, err := m.keepsGateway(ctx, i); keep || err != nil {
 		return err
 	}
-	single := m.gatewayCount() == 1 && m.peer.gatewayCount() == 1
+	single := m.gatewayCount() == 1 && m.peerCount() == 1
 	if !m.hasGateway(i) || m.rekeyed[i] || single || m.cluster.IsDryRun() {
 		return m.apply(ctx, m.have != nil, deployment)
 	}
@@ -115,7 +115,10 @@ func (m *member) removeRekeyed(ctx context.Context, id records.GatewayID) error 
 			return errors.Join(m.terminatingError(id, err), errFind)
 		}
 	}
-	return errors.Join(m.terminatingError(id, err), m.peer.writePeerKeys(ctx))
+	if m.announceKeys == nil {
+		return m.terminatingError(id, err)
+	}
+	return errors.Join(m.terminatingError(id, err), m.announceKeys(ctx, m.offer()))
 }
 
 // terminatingError returns the error for a gateway whose pod does not terminate.
@@ -136,12 +139,12 @@ func (m *member) awaitReplaced(ctx context.Context, id records.GatewayID) error 
 
 // drainGateways removes excess gateways, of one member after the other, once the remaining ones carry packets.
 func (c *connector) drainGateways(ctx context.Context) error {
-	if c.local.excess() == nil && c.remote.excess() == nil {
+	if !slices.ContainsFunc(c.members(), func(m *member) bool { return m.excess() != nil }) {
 		return nil
 	}
 	// A gateway with a new key carries packets once the peer's record contains the key.
 	for _, m := range c.members() {
-		if err := m.writePeerKeys(ctx); err != nil {
+		if err := m.writePeerKeys(ctx, m.peer); err != nil {
 			return err
 		}
 	}
@@ -157,17 +160,17 @@ func (c *connector) drainGateways(ctx context.Context) error {
 }
 
 // writePeerKeys writes only the new keys of the peer's gateways into this member's record.
-func (m *member) writePeerKeys(ctx context.Context) error {
-	if m.have == nil || m.cluster.IsDryRun() || !slices.Contains(m.peer.rekeyed, true) {
+func (m *member) writePeerKeys(ctx context.Context, far records.Offer) error {
+	if m.have == nil || m.cluster.IsDryRun() || !slices.ContainsFunc(far.Gateways, func(g records.OfferedGateway) bool { return g.Replaced }) {
 		return nil
 	}
 	p := *m.written
 	p.Gateways = slices.Clone(p.Gateways)
 	for g := range p.Gateways {
 		tunnels := slices.Clone(p.Gateways[g].Tunnels)
-		for i := range min(len(tunnels), len(m.peer.rekeyed)) {
-			if m.peer.rekeyed[i] {
-				tunnels[i].Driver = m.peer.keys[i].Driver()
+		for i := range min(len(tunnels), len(far.Gateways)) {
+			if far.Gateways[i].Replaced {
+				tunnels[i].Driver = far.Gateways[i].Driver
 			}
 		}
 		p.Gateways[g].Tunnels = tunnels
@@ -212,9 +215,9 @@ func (m *member) awaitRemaining(ctx context.Context) error {
 func (m *member) awaitCarrying(ctx context.Context, id records.GatewayID, renewed bool) bool {
 	w := verification{nodes: m.nodes, renewed: renewed}
 	err := inventory.AwaitStatus(ctx, m.cluster, id, "packets to cross", func(s *records.Status) string {
-		if s != nil && len(s.Tunnels) > m.peer.gatewayCount() {
+		if s != nil && len(s.Tunnels) > m.peerCount() {
 			trimmed := *s
-			trimmed.TunnelStatus, trimmed.Tunnels = s.Tunnels[0], s.Tunnels[:m.peer.gatewayCount()]
+			trimmed.TunnelStatus, trimmed.Tunnels = s.Tunnels[0], s.Tunnels[:m.peerCount()]
 			s = &trimmed
 		}
 		return w.check(s, time.Now())

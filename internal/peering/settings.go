@@ -7,50 +7,64 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 )
 
-// choose decides the settings, and which member is the server. It needs the records of both members.
-func (c *connector) choose() error {
-	if err := c.chooseServer(); err != nil {
+// choose decides the member's role and, in the server's cluster, the settings. It needs the peer's first offer.
+func (m *member) choose() (err error) {
+	if m.role, err = m.chooseRole(); err != nil || m.role == records.Client {
 		return err
 	}
 	var recorded records.GatewaySettings
 	moved := false
-	for _, m := range []*member{c.server().peer, c.server()} { // if they differ, the server's record takes precedence
-		if m.have != nil {
-			recorded, moved = m.have.Settings, m.have.Role != m.role
-		}
+	switch far := m.peer.Recorded; { // if they differ, the server's record takes precedence
+	case m.have != nil:
+		recorded, moved = m.have.Settings, m.have.Role != records.Server
+	case far != nil:
+		recorded, moved = far.Settings, far.Role != records.Client
 	}
-	s, err := c.options.Decide(recorded, moved)
-	if err != nil {
+	if m.settings, err = m.wanted.settings.Decide(recorded, moved); err != nil {
 		return &progress.InputError{Err: err, Advice: hint.Of(err)}
 	}
-	c.local.settings, c.remote.settings = s, s
 	return nil
 }
 
-// chooseServer decides the roles.
-func (c *connector) chooseServer() error {
-	l, r := c.local.have, c.remote.have
-	localServes := false
-	switch requested := c.options.LocalServes; {
-	case requested != nil:
-		localServes = *requested
-	case l != nil && r != nil && l.Role == r.Role:
-		return hint.With(fmt.Errorf("both clusters have the role %s in their peering", l.Role), "liqoctl network connect --update --server-side remote, or local")
-	case l != nil:
-		localServes = l.Role == records.Server
-	case r != nil:
-		localServes = r.Role == records.Client
+// chooseRole returns the role that the user wants, else the one in the records.
+func (m *member) chooseRole() (records.Role, error) {
+	far := m.peer.Recorded
+	server := m.wanted.initial == records.Server
+	switch {
+	case m.wanted.serves != nil:
+		server = *m.wanted.serves
+	case m.have != nil && far != nil && m.have.Role == far.Role:
+		return "", hint.With(fmt.Errorf("both clusters have the role %s in their peering", far.Role), "liqoctl network connect --update --server-side remote, or local")
+	case m.have != nil:
+		server = m.have.Role == records.Server
+	case far != nil:
+		server = far.Role == records.Client
 	}
-	c.local.role, c.remote.role = records.Client, records.Server
-	if localServes {
-		c.local.role, c.remote.role = records.Server, records.Client
+	if server {
+		return records.Server, nil
 	}
-	return nil
+	return records.Client, nil
+}
+
+// agree takes the server's settings, rejects what the peer has decided otherwise, and assigns addresses to the peer, on
+// the copy of the registry.
+func (m *member) agree() error {
+	if m.peer.Role == m.role {
+		return fmt.Errorf("both clusters of peering %q would be the %s", m.peering, m.role)
+	}
+	if m.role == records.Client {
+		m.settings = *m.peer.Settings
+	}
+	if err := m.checkPorts(); err != nil {
+		return err
+	}
+	return inventory.ExplainAddresses(m.cluster.Context, m.assign(m.observed.registry))
 }
 
 // gatewayImage returns the image of the existing gateways.

@@ -84,7 +84,7 @@ func (m *member) reportPublicCIDRs() {
 	}
 	if len(public) > 0 {
 		m.reporter.Note(fmt.Sprintf("cluster %q: packets to %s go to %s, whose CIDRs are not private (RFC 1918, RFC 6598)",
-			m.cluster.Context, strings.Join(public, ", "), m.peer.name))
+			m.cluster.Context, strings.Join(public, ", "), m.peer.Cluster.Name))
 	}
 }
 
@@ -99,7 +99,7 @@ func (m *member) reportRemapped() {
 	avoided, _ := m.inUse()
 	for _, mapping := range slices.Concat(m.addresses.Pods, m.addresses.External) {
 		if u, used := avoided.Overlapping(mapping.Real); used && !mapping.Identity() {
-			m.reporter.Note(fmt.Sprintf("cluster %q: %s of %s is remapped to %s, as %s is in use", m.cluster.Context, mapping.Real, m.peer.name, mapping.Seen, u))
+			m.reporter.Note(fmt.Sprintf("cluster %q: %s of %s is remapped to %s, as %s is in use", m.cluster.Context, mapping.Real, m.peer.Cluster.Name, mapping.Seen, u))
 		}
 	}
 }

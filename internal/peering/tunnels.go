@@ -14,15 +14,16 @@ import (
 func (m *member) tunnel(own, peer int) records.Tunnel {
 	id := records.TunnelOf(m.role, own, peer)
 	t := records.Tunnel{ListenPort: uint16(templates.TunnelPort + id.Client - 1)}
-	if m.role == records.Client {
-		t.Endpoints = m.endpoints[id]
+	far := m.peer.Gateways[peer-1]
+	if m.role == records.Client && own <= len(far.Endpoints) {
+		t.Endpoints = far.Endpoints[own-1]
 	}
 	var before records.Tunnel
 	if m.written != nil {
 		before, _ = m.written.Tunnel(own, peer)
 	}
-	t.Driver = m.peer.keys[peer-1].Driver()
-	if m.peer.keys[peer-1] == nil && !m.peer.rekeyed[peer-1] {
+	t.Driver = far.Driver
+	if t.Driver == (records.Driver{}) && !far.Replaced {
 		t.Driver = before.Driver
 	}
 	if m.role == records.Client && len(t.Endpoints) == 0 {
@@ -32,9 +33,9 @@ func (m *member) tunnel(own, peer int) records.Tunnel {
 }
 
 // checkPorts rejects first ports from which the tunnels' ports would exceed the maximum.
-func (c *connector) checkPorts() error {
-	last := records.TunnelID{Server: c.server().gatewayCount(), Client: c.server().peer.gatewayCount()}
-	for _, first := range c.server().settings.FirstPorts() {
+func (m *member) checkPorts() error {
+	last := records.TunnelOf(m.role, m.gatewayCount(), m.peerCount())
+	for _, first := range m.settings.FirstPorts() {
 		if _, err := last.Port(first.Port); err != nil {
 			return &progress.InputError{Err: fmt.Errorf("--%s: %w", first.Flag, err)}
 		}
@@ -59,8 +60,8 @@ func (m *member) permanentGateways() int {
 		return m.side.Gateways
 	case m.have != nil:
 		return len(slices.DeleteFunc(slices.Clone(m.have.Gateways), func(g records.LocalGateway) bool { return g.Temporary }))
-	case m.peer.have != nil:
-		return len(m.peer.have.Gateways[0].Tunnels)
+	case m.peer.Recorded != nil:
+		return m.peer.Recorded.Gateways
 	}
 	return m.defaultGateways()
 }
@@ -75,7 +76,7 @@ func (m *member) defaultGateways() int {
 			ready++
 		}
 	}
-	if ready < 2 || m.onePort {
+	if ready < 2 || m.onePort || m.peer.OnePort {
 		return 1
 	}
 	return 2

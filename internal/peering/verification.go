@@ -29,7 +29,7 @@ func (c *connector) verify(ctx context.Context) (string, error) {
 	if err == nil {
 		err = c.both(ctx, (*member).listUnverified)
 	}
-	return fmt.Sprintf("%s; %s; MTU %d", c.local.verificationSummary(), c.remote.verificationSummary(), c.local.written.MTU), err
+	return fmt.Sprintf("%s; MTU %d", c.describe("; ", (*member).verificationSummary), c.members()[0].written.MTU), err
 }
 
 // verify waits until each gateway reports a healthy peering. After a part of the time limit, one node of the cluster

@@ -37,6 +37,7 @@ const (
 	ComponentPeering = "peering" // a peering's record and keys
 	ComponentGateway = "gateway" // a peering's gateway: pods, Service, location
 	ComponentStatus  = "status"  // a gateway's measurements
+	ComponentOffer   = "offer"   // what a peer knows of a cluster; in no object
 	ComponentNode    = "node"    // a node's report
 	ComponentLock    = "lock"    // the Lease that a run of liqoctl holds while it writes
 	ComponentVerify  = "verify"  // DaemonSet that searches nodes for remaining state, while it runs

@@ -31,7 +31,7 @@ func MaxSize(component string) int {
 		return maxGateway
 	case ComponentIPAM:
 		return maxRegistry
-	case ComponentFabric, ComponentPeering:
+	case ComponentFabric, ComponentPeering, ComponentOffer:
 		return maxRecord
 	}
 	return maxObject

@@ -4,8 +4,6 @@ package read
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"runtime"
 	"slices"
@@ -285,9 +283,7 @@ func (r reader) keys(ctx context.Context) error {
 		case err != nil:
 			key.Err = err
 		default:
-			preshared := keys.Preshared()
-			sum := sha256.Sum256(preshared[:])
-			key.Driver, key.Preshared = keys.Driver(), hex.EncodeToString(sum[:])
+			key.Driver, key.Preshared = keys.Driver(), inventory.PresharedID(keys.Preshared)
 		}
 		r.Keys[secret.Name] = key
 	}
