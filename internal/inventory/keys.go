@@ -23,6 +23,12 @@ type Secret func() wgtypes.Key
 // Hide wraps a key in a Secret.
 func Hide(k wgtypes.Key) Secret { return func() wgtypes.Key { return k } }
 
+// HideBytes wraps the 32 bytes of a key.
+func HideBytes(key []byte) (Secret, error) {
+	k, err := wgtypes.NewKey(key)
+	return Hide(k), err
+}
+
 // Keys are the secrets of a gateway for a peering.
 type Keys struct {
 	Private   Secret

@@ -2,6 +2,7 @@ package peering
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,10 +33,13 @@ func (c *connector) agreeOnKeys(ctx context.Context) error {
 // completeKeys stores keys for all of the member's gateways.
 func (m *member) completeKeys(ctx context.Context) error {
 	preshared := m.preshared()
-	if preshared == nil || m.role == records.Client {
+	if preshared == nil || m.role == records.Client { // the server's counts
 		offered, err := m.unseal()
 		if err != nil {
 			return err
+		}
+		if offered == nil && m.role == records.Client {
+			return fmt.Errorf("offer of cluster %q: no preshared key", m.peer.Cluster.Name)
 		}
 		if offered != nil {
 			preshared = offered

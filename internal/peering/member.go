@@ -34,8 +34,7 @@ type member struct {
 	found   []string          // identifiers of the preshared keys, as read; "": none
 	rekeyed []bool            // it exists, with other keys
 
-	seal     seal
-	envelope *records.Sealed // the latest one
+	seal seal
 	// addresses are those of the peer's ranges in this cluster, number is that of the peering.
 	addresses choose.Assigned
 	number    int

@@ -58,7 +58,13 @@ func (m *member) agree() error {
 	if m.peer.Role == m.role {
 		return fmt.Errorf("both clusters of peering %q would be the %s", m.peering, m.role)
 	}
+	if err := m.seal.accept(m.peer.Seal); err != nil {
+		return fmt.Errorf("offer of cluster %q: %w", m.peer.Cluster.Name, err)
+	}
 	if m.role == records.Client {
+		if m.peer.Settings == nil {
+			return fmt.Errorf("offer of cluster %q: no settings", m.peer.Cluster.Name)
+		}
 		m.settings = *m.peer.Settings
 	}
 	if err := m.checkPorts(); err != nil {

@@ -56,9 +56,9 @@ func TestLabWriters(t *testing.T) {
 		return err
 	})
 	require.NoError(t, err)
-	peer := &member{site: site{fabric: records.Fabric{
+	peer := records.Offer{Ranges: records.Ranges{
 		PodCIDRs: []netip.Prefix{prefix("10.244.0.0/16")}, ExternalCIDRs: []netip.Prefix{prefix("10.70.0.0/16")}, NodeNetworks: []netip.Prefix{prefix("172.31.2.0/24")},
-	}}}
+	}}
 
 	members := make([]*member, labWriters)
 	for i := range members {

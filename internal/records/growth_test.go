@@ -36,6 +36,7 @@ func init() {
 	decoder[records.Gateway]()
 	decoder[records.Node]()
 	decoder[records.Status]()
+	decoder[records.Offer]()
 }
 
 // allocated returns the number of bytes that f allocates.
