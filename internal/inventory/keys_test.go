@@ -63,8 +63,8 @@ func TestKeysCreated(t *testing.T) {
 	}
 }
 
-// TestCompleteKeys checks that each gateway has its own private key, and all have the given preshared key or, if none is
-// given, one new key.
+// TestCompleteKeys checks that each gateway has its own private key, and all have the given preshared key or, if none
+// is given, one new key.
 func TestCompleteKeys(t *testing.T) {
 	first, err := CompleteKeys(make([]*Keys, 1), nil)
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 type seal struct {
 	private hpke.PrivateKey // nil: not made yet
 	peer    hpke.PublicKey  // nil: not known yet
-	latest  *records.Sealed // sealing is random, and one offer must not differ from the next: the same key is sealed once
+	latest  *records.Sealed // sealing is random: a key is sealed once, so that one offer is like the next
 }
 
 func newSeal() (seal, error) {
