@@ -42,7 +42,9 @@ func Without(p netip.Prefix, others []netip.Prefix) []netip.Prefix {
 	var b netipx.IPSetBuilder
 	b.AddPrefix(p)
 	for _, other := range others {
-		b.RemovePrefix(other)
+		if other.IsValid() {
+			b.RemovePrefix(other)
+		}
 	}
 	left, err := b.IPSet()
 	if err != nil {

@@ -65,7 +65,10 @@ func (l *loop) begin() {
 	own := l.beginEpoch()
 	l.echoes.setEpoch(own)
 	pod, latest := l.recorded(l.ownLocation())
-	l.echoes.setOutlived(pod != l.Pod && latest > own)
+	if pod != l.Pod && latest > own {
+		l.echoes.setOutlived(true)
+		wakeup.Notify(l.echoes.claim)
+	}
 }
 
 // beginEpoch returns this pod's epoch: that of an earlier process in the pod, else the recorded one plus 1 or later.
@@ -130,5 +133,5 @@ func (l *loop) confirmed(ctx context.Context) bool {
 	// An empty patch returns the object without a right to read it.
 	cm, err := publish.Patch(ctx, l.Client.CoreV1().ConfigMaps(l.Namespace), l.ID.Name(), struct{}{}, nil)
 	pod, _ := l.recorded(cm)
-	return err == nil && pod == l.Pod
+	return err == nil && (pod == l.Pod || pod == "")
 }

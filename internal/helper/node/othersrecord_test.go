@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/sample"
 	"liqonet.io/liqonet/netops"
@@ -17,9 +19,9 @@ import (
 // another peering takes neither its path nor its gateways, whether or not the helper restarts: the other peering goes
 // on, and one whose record was changed so is kept as it was.
 func TestRecordWithPathOfAnother(t *testing.T) {
-	claim := func(name string) records.Peering { // of b's ranges and number
-		p := severalPeering()
-		p.Name, p.Peer.Name, p.Peer.ClusterID = name, "x", "id-x"
+	claim := func(name string) records.Peering {
+		p := claimOfB()
+		p.Name = name
 		return p
 	}
 	numberOnly := sample.SecondPeering()
@@ -102,5 +104,57 @@ func TestLaterPeeringInUnclaimedRange(t *testing.T) {
 		if got := v.gateways[sample.FirstGateway("c")].Endpoint; got != at.Endpoint {
 			t.Errorf("boot guard had %s: served %v, held back %v, endpoint %v is not exempt", boot, v.names(), v.HeldBack, got)
 		}
+	}
+}
+
+// claimOfB returns the record of x with the ranges and the number of b.
+func claimOfB() records.Peering {
+	p := severalPeering()
+	p.Name, p.Peer.Name, p.Peer.ClusterID = "x", "x", "id-x"
+	return p
+}
+
+// attacked returns a cluster in which x has a gateway of its own and a record with b's ranges and number.
+func attacked(t *testing.T) *fakeCluster {
+	w := severalGateways(t)
+	at := records.Gateway{Version: records.SchemaVersion, Pod: "gateway-x-x", Node: "n2", PodIP: netip.MustParseAddr("10.244.2.66")}
+	w.objects.gateways = append(w.objects.gateways, sample.GatewayPod("x", at))
+	w.put(sample.PeeringMap(t, claimOfB()), sample.GatewayMap(t, "x", at))
+	return w
+}
+
+// TestPathOfAnotherAfterRestart restarts the helper while x claims b's path, and the reservations or b's pods do not
+// tell that it is b's: x gets none of it.
+func TestPathOfAnotherAfterRestart(t *testing.T) {
+	noPods := func(_ *testing.T, w *fakeCluster) { // Deployment gateway-b is scaled to 0 while no helper runs
+		w.objects.gateways = slices.DeleteFunc(w.objects.gateways, func(p *corev1.Pod) bool { return p.Labels[records.LabelPeering] == "b" })
+	}
+	damaged := func(_ *testing.T, w *fakeCluster) { w.damage(records.PeeringName("b")) }
+	ofX := func(t *testing.T, w *fakeCluster) { w.put(sample.Reserved(t, claimOfB(), sample.SecondPeering())) }
+	for name, changes := range map[string][]func(*testing.T, *fakeCluster){
+		"b is valid, its pods run, its number is reserved for x": {ofX},
+		"b is damaged, its number is reserved for b, no pods":    {damaged, noPods},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := severalGateways(t)
+			before := w.view().state(netip.MustParseAddr("10.80.0.7"))
+			w = attacked(t)
+			for _, change := range changes {
+				change(t, w)
+			}
+			w.restart(before)
+			for _, pass := range []string{"first pass", "next pass"} {
+				v := w.view()
+				if slices.Contains(v.names(), "x") {
+					t.Errorf("%s: x is served with b's path: %v, gateways %v", pass, v.names(), v.gateways)
+				}
+				for _, p := range severalPeering().Seen() {
+					if !slices.Contains(v.ranges(), p) {
+						t.Errorf("%s: %s is neither routed nor guarded", pass, p)
+					}
+				}
+				w.objects.found = nil
+			}
+		})
 	}
 }

@@ -17,9 +17,10 @@ import (
 // whatever this process can read of their records. The kernel has the part of them that node helpers use, except for
 // the gateway mode and the peer's nodes that answer probes.
 //
-// A path is that of the readable record with its ranges and its number, if that number is reserved for the peering, or
-// if no gateway's pod on the path is another one's: the reservations may be exchanged, and a record may have what is
-// not its own. All other paths are those of the peerings for which their ranges are reserved.
+// A path is that of the readable record with its ranges and its number, if no gateway's pod on the path is another
+// peering's: the reservations may be exchanged, and a record may have what is not its own. If the number is reserved
+// for a peering whose record cannot be read, the record needs a pod of its own there. All other paths are those of the
+// peerings for which their ranges are reserved.
 func (m *lastValid) rebuild(o objects, read map[string]serving.Record) {
 	internal, owners := m.fabric.InternalCIDR(), map[int]string{}
 	for name, r := range read {
@@ -29,7 +30,10 @@ func (m *lastValid) rebuild(o objects, read map[string]serving.Record) {
 		number, external := r.Peering.Number, []netip.Prefix{r.Peering.Peer.ExternalCIDR().Seen}
 		reserved := m.reserved.gateways[name] == records.GatewayAddresses(internal, number)
 		if m.rebuildFrom(o, name, r.Peering.Seen(), external, func(found int, path netops.NodePeer) bool {
-			return found == number && (reserved || !o.ofOthers(name, path))
+			own := func(peering string) bool { return peering == name }
+			others := func(peering string) bool { return peering != name }
+			return found == number && !o.leadsTo(path, others) &&
+				(reserved || o.leadsTo(path, own) || !m.reservedForUnreadable(name, found, read))
 		}) {
 			owners[number] = name
 		}
@@ -42,12 +46,23 @@ func (m *lastValid) rebuild(o objects, read map[string]serving.Record) {
 	}
 }
 
-// ofOthers reports whether a path leads to the pod of another peering's gateway.
-func (o objects) ofOthers(name string, path netops.NodePeer) bool {
+// leadsTo reports whether a path leads to the pod of a gateway of such a peering.
+func (o objects) leadsTo(path netops.NodePeer, such func(peering string) bool) bool {
 	return slices.ContainsFunc(o.gateways, func(pod *corev1.Pod) bool {
 		leads := func(g netops.NodeGateway) bool { return g.Pod.IsValid() && bears(pod, g.Pod) }
-		return pod.Labels[records.LabelPeering] != name && slices.ContainsFunc(path.Gateways, leads)
+		return !ended(pod) && such(pod.Labels[records.LabelPeering]) && slices.ContainsFunc(path.Gateways, leads)
 	})
+}
+
+// reservedForUnreadable reports whether a number is reserved for another peering whose record cannot be read.
+func (m *lastValid) reservedForUnreadable(name string, number int, read map[string]serving.Record) bool {
+	block := records.GatewayAddresses(m.fabric.InternalCIDR(), number)
+	for other, r := range read {
+		if other != name && r.Err != nil && m.reserved.gateways[other] == block {
+			return true
+		}
+	}
+	return false
 }
 
 // reservedForOthers reports whether a number is reserved for another peering: then the reservations are exchanged.
