@@ -226,6 +226,22 @@ func TestImportedInOnePlace(t *testing.T) {
 	}
 }
 
+// TestDecisionsArePure checks that what decides makes no request, and depends on no clock and no chance.
+func TestDecisionsArePure(t *testing.T) {
+	for _, p := range list(t) {
+		if p.ImportPath != module+"internal/peering/desired" {
+			continue
+		}
+		for _, dep := range []string{"context", "time", "math/rand", "crypto", "os", "sync", "k8s.io/client-go"} {
+			for _, file := range p.importers(t, dep) {
+				t.Errorf("%s imports %s", file, dep)
+			}
+		}
+		return
+	}
+	t.Error("no package desired")
+}
+
 // importers returns the package's files that import dep or a package below it.
 func (p listed) importers(t *testing.T, dep string) []string {
 	t.Helper()

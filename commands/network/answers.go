@@ -9,6 +9,7 @@ import (
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/peering/desired"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
 )
@@ -113,7 +114,7 @@ func describeSizes(b *strings.Builder, r peering.Connection) {
 		}
 	}
 	ui.Writef(b, "MTU %d: measured %s; %s\n", r.MTU, strings.Join(measured, ", "), strings.Join(links, ", "))
-	for _, h := range peering.Narrow(r.Hops) {
+	for _, h := range desired.Narrow(r.Hops) {
 		ui.Writef(b, "  bottleneck: %s, path MTU %d, allows an MTU of %d\n", h.Name, h.Size, h.Fits)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/peering/desired"
 	"liqonet.io/liqonet/internal/peering/expose"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
@@ -39,7 +40,7 @@ func connection() peering.Connection {
 		Remote: sideOf("b", "a", status.AddressRange{Kind: "pods", Original: pfx("10.244.0.0/16"), ReachedAt: pfx("10.244.0.0/16")}),
 		Stages: []progress.StageTime{{Name: "reach", Took: seconds.Duration(300 * time.Millisecond)}, {Name: "proof", Took: seconds.Duration(4 * time.Second)}},
 		MTU:    1380,
-		Hops: []peering.Hop{
+		Hops: []desired.Hop{
 			{Name: "on the links of a", Size: 1500, Fits: 1420, Link: true}, {Name: "on the links of b", Size: 9000, Fits: 8920, Link: true},
 			{Name: "from nodes of a to their gateway", Size: 1500, Fits: 1450}, {Name: "from nodes of b to their gateway"},
 			{Name: "between the gateways", Size: 1460, Fits: 1380},

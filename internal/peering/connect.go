@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/peering/desired"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
@@ -35,7 +36,7 @@ func connect(ctx context.Context, o ConnectOptions, r progress.Reporter) (Connec
 	changes := append(c.local.changes, c.remote.changes...)
 	return Connection{
 		Local: c.local.result(), Remote: c.remote.result(),
-		MTU: c.local.written.MTU, Hops: hops(c.local.offer(), c.local.peer),
+		MTU: c.local.written.MTU, Hops: desired.Hops(c.local.offer(), c.local.peer),
 		Stages: c.stages.Times, Took: seconds.Duration(time.Since(start)), Changed: len(changes) > 0, Objects: changes,
 	}, nil
 }
@@ -64,8 +65,8 @@ type connector struct {
 func newConnector(o ConnectOptions, r progress.Reporter) *connector {
 	replacing := make(chan struct{}, 1)
 	part := func(side Side, initial records.Role, serves *bool) *member {
-		m := &member{site: newSite(side, o.Installation, r), replacing: replacing, wanted: wanted{serves, o.GatewaySettings, initial}}
-		m.connecting, m.onePort = true, len(o.FirstPorts()) > 0
+		m := &member{site: newSite(side, o.Installation, r), replacing: replacing, wanted: desired.Wanted{Serves: serves, Settings: o.GatewaySettings, Initial: initial, Gateways: side.Gateways}}
+		m.connecting = true
 		return m
 	}
 	c := &connector{options: o, stages: progress.Stages{Reporter: r}, reporter: r}
@@ -273,7 +274,7 @@ func (c *connector) awaitNodes(ctx context.Context) (string, error) {
 		if err := m.checkForward(m.enforcesPreflight()); err != nil {
 			return err
 		}
-		return checkImplementation(m.readyReports(), *m.settings.Complete().Implementation)
+		return desired.CheckImplementation(m.readyReports(), *m.settings.Complete().Implementation)
 	})
 	return c.describe("; ", (*member).nodesSummary), err
 }
@@ -323,7 +324,7 @@ func (c *connector) configure(ctx context.Context) (string, error) {
 		if m.role == records.Server {
 			return nil
 		}
-		return m.write(ctx, m.desiredRecord())
+		return m.write(ctx, m.half().Record())
 	})
 	if err != nil {
 		return "", err
@@ -337,7 +338,7 @@ func (m *member) serve(ctx context.Context) error {
 		return nil
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return m.write(ctx, m.desiredRecord()) })
+	group.Go(func() error { return m.write(ctx, m.half().Record()) })
 	group.Go(func() error { return m.awaitEndpoints(ctx) })
 	return group.Wait()
 }
@@ -352,7 +353,7 @@ func (m *member) tunnelSummary() string {
 	for _, g := range gateways {
 		all = append(all, slices.Concat(g.Endpoints...)...)
 	}
-	return fmt.Sprintf("%s listens at %s, MTU %d", server, endpointSummary(all), m.written.MTU)
+	return fmt.Sprintf("%s listens at %s, MTU %d", server, desired.EndpointSummary(all), m.written.MTU)
 }
 
 // describe joins the descriptions of the members.

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"k8s.io/utils/ptr"
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -65,15 +67,23 @@ func (s *site) mayRaiseMTU() bool {
 	return s.update && len(s.nodes.notReady()) == 0 && !slices.ContainsFunc(s.nodes.allReady(), missing)
 }
 
-// withReports adds the values from nodes' reports: overlay and MTU. Without raise, the MTU can only fall.
-func withReports(f records.Fabric, nodes []records.Node, requested records.OverlayKind, raise bool) (records.Fabric, error) {
-	kind, err := chooseOverlay(nodes, requested, f.Overlay.Kind)
-	if err != nil {
-		return f, err
+// checkForward finds nodes whose firewall drops forwarded packets unless one of its own rules accepts them, as
+// iptables' policy DROP of Docker and ufw does: rules of other tables cannot accept them. It is an error if asError is
+// set, else a warning. Existing rules of such a firewall for liqonet's packets are not recognised.
+func (s *site) checkForward(asError bool) error {
+	if s.fabric.AllowForward {
+		return nil // the nodes' helpers add the rules
 	}
-	f.Overlay.Kind = kind
-	if mtu := smallestMTU(nodes); f.MTU == 0 || mtu > 0 && (mtu < f.MTU || raise) {
-		f.MTU = mtu
+	var nodes []string
+	for _, n := range s.readyReports() {
+		if len(n.ForwardDrops) > 0 {
+			nodes = append(nodes, fmt.Sprintf("%s (%s)", n.Name, plan.Joined(n.ForwardDrops)))
+		}
 	}
-	return f, nil
+	if len(nodes) == 0 {
+		return nil
+	}
+	return s.failOrWarn(asError, "firewalls drop what nodes forward: "+strings.Join(nodes, ", "),
+		"let the node helpers add rules with --allow-forward; or have these chains accept packets from and to links lqn-*, "+
+			"then connect with --skip-validation")
 }

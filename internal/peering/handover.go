@@ -73,7 +73,7 @@ func (c *connector) replaceGateways(ctx context.Context) error {
 	c.reporter.Note(fmt.Sprintf("second gateways carry packets: replacing those of %s and %s", c.local.name, c.remote.name))
 	next := newConnector(c.options, progress.Quiet{})
 	for _, m := range next.members() {
-		m.options.SkipValidation, m.spare = true, true
+		m.options.SkipValidation, m.wanted.Spare = true, true
 	}
 	if err := inOrder(ctx, next.reach, next.discover); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/peering/desired"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
@@ -161,7 +162,7 @@ func (s *site) awaitNodes(ctx context.Context) error {
 		}
 	}
 	err := s.writeFabric(ctx, func(f records.Fabric) (records.Fabric, error) {
-		decided, err := withReports(f, s.readyReports(), s.options.Overlay, s.mayRaiseMTU())
+		decided, err := desired.WithReports(f, s.readyReports(), s.options.Overlay, s.mayRaiseMTU())
 		switch {
 		case err != nil:
 			return f, fmt.Errorf("cluster %q: %w", s.cluster.Context, err)

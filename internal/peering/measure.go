@@ -11,6 +11,7 @@ import (
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/desired"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -32,7 +33,7 @@ func (c *connector) measure(ctx context.Context) error {
 	}
 	c.members()[0].warnMTU()
 	return c.both(ctx, func(m *member, ctx context.Context) error {
-		mtu := m.fittingMTU(m.written)
+		mtu := m.half().FittingMTU(m.written)
 		if m.settings.MTU != nil || mtu == 0 || mtu == m.written.MTU {
 			return nil
 		}
@@ -45,10 +46,10 @@ func (c *connector) measure(ctx context.Context) error {
 // measure waits for the gateways' reports of all hops. A hop that cannot be measured is a warning.
 func (m *member) measure(ctx context.Context) error {
 	all, err := forEach(ctx, m.gatewayIDs(), m.measureGateway)
-	if m.sizes = mergeHopSizes(all); err != nil {
+	if m.sizes = desired.MergeSizes(all); err != nil {
 		return err
 	}
-	if unknown := append(m.sizes.unmeasured, m.sizes.failed...); len(unknown) > 0 {
+	if unknown := append(m.sizes.Unmeasured, m.sizes.Failed...); len(unknown) > 0 {
 		m.reporter.Warn(fmt.Sprintf("cluster %q: path MTU unknown %s", m.cluster.Context, strings.Join(unknown, ", ")),
 			"where less passes than on the nodes' links, use --mtu")
 	}
@@ -56,7 +57,7 @@ func (m *member) measure(ctx context.Context) error {
 }
 
 // measureGateway waits for the hop sizes in the status of one gateway.
-func (m *member) measureGateway(ctx context.Context, id records.GatewayID) (sizes hopSizes, err error) {
+func (m *member) measureGateway(ctx context.Context, id records.GatewayID) (sizes desired.Sizes, err error) {
 	what := fmt.Sprintf("packets to cross from cluster %q", m.cluster.Context)
 	if err := inventory.AwaitStatus(ctx, m.cluster, id, what, health.TunnelMissing); err != nil {
 		return sizes, err
@@ -64,9 +65,9 @@ func (m *member) measureGateway(ctx context.Context, id records.GatewayID) (size
 	bounded, cancel := context.WithTimeout(ctx, measureTime)
 	defer cancel()
 	err = inventory.AwaitStatus(bounded, m.cluster, id, what, func(s *records.Status) string {
-		sizes = hopSizesOf(s, m.nodes.allReady())
+		sizes = desired.SizesOf(s, m.nodes.allReady())
 		readyReports := slices.DeleteFunc(m.nodes.expected(), func(name string) bool { return !m.hasReport(name) })
-		return strings.Join(hopSizesOf(s, readyReports).unmeasured, ", ")
+		return strings.Join(desired.SizesOf(s, readyReports).Unmeasured, ", ")
 	})
 	if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
 		return sizes, err
@@ -76,8 +77,8 @@ func (m *member) measureGateway(ctx context.Context, id records.GatewayID) (size
 
 // warnMTU warns if the user's MTU exceeds that of a hop.
 func (m *member) warnMTU() {
-	all := hops(m.offer(), m.peer)
-	least, mtu := narrowest(all), *m.settings.Complete().MTU
+	all := desired.Hops(m.offer(), m.peer)
+	least, mtu := desired.Narrowest(all), *m.settings.Complete().MTU
 	if least == 0 || mtu <= least {
 		return
 	}

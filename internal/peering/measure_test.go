@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/inventory"
-	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/peering/desired"
 	"liqonet.io/liqonet/internal/seconds"
 	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/bubble"
@@ -42,7 +42,7 @@ func TestConnectMeasuresHops(t *testing.T) {
 				t.Errorf("MTU %d, documents %d and %d, want %d", got.MTU, a.Peering(t).MTU, b.Peering(t).MTU, c.want)
 			}
 			var narrow []string
-			for _, h := range Narrow(got.Hops) {
+			for _, h := range desired.Narrow(got.Hops) {
 				narrow = append(narrow, h.Name)
 			}
 			if strings.Join(narrow, ", ") != c.hop {
@@ -94,33 +94,6 @@ func TestConnectKeepsTheUsersMTU(t *testing.T) {
 			t.Errorf("output %q, want %q", recorder.Lines(), want)
 		}
 	})
-}
-
-// TestUnmeasuredHops: if hops are not measured in time, the MTU is that of the links, and an existing MTU does not
-// rise.
-func TestUnmeasuredHops(t *testing.T) {
-	known := hopSizes{gateways: 1500, overlay: 1500}
-	unknown := hopSizesOf(&records.Status{}, []string{"n1"})
-	m, peer := &member{sizes: known}, &member{sizes: known}
-	fitting := func(m, peer *member) int {
-		m.peer = peer.offer()
-		return m.fittingMTU(m.have)
-	}
-	if got := fitting(m, peer); got != 0 {
-		t.Errorf("before the nodes have reported: %d", got)
-	}
-	m.fabric.MTU, peer.fabric.MTU = 1500, 9000
-	if got := fitting(m, peer); got != 1420 {
-		t.Errorf("all is measured: %d", got)
-	}
-	peer.have = &records.Peering{MTU: 1380, Gateways: []records.LocalGateway{{Tunnels: []records.Tunnel{{}}}}}
-	if got := fitting(m, peer); got != 1420 {
-		t.Errorf("all is measured, the MTU was less: %d", got)
-	}
-	m.sizes = unknown
-	if a, b := fitting(m, peer), fitting(peer, m); a != 1380 || b != 1380 {
-		t.Errorf("not all is measured, the MTU was less: %d and %d", a, b)
-	}
 }
 
 // TestMTURises: the MTU rises after the nodes with the narrowest links are removed, only with --update, and not while a

@@ -1,7 +1,6 @@
 package peering
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/peering/desired"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
@@ -22,12 +22,11 @@ import (
 // member is a site as one of the two clusters of a peering.
 type member struct {
 	site
-	wanted  wanted
-	peer    records.Offer    // the latest one: all that the member knows of the other one
-	peering string           // name of the peering in this cluster: the other cluster's name
-	have    *records.Peering // the record as read; nil: it does not exist
-	role    records.Role     // by choose
-	// settings are by choose in the server's cluster, and the server's in the client's.
+	wanted   desired.Wanted
+	peer     records.Offer    // the latest one: all that the member knows of the other one
+	peering  string           // name of the peering in this cluster: the other cluster's name
+	have     *records.Peering // the record as read; nil: it does not exist
+	role     records.Role     // by choose
 	settings records.GatewaySettings
 	// For each gateway that the member will have, in the order of their numbers:
 	keys    []*inventory.Keys // as read or generated; nil: none yet
@@ -40,11 +39,9 @@ type member struct {
 	number    int
 	endpoints map[records.TunnelID][]string // that the server's cluster offers; none: not known yet
 
-	onePort bool // the user has set the server's port
-	spare   bool // a single gateway has a temporary second one, during a rotation of keys
 	addOnly bool // existing gateways are not changed
 
-	sizes         hopSizes         // as reported
+	sizes         desired.Sizes    // as reported
 	written       *records.Peering // the current record; nil: it does not exist
 	verifications []verification   // of each gateway, in the order of their numbers
 	remains       bool             // there is no record, but keys or reservations of the peering: a rollback keeps them
@@ -53,13 +50,6 @@ type member struct {
 	// writePeerKeys writes the new keys of this member's gateways into the peer's record; nil: the peer does it when it
 	// gets the next offer.
 	announceKeys func(context.Context, records.Offer) error
-}
-
-// wanted is what the user wants of a peering, from the view of one of its clusters.
-type wanted struct {
-	serves   *bool // the cluster is the WireGuard server; nil: as it is
-	settings records.GatewaySettings
-	initial  records.Role // in a new peering
 }
 
 // resolvePeering finds the member's record of the peering, and rejects names that refer to another cluster.
@@ -98,7 +88,6 @@ func (m *member) enforcesPreflight() bool { return m.have == nil && !m.options.S
 
 // readGateways reads the keys of the peering, and the gateways' latest reports of the hops.
 func (m *member) readGateways(ctx context.Context) error {
-	m.rekeyed = make([]bool, m.gatewayCount())
 	if err := m.readKeys(ctx); err != nil {
 		return err
 	}
@@ -106,7 +95,7 @@ func (m *member) readGateways(ctx context.Context) error {
 		m.remains = m.remains || slices.ContainsFunc(m.keys, func(k *inventory.Keys) bool { return k != nil })
 		return nil
 	}
-	var all []hopSizes
+	var all []desired.Sizes
 	for _, id := range m.have.GatewayIDs() {
 		object, err := kube.Find[*corev1.ConfigMap](ctx, m.cluster, id.StatusName())
 		if err != nil {
@@ -116,21 +105,21 @@ func (m *member) readGateways(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		all = append(all, hopSizesOf(status, m.nodes.allReady()))
+		all = append(all, desired.SizesOf(status, m.nodes.allReady()))
 	}
-	m.sizes = mergeHopSizes(all)
+	m.sizes = desired.MergeSizes(all)
 	return nil
 }
 
 // readKeys reads the keys of all gateways that the member will have.
 func (m *member) readKeys(ctx context.Context) (err error) {
-	m.keys = make([]*inventory.Keys, m.gatewayCount())
+	keys := make([]*inventory.Keys, m.gatewayCount())
 	for i, id := range m.gatewayIDs() {
-		if m.keys[i], err = inventory.ReadKeys(ctx, m.cluster, id); err != nil {
+		if keys[i], err = inventory.ReadKeys(ctx, m.cluster, id); err != nil {
 			return err
 		}
 	}
-	m.found = presharedIDs(m.keys)
+	m.keys, m.found, m.rekeyed = keys, presharedIDs(keys), make([]bool, len(keys))
 	return nil
 }
 
@@ -184,33 +173,6 @@ func (m *member) prepare(ctx context.Context) error {
 		return m.remove(ctx, &corev1.Service{ObjectMeta: inventory.Meta(m.cluster.Namespace, records.ServiceName(m.peering))})
 	})
 	return group.Wait()
-}
-
-// desiredRecord returns the record of the peering. Values that are not known yet are those of the current record:
-// endpoints, the MTU before nodes have reported, a public key that is not generated yet.
-func (m *member) desiredRecord() records.Peering {
-	p := records.Peering{
-		Version: records.SchemaVersion, Name: m.peering, Number: m.number, Role: m.role,
-		Peer: records.Peer{
-			ClusterID: m.peer.Cluster.ID, Name: m.peer.Cluster.Name,
-			PodCIDRs: m.addresses.Pods, ExternalCIDRs: m.addresses.External,
-		},
-		Local: m.peer.Assigned, Settings: m.settings, MTU: *m.settings.Complete().MTU,
-	}
-	for i := range m.gatewayCount() {
-		gateway := records.LocalGateway{Temporary: i >= m.permanentGateways()}
-		for j := range m.peerCount() {
-			gateway.Tunnels = append(gateway.Tunnels, m.tunnel(i+1, j+1))
-		}
-		p.Gateways = append(p.Gateways, gateway)
-	}
-	if p.MTU == 0 {
-		p.MTU = m.fittingMTU(m.written)
-	}
-	if have := m.written; have != nil {
-		p.MTU, p.Exposed = cmp.Or(p.MTU, have.MTU), have.Exposed
-	}
-	return p
 }
 
 // write replaces the peering's record.

@@ -7,6 +7,7 @@ import (
 
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/peering/desired"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/seconds"
@@ -50,7 +51,7 @@ type Connection struct {
 	Local   SideResult           `json:"local"`
 	Remote  SideResult           `json:"remote"`
 	MTU     int                  `json:"mtu"`  // bytes, of packets between pods of the two
-	Hops    []Hop                `json:"hops"` // which determine the MTU
+	Hops    []desired.Hop        `json:"hops"` // which determine the MTU
 	Stages  []progress.StageTime `json:"stages"`
 	Took    seconds.Duration     `json:"tookSeconds"`
 	Changed bool                 `json:"changed"`           // in either cluster

@@ -148,7 +148,7 @@ func (t *rotation) connector(ctx context.Context, spare bool) (*connector, error
 		if fabric != nil { // its CIDRs are known
 			m.side.Overrides = discover.Overrides{PodCIDRs: fabric.PodCIDRs, ServiceCIDRs: fabric.ServiceCIDRs, NodeNetworks: fabric.NodeNetworks}
 		}
-		m.options.SkipValidation, m.spare = true, spare
+		m.options.SkipValidation, m.wanted.Spare = true, spare
 	}
 	if _, err := c.discover(ctx); err != nil {
 		return nil, err
@@ -221,7 +221,7 @@ func (t *rotation) replaceAll(ctx context.Context) (string, error) {
 				return "", err
 			}
 			m := c.members()[side]
-			if i == m.permanentGateways() {
+			if i == m.half().PermanentGateways() {
 				break
 			}
 			if err := m.replaceKey(ctx, i); err != nil {

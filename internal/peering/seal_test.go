@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestSealedKey checks that the peer alone reads a preshared key, and only in an offer of the cluster that sealed it.
 func TestSealedKey(t *testing.T) {
 	half := func(id string) *member {
-		m := &member{site: site{id: id, name: id}}
+		m := &member{site: site{cluster: &kube.Cluster{}, id: id, name: id}}
 		var err error
 		m.seal, err = newSeal()
 		require.NoError(t, err)
@@ -23,7 +24,7 @@ func TestSealedKey(t *testing.T) {
 	a, b, other := half("a"), half("b"), half("b")
 	made, err := inventory.CompleteKeys(make([]*inventory.Keys, 1), nil)
 	require.NoError(t, err)
-	a.keys = []*inventory.Keys{&made[0]}
+	a.keys, a.found, a.rekeyed = []*inventory.Keys{&made[0]}, []string{""}, []bool{false}
 	if a.sealed() != nil {
 		t.Error("sealed for nobody")
 	}

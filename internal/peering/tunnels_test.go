@@ -48,10 +48,3 @@ func TestGatewaysOfNewPeerings(t *testing.T) {
 		})
 	}
 }
-
-func TestEndpointSummary(t *testing.T) {
-	got := endpointSummary([]string{"192.0.2.2:30840", "192.0.2.1:30840", "192.0.2.2:30841", "192.0.2.1:30841"})
-	if want := "192.0.2.1, 192.0.2.2, UDP 30840, 30841"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}

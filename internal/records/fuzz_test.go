@@ -20,7 +20,7 @@ func FuzzDecode(f *testing.F) {
 	}, records.Node{
 		Version: records.SchemaVersion, Name: "n", Number: 7, MTU: 1500,
 		OverlaySources: map[records.GatewayID]netip.Addr{{Peering: "b", Number: 1}: netip.MustParseAddr("172.31.1.11")},
-	}, records.Status{Version: records.SchemaVersion, Pod: "p", TunnelStatus: records.TunnelStatus{Loss: 0.5}}, offer()} {
+	}, records.Status{Version: records.SchemaVersion, Pod: "p", TunnelStatus: records.TunnelStatus{Loss: 0.5}}} {
 		text, err := records.Encode(d)
 		if err != nil {
 			f.Fatal(err)
@@ -37,7 +37,6 @@ func FuzzDecode(f *testing.F) {
 		roundTrip[records.Gateway](t, text)
 		roundTrip[records.Node](t, text)
 		roundTrip[records.Status](t, text)
-		roundTrip[records.Offer](t, text)
 	})
 }
 

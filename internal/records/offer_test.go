@@ -72,3 +72,12 @@ func TestOffersRefused(t *testing.T) {
 		}
 	}
 }
+
+// FuzzOffer decodes any text that another cluster may send as its offer.
+func FuzzOffer(f *testing.F) {
+	text, err := records.Encode(offer())
+	require.NoError(f, err)
+	f.Add(text)
+	f.Add("version: 1\ncluster: {id: x, name: a}\ngateways: [{endpoints: [[a:1]]}]")
+	f.Fuzz(func(t *testing.T, text string) { roundTrip[records.Offer](t, text) })
+}

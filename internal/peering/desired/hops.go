@@ -1,4 +1,4 @@
-package peering
+package desired
 
 import (
 	"slices"
@@ -17,36 +17,36 @@ type Hop struct {
 	Link bool   `json:"link"` // from the MTU of the nodes' links, not measured
 }
 
-// hopSizes are a gateway's measurements of its hops, in bytes; 0: not known.
-type hopSizes struct {
-	gateways   int      // between the gateways
-	overlay    int      // from nodes to the gateway, the smallest
-	unmeasured []string // hops that are not measured yet
-	failed     []string // hops that could not be measured
+// Sizes are a gateway's measurements of its hops, in bytes; 0: not known.
+type Sizes struct {
+	Gateways   int      // between the gateways
+	Overlay    int      // from nodes to the gateway, the smallest
+	Unmeasured []string // hops that are not measured yet
+	Failed     []string // hops that could not be measured
 }
 
-// hopSizesOf returns the hop sizes in a gateway's status; nil: no status yet.
-func hopSizesOf(s *records.Status, nodes []string) hopSizes {
-	var h hopSizes
+// SizesOf returns the hop sizes in a gateway's status; nil: no status yet.
+func SizesOf(s *records.Status, nodes []string) Sizes {
+	var h Sizes
 	classify := func(what string, p records.PathSize) {
 		switch {
 		case !p.Asked:
-			h.unmeasured = append(h.unmeasured, what)
+			h.Unmeasured = append(h.Unmeasured, what)
 		case p.MTU == 0:
-			h.failed = append(h.failed, what)
+			h.Failed = append(h.Failed, what)
 		}
 	}
 	if s == nil {
-		return hopSizes{unmeasured: []string{"all"}}
+		return Sizes{Unmeasured: []string{"all"}}
 	}
 	for _, t := range s.AllTunnels() {
 		classify("between the gateways", t.Path)
-		h.gateways = minKnown(h.gateways, t.Path.MTU)
+		h.Gateways = minKnown(h.Gateways, t.Path.MTU)
 	}
 	for _, name := range nodes {
 		n := health.Node(s, name)
 		classify("from node "+name+" to the gateway", n.Path)
-		h.overlay = minKnown(h.overlay, n.Path.MTU)
+		h.Overlay = minKnown(h.Overlay, n.Path.MTU)
 	}
 	return h
 }
@@ -59,13 +59,13 @@ func minKnown(a, b int) int {
 	return min(a, b)
 }
 
-// mergeHopSizes returns the smallest hop sizes of several gateways.
-func mergeHopSizes(all []hopSizes) (sum hopSizes) {
+// MergeSizes returns the smallest hop sizes of several gateways.
+func MergeSizes(all []Sizes) (sum Sizes) {
 	for _, h := range all {
-		sum.gateways, sum.overlay = minKnown(sum.gateways, h.gateways), minKnown(sum.overlay, h.overlay)
-		sum.unmeasured, sum.failed = append(sum.unmeasured, h.unmeasured...), append(sum.failed, h.failed...)
+		sum.Gateways, sum.Overlay = minKnown(sum.Gateways, h.Gateways), minKnown(sum.Overlay, h.Overlay)
+		sum.Unmeasured, sum.Failed = append(sum.Unmeasured, h.Unmeasured...), append(sum.Failed, h.Failed...)
 	}
-	sum.unmeasured, sum.failed = unique(sum.unmeasured), unique(sum.failed)
+	sum.Unmeasured, sum.Failed = unique(sum.Unmeasured), unique(sum.Failed)
 	return sum
 }
 
@@ -75,11 +75,16 @@ func unique(all []string) []string {
 	return slices.Compact(all)
 }
 
-// complete reports whether every hop is measured.
-func (h hopSizes) complete() bool { return len(h.unmeasured)+len(h.failed) == 0 }
+// hops returns the path MTUs for an offer.
+func (h Sizes) hops(links int) records.Hops {
+	return records.Hops{Links: links, Overlay: h.Overlay, Tunnel: h.Gateways, Complete: h.complete()}
+}
 
-// hops returns the hops of a peering, as far as two offers have them.
-func hops(a, b records.Offer) []Hop {
+// complete reports whether every hop is measured.
+func (h Sizes) complete() bool { return len(h.Unmeasured)+len(h.Failed) == 0 }
+
+// Hops returns the hops of a peering, as far as two offers have them.
+func Hops(a, b records.Offer) []Hop {
 	var all []Hop
 	for _, o := range []records.Offer{a, b} {
 		all = append(all, Hop{Name: "on the links of " + o.Cluster.Name, Size: o.Hops.Links, Fits: fits(o.Hops.Links, health.TunnelOverhead), Link: true})
@@ -98,8 +103,8 @@ func fits(size, overhead int) int {
 	return size - overhead
 }
 
-// narrowest returns the size in bytes of the largest packet that fits every known hop; 0 if none is known.
-func narrowest(all []Hop) int {
+// Narrowest returns the size in bytes of the largest packet that fits every known hop; 0 if none is known.
+func Narrowest(all []Hop) int {
 	least := 0
 	for _, h := range all {
 		least = minKnown(least, max(h.Fits, 0))
@@ -109,19 +114,19 @@ func narrowest(all []Hop) int {
 
 // Narrow returns the measured hops whose path MTU is smaller than the MTU of the nodes' links allows.
 func Narrow(all []Hop) []Hop {
-	links := narrowest(slices.DeleteFunc(slices.Clone(all), func(h Hop) bool { return !h.Link }))
+	links := Narrowest(slices.DeleteFunc(slices.Clone(all), func(h Hop) bool { return !h.Link }))
 	return slices.DeleteFunc(slices.Clone(all), func(h Hop) bool { return h.Link || h.Fits == 0 || h.Fits >= links })
 }
 
-// fittingMTU returns the MTU of a peering for the known hops: 0 before the nodes have reported. The MTU of an existing
-// record, the member's (have; nil: it does not exist) or the peer's, does not rise before all hops are measured, as an
-// unmeasured hop may be the bottleneck.
-func (m *member) fittingMTU(have *records.Peering) int {
-	own, far := m.offer(), m.peer
+// FittingMTU returns the MTU of a peering for the known hops: 0 before the nodes have reported. The MTU of an existing
+// record, this cluster's (have; nil: it does not exist) or the peer's, does not rise before all hops are measured, as
+// an unmeasured hop may be the bottleneck.
+func (h Half) FittingMTU(have *records.Peering) int {
+	own, far := h.Offer(), h.Peer
 	if own.Hops.Links == 0 || far.Hops.Links == 0 {
 		return 0
 	}
-	mtu := narrowest(hops(own, far))
+	mtu := Narrowest(Hops(own, far))
 	if own.Hops.Complete && far.Hops.Complete {
 		return mtu
 	}

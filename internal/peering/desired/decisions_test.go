@@ -1,4 +1,4 @@
-package peering
+package desired
 
 import (
 	"net/netip"
@@ -43,7 +43,7 @@ func TestChooseOverlay(t *testing.T) {
 
 func TestMTU(t *testing.T) {
 	nodes := []records.Node{{MTU: 1500}, {MTU: 1450}, {MTU: 0}}
-	f, err := withReports(records.Fabric{MTU: 0}, nodes[:0], records.VXLAN, true)
+	f, err := WithReports(records.Fabric{MTU: 0}, nodes[:0], records.VXLAN, true)
 	if err != nil || f.MTU != 0 {
 		t.Errorf("no reports: %d, %v", f.MTU, err)
 	}

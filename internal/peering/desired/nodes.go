@@ -1,11 +1,10 @@
-package peering
+package desired
 
 import (
 	"fmt"
 	"strings"
 
 	"liqonet.io/liqonet/internal/hint"
-	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -35,9 +34,9 @@ func chooseOverlay(nodes []records.Node, requested, decided records.OverlayKind)
 		"load kernel module geneve or vxlan on these nodes")
 }
 
-// checkImplementation rejects kernel WireGuard if a node that may run a gateway does not support it. Auto and userspace
+// CheckImplementation rejects kernel WireGuard if a node that may run a gateway does not support it. Auto and userspace
 // run on every node.
-func checkImplementation(nodes []records.Node, requested records.Implementation) error {
+func CheckImplementation(nodes []records.Node, requested records.Implementation) error {
 	if requested != records.Kernel {
 		return nil
 	}
@@ -69,23 +68,15 @@ func smallestMTU(nodes []records.Node) int {
 	return smallest
 }
 
-// checkForward finds nodes whose firewall drops forwarded packets unless one of its own rules accepts them, as
-// iptables' policy DROP of Docker and ufw does: rules of other tables cannot accept them. It is an error if asError is
-// set, else a warning. Existing rules of such a firewall for liqonet's packets are not recognised.
-func (s *site) checkForward(asError bool) error {
-	if s.fabric.AllowForward {
-		return nil // the nodes' helpers add the rules
+// WithReports adds the values from nodes' reports: overlay and MTU. Without raise, the MTU can only fall.
+func WithReports(f records.Fabric, nodes []records.Node, requested records.OverlayKind, raise bool) (records.Fabric, error) {
+	kind, err := chooseOverlay(nodes, requested, f.Overlay.Kind)
+	if err != nil {
+		return f, err
 	}
-	var nodes []string
-	for _, n := range s.readyReports() {
-		if len(n.ForwardDrops) > 0 {
-			nodes = append(nodes, fmt.Sprintf("%s (%s)", n.Name, plan.Joined(n.ForwardDrops)))
-		}
+	f.Overlay.Kind = kind
+	if mtu := smallestMTU(nodes); f.MTU == 0 || mtu > 0 && (mtu < f.MTU || raise) {
+		f.MTU = mtu
 	}
-	if len(nodes) == 0 {
-		return nil
-	}
-	return s.failOrWarn(asError, "firewalls drop what nodes forward: "+strings.Join(nodes, ", "),
-		"let the node helpers add rules with --allow-forward; or have these chains accept packets from and to links lqn-*, "+
-			"then connect with --skip-validation")
+	return f, nil
 }
