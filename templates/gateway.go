@@ -26,7 +26,13 @@ type GatewayValues struct {
 	// Gateways is the number of gateways of this cluster, Tunnels the number of tunnels of each: one to each gateway of
 	// the peer.
 	Gateways, Tunnels int
+	// Keys identify the keys of each gateway, as wireguard.KeyID; none or "": not known yet.
+	Keys []string
 }
+
+// AnnotationKey is an annotation of a gateway's pod: it identifies the keys with which the pod must start, so that
+// other keys in the Secret are another template, and replace the pod.
+const AnnotationKey = "liqonet.io/key"
 
 // Gateways renders the objects of a peering's gateways. The two ConfigMaps of each have no data. They exist so that a
 // gateway only needs the permission to change objects with these names; applying them again keeps their data. The
@@ -139,6 +145,9 @@ func (v GatewayValues) setDeployment(deployment *appsv1.Deployment, id records.G
 	labels := id.Identity(records.ComponentGateway).Labels()
 	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	v.Pods.set(deployment, &deployment.Spec.Template, labels)
+	if id.Number <= len(v.Keys) {
+		metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, AnnotationKey, v.Keys[id.Number-1])
+	}
 	pod := &deployment.Spec.Template.Spec
 	v.Pods.place(pod)
 	pod.ServiceAccountName = account

@@ -110,6 +110,14 @@ func CompleteKeys(found []*Keys, preshared Secret) (all []Keys, err error) {
 	return all, nil
 }
 
+// ID identifies the keys, as wireguard.KeyID; "" for nil.
+func (k *Keys) ID() string {
+	if k == nil {
+		return ""
+	}
+	return wireguard.KeyID(k.Public(), k.Preshared())
+}
+
 // PresharedID identifies a preshared key by a hash, which is safe to show: the key has 32 random bytes.
 func PresharedID(preshared Secret) string {
 	key := preshared()

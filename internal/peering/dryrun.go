@@ -23,7 +23,7 @@ func (c *connector) dry(of func(*kube.Cluster) *kube.Cluster) *connector {
 	local.site, remote.site = local.dry(of(local.cluster)), remote.dry(of(remote.cluster))
 	d := *c
 	for _, m := range []*member{&local, &remote} {
-		m.rekeyed = slices.Clone(m.rekeyed)
+		m.replaced = slices.Clone(m.replaced)
 	}
 	d.reporter, d.local, d.remote = progress.Quiet{}, &local, &remote
 	return &d

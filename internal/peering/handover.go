@@ -40,7 +40,7 @@ func (c *connector) handOver(ctx context.Context) (string, error) {
 func (c *connector) replacesOnly() bool {
 	none := func(m *member) bool { return m.have == nil }
 	return c.link == nil && *c.local.settings.Complete().EndpointPort == 0 && !slices.ContainsFunc(c.members(), none) && slices.ContainsFunc(c.members(), func(m *member) bool {
-		if m.gatewayCount() > 1 || !m.hasGateway(0) || m.hasGateway(1) {
+		if m.gatewayCount() > 1 || !m.hasGateway(0) || m.hasGateway(1) || m.rekeyed(0) {
 			return false
 		}
 		name := m.gatewayIDs()[0].Name()

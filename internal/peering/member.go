@@ -1,6 +1,7 @@
 package peering
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
@@ -29,9 +31,9 @@ type member struct {
 	role     records.Role     // by choose
 	settings records.GatewaySettings
 	// For each gateway that the member will have, in the order of their numbers:
-	keys    []*inventory.Keys // as read or generated; nil: none yet
-	found   []string          // identifiers of the preshared keys, as read; "": none
-	rekeyed []bool            // it exists, with other keys
+	keys     []*inventory.Keys // as read or generated; nil: none yet
+	running  []string          // identifiers of the keys with which its pod starts, as read; "": it does not exist
+	replaced []bool            // this run gives it another key pair
 
 	seal seal
 	// addresses are those of the peer's ranges in this cluster, number is that of the peering.
@@ -119,7 +121,16 @@ func (m *member) readKeys(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	m.keys, m.found, m.rekeyed = keys, presharedIDs(keys), make([]bool, len(keys))
+	m.keys, m.replaced, m.running = keys, make([]bool, len(keys)), make([]string, len(keys))
+	for i, id := range m.gatewayIDs() {
+		d, err := kube.Find[*appsv1.Deployment](ctx, m.cluster, id.Name())
+		if err != nil {
+			return err
+		}
+		if d != nil {
+			m.running[i] = cmp.Or(d.Spec.Template.Annotations[templates.AnnotationKey], "none")
+		}
+	}
 	return nil
 }
 
@@ -149,7 +160,7 @@ func (m *member) reserve(ctx context.Context) error {
 func (m *member) gatewayObjects() ([]kube.Object, error) {
 	return templates.Gateways(templates.GatewayValues{
 		Namespace: m.cluster.Namespace, Peering: m.peering, Image: m.options.Image, Pods: m.pods(),
-		Role: m.role, Settings: m.settings, Gateways: m.gatewayCount(), Tunnels: m.peerCount(),
+		Role: m.role, Settings: m.settings, Gateways: m.gatewayCount(), Tunnels: m.peerCount(), Keys: m.keyIDs(),
 	})
 }
 

@@ -1,7 +1,6 @@
 package peering
 
 import (
-	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/peering/desired"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -14,7 +13,7 @@ func (m *member) half() desired.Half {
 		Addresses: m.addresses, Number: m.number, Endpoints: m.endpoints, Sizes: m.sizes, Peer: m.peer,
 	}
 	for i, k := range m.keys {
-		h.Keys = append(h.Keys, desired.Key{Driver: k.Driver(), Preshared: m.found[i], Replaced: m.rekeyed[i]})
+		h.Keys = append(h.Keys, desired.Key{Driver: k.Driver(), Replaced: m.replaced[i]})
 	}
 	return h
 }
@@ -35,13 +34,14 @@ func (m *member) gatewayIDs() []records.GatewayID {
 	return records.GatewayIDs(m.peering, m.gatewayCount())
 }
 
-// presharedIDs returns the identifiers of the preshared keys of gateways; "" for nil.
-func presharedIDs(all []*inventory.Keys) []string {
-	ids := make([]string, len(all))
-	for i, k := range all {
-		if k != nil {
-			ids[i] = inventory.PresharedID(k.Preshared)
-		}
+// keyIDs identify the keys of the member's gateways; "" where they are not known yet.
+func (m *member) keyIDs() []string {
+	ids := make([]string, len(m.keys))
+	for i, k := range m.keys {
+		ids[i] = k.ID()
 	}
 	return ids
 }
+
+// rekeyed reports whether the gateway with number i+1 exists with other keys than it must have.
+func (m *member) rekeyed(i int) bool { return m.running[i] != "" && m.running[i] != m.keys[i].ID() }

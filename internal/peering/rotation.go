@@ -87,6 +87,13 @@ func PlanRotateKeys(ctx context.Context, o RotateOptions, r progress.Reporter) (
 				return plan.Plan{}, err
 			}
 		}
+		objects, err := m.gatewayObjects()
+		if err == nil {
+			err = m.applyGateways(bounded, objects)
+		}
+		if err != nil {
+			return plan.Plan{}, err
+		}
 	}
 	if err := d.exchange(bounded); err != nil {
 		return plan.Plan{}, err
@@ -246,11 +253,11 @@ func (t *rotation) finish(ctx context.Context) (string, error) {
 	return t.converge(ctx, c)
 }
 
-// replaceKey stores a new key for the gateway with number i+1. The next steps restart the gateway, as they do after an
-// earlier run that ended here: see peerHasKey.
+// replaceKey stores a new key for the gateway with number i+1. The next steps replace its pod, whose
+// template names the old one, as they do after an earlier run that ended here.
 func (m *member) replaceKey(ctx context.Context, i int) error {
 	id := m.gatewayIDs()[i]
-	if m.keys[i] == nil || !m.peerHasKey(i) {
+	if m.keys[i] == nil {
 		return inventory.Conflict(m.cluster, "Secret", id.KeysName()) // prepare completed everything
 	}
 	if err := m.checkTerminating(ctx, id); err != nil {
@@ -269,11 +276,11 @@ func (m *member) replaceKey(ctx context.Context, i int) error {
 
 // planKey plans a new key. The run that stores it generates another one.
 func (m *member) planKey(ctx context.Context, i int) error {
-	if m.keys[i] == nil || !m.peerHasKey(i) {
+	if m.keys[i] == nil {
 		return nil // the run first completes it
 	}
 	err := m.replaceKey(ctx, i)
-	m.keys[i], m.rekeyed[i] = nil, true
+	m.keys[i], m.replaced[i] = nil, true
 	return err
 }
 

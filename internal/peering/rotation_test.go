@@ -1,6 +1,7 @@
 package peering
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,6 +25,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/require"
+	"liqonet.io/liqonet/templates"
 )
 
 func rotateOptions(a, b *fakecluster.Cluster) RotateOptions {
@@ -78,15 +81,55 @@ func checkGatewayCounts(t *testing.T, a, b *fakecluster.Cluster, local, remote i
 	}
 }
 
-// guardOthers rejects the deletion of a gateway while none of the others has a tunnel.
+// guardOthers rejects that a gateway ends, because it is deleted or gets other keys, while none of the others has a
+// tunnel.
 func guardOthers(t *testing.T, w *fakecluster.Cluster, peering string) {
-	w.Fake.PrependReactor("delete", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		name := action.(clienttesting.DeleteActionImpl).Name
+	w.Fake.PrependReactor("*", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		name := newKeys(t, w, action)
+		if deletion, is := action.(clienttesting.DeleteActionImpl); is {
+			name = deletion.Name
+		}
+		if name == "" {
+			return false, nil, nil
+		}
 		others := slices.DeleteFunc(records.GatewayIDs(peering, records.MaxGateways), func(id records.GatewayID) bool { return id.Name() == name })
 		if !slices.ContainsFunc(others, w.HasTunnel) {
 			t.Errorf("cluster %s: %s goes while no other gateway has a tunnel", w.Context, name)
 		}
 		return false, nil, nil
+	})
+}
+
+// newKeys returns the name of the existing Deployment that an action gives other keys; "": none.
+func newKeys(t *testing.T, w *fakecluster.Cluster, action clienttesting.Action) string {
+	patch, is := action.(clienttesting.PatchActionImpl)
+	object, err := w.Fake.Tracker().Get(action.GetResource(), w.Namespace, patch.Name)
+	if !is || err != nil {
+		return ""
+	}
+	var d appsv1.Deployment
+	assert.NoError(t, json.Unmarshal(patch.Patch, &d))
+	if d.Spec.Template.Annotations[templates.AnnotationKey] == object.(*appsv1.Deployment).Spec.Template.Annotations[templates.AnnotationKey] {
+		return ""
+	}
+	return patch.Name
+}
+
+// keepsOldPod keeps the pod of a gateway that gets other keys, because it is on a lost node.
+func keepsOldPod(t *testing.T, w *fakecluster.Cluster, id records.GatewayID) {
+	w.Fake.PrependReactor("patch", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if newKeys(t, w, action) != id.Name() {
+			return false, nil, nil
+		}
+		object, err := w.Fake.Tracker().Get(action.GetResource(), w.Namespace, id.Name())
+		if err != nil {
+			return true, nil, err
+		}
+		now, template := metav1.Now(), object.(*appsv1.Deployment).Spec.Template
+		return false, nil, w.Fake.Tracker().Add(&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: id.Name() + "-lost", Namespace: w.Namespace, Labels: template.Labels, Annotations: template.Annotations, DeletionTimestamp: &now},
+			Spec:       corev1.PodSpec{NodeName: "lost"},
+		})
 	})
 }
 
@@ -216,6 +259,7 @@ func TestRotationPlan(t *testing.T) {
 		got := plan.Clusters[0].String() + plan.Clusters[1].String()
 		for _, want := range []string{
 			"change Secret peering-b", "change Secret peering-a", "change Secret peering2-a",
+			"change Deployment gateway-b", "metadata.annotations.liqonet.io/key: \"" + keyOf(t, a, "b") + "\" -> known after apply", "change Deployment gateway2-a",
 			"gateways[0].tunnels[1].tunnel.wireguard.publicKey: \"" + publicKey(t, b, "a", 2) + "\" -> known after apply",
 		} {
 			if !strings.Contains(got, want) {
@@ -243,7 +287,7 @@ func TestRotationOnLostNode(t *testing.T) {
 			}, Spec: corev1.PodSpec{NodeName: "a2"}}
 			require.NoError(t, w.Fake.Tracker().Add(pod))
 		},
-		"meanwhile": func(_ *testing.T, w *fakecluster.Cluster) { neverEnds(w, fakecluster.FirstGateway("b")) },
+		"meanwhile": func(t *testing.T, w *fakecluster.Cluster) { keepsOldPod(t, w, fakecluster.FirstGateway("b")) },
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
 			a, b, before := rotated(t, 1, 1)
@@ -306,21 +350,21 @@ func TestRotationWithoutRecord(t *testing.T) {
 	})
 }
 
-// TestRotationWithoutDeletion: while a gateway with the old key cannot be deleted, the peer's record keeps that key,
-// and the next run restarts the gateway.
-func TestRotationWithoutDeletion(t *testing.T) {
+// TestRotationWithoutReplacement: while a gateway with the old key cannot be replaced, the peer's record keeps that
+// key, and the next run replaces the gateway.
+func TestRotationWithoutReplacement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, before := rotated(t, 1, 1)
 		refused := false
-		a.Fake.PrependReactor("delete", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
-			if refused {
+		a.Fake.PrependReactor("patch", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if refused || newKeys(t, a, action) == "" {
 				return false, nil, nil
 			}
 			refused = true
 			return true, nil, errors.New("refused")
 		})
 		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &fakecluster.Recorder{}); err == nil {
-			t.Fatal("a gateway that was not deleted has a new key")
+			t.Fatal("a gateway that was not replaced has a new key")
 		}
 		if accepted := acceptedKey(t, tunnelOf(b.Peering(t))); accepted != before[0] {
 			t.Error("the peer does not accept the key of the gateway that runs")

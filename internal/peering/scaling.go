@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 
 	"liqonet.io/liqonet/internal/health"
@@ -18,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
 )
 
 // replaceTime limits the wait for a replaced gateway to carry packets again, before the next one is replaced. If the
@@ -56,19 +57,20 @@ func (m *member) applyGateways(ctx context.Context, objects []kube.Object) error
 }
 
 // applyGateway applies the Deployment of the gateway with number i+1. If one of the members has several gateways, only
-// one gateway of the peering is replaced at a time.
+// one gateway of the peering is replaced at a time. If its keys are others, no packets cross before the peer has them:
+// then it is sufficient that its old pod ends.
 func (m *member) applyGateway(ctx context.Context, i int, deployment kube.Object) error {
-	id := m.gatewayIDs()[i]
-	if m.rekeyed[i] {
-		if err := m.removeRekeyed(ctx, id); err != nil {
+	id, exists := m.gatewayIDs()[i], m.running[i] != ""
+	single := m.gatewayCount() == 1 && m.peerCount() == 1
+	switch {
+	case m.rekeyed(i):
+		if err := m.apply(ctx, false, deployment); err != nil || m.cluster.IsDryRun() {
 			return err
 		}
-	}
-	if keep, err := m.keepsGateway(ctx, i); keep || err != nil {
-		return err
-	}
-	single := m.gatewayCount() == 1 && m.peerCount() == 1
-	if !m.hasGateway(i) || m.rekeyed[i] || single || m.cluster.IsDryRun() {
+		return m.awaitOldPods(ctx, id, m.keys[i].ID())
+	case m.addOnly && exists:
+		return nil
+	case !exists || single || m.cluster.IsDryRun():
 		return m.apply(ctx, m.have != nil, deployment)
 	}
 	select {
@@ -84,41 +86,29 @@ func (m *member) applyGateway(ctx context.Context, i int, deployment kube.Object
 	return m.awaitReplaced(ctx, id)
 }
 
-// keepsGateway reports whether an existing gateway is not changed because gateways are only added.
-func (m *member) keepsGateway(ctx context.Context, i int) (bool, error) {
-	if !m.addOnly || !m.hasGateway(i) || m.rekeyed[i] {
-		return false, nil
-	}
-	d, err := kube.Find[*appsv1.Deployment](ctx, m.cluster, m.gatewayIDs()[i].Name())
-	return d != nil, err
-}
-
-// removeRekeyed removes a gateway whose key was replaced: it would continue with the old key, as it reads keys only
-// once. An old pod that does not terminate may be under foreign control: the peer must no longer accept its key.
-func (m *member) removeRekeyed(ctx context.Context, id records.GatewayID) error {
+// awaitOldPods waits until no pod of a gateway has other keys than that of the identifier. One that does not terminate
+// may be under foreign control: the peer must no longer accept its key.
+func (m *member) awaitOldPods(ctx context.Context, id records.GatewayID, key string) error {
 	bounded, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
-	err := m.remove(bounded, &appsv1.Deployment{ObjectMeta: inventory.Meta(m.cluster.Namespace, id.Name())})
-	if ctx.Err() != nil || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+	old := func(pods []*corev1.Pod) (string, error) {
+		for _, p := range pods {
+			if p.Annotations[templates.AnnotationKey] != key {
+				return "pod " + p.Name + " does not end", nil
+			}
+		}
+		return "", nil
+	}
+	what := fmt.Sprintf("the pods of gateway %d with its old keys to end", id.Number)
+	err := kube.Wait(bounded, m.cluster, kube.Labelled(inventory.GatewaySelector(id)), what, old)
+	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if err == nil {
-		stranded, errLook := m.cluster.Stranded(ctx, inventory.GatewaySelector(id))
-		if len(stranded) == 0 {
-			return errLook
-		}
-		err = fmt.Errorf("pod %s stays", strings.Join(stranded, ", "))
-	} else {
-		d, errFind := kube.Find[*appsv1.Deployment](ctx, m.cluster, id.Name())
-		if errFind != nil || d == nil || d.DeletionTimestamp == nil {
-			// The gateway may continue with its old key. The next run detects this by the peer's record.
-			return errors.Join(m.terminatingError(id, err), errFind)
-		}
-	}
+	err = m.terminatingError(id, err)
 	if m.announceKeys == nil {
-		return m.terminatingError(id, err)
+		return err
 	}
-	return errors.Join(m.terminatingError(id, err), m.announceKeys(ctx, m.offer()))
+	return errors.Join(err, m.announceKeys(ctx, m.offer()))
 }
 
 // terminatingError returns the error for a gateway whose pod does not terminate.
@@ -191,7 +181,7 @@ func (m *member) awaitRemaining(ctx context.Context) error {
 	carries := make([]bool, len(ids))
 	var group sync.WaitGroup
 	for i, id := range ids[:remaining] {
-		group.Go(func() { carries[i] = m.awaitCarrying(bounded, id, m.rekeyed[i]) })
+		group.Go(func() { carries[i] = m.awaitCarrying(bounded, id, m.rekeyed(i)) })
 	}
 	group.Wait()
 	if ctx.Err() != nil || slices.Contains(carries[:remaining], true) {

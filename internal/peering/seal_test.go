@@ -24,7 +24,7 @@ func TestSealedKey(t *testing.T) {
 	a, b, other := half("a"), half("b"), half("b")
 	made, err := inventory.CompleteKeys(make([]*inventory.Keys, 1), nil)
 	require.NoError(t, err)
-	a.keys, a.found, a.rekeyed = []*inventory.Keys{&made[0]}, []string{""}, []bool{false}
+	a.keys, a.replaced = []*inventory.Keys{&made[0]}, []bool{false}
 	if a.sealed() != nil {
 		t.Error("sealed for nobody")
 	}

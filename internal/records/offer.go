@@ -49,8 +49,6 @@ type Recorded struct {
 	Settings GatewaySettings `json:"settings,omitzero"`
 	MTU      int             `json:"mtu"`
 	Gateways int             `json:"gateways"` // of the peer, that it names
-	// Drivers are those of the peer's gateways, in the order of their numbers; the zero value where tunnels differ.
-	Drivers []Driver `json:"drivers,omitempty"`
 	// Endpoints are those of a client's tunnels, by the number of its own gateway and of the peer's.
 	Endpoints [][][]string `json:"endpoints,omitempty"`
 }
@@ -74,8 +72,6 @@ type Hops struct {
 // OfferedGateway is a gateway of the offering cluster.
 type OfferedGateway struct {
 	Driver Driver `json:"tunnel,omitzero"`
-	// Preshared identifies the preshared key that it had when the command began; "": none.
-	Preshared string `json:"preshared,omitempty"`
 	// Replaced is set if its key pair is a new one.
 	Replaced bool `json:"replaced,omitempty"`
 	// Endpoints are those of the server's tunnels, by the number of the peer's gateway.
@@ -127,9 +123,7 @@ func (r *Recorded) validate() error {
 	}
 	errs := []error{
 		unless(r.Role == Server || r.Role == Client, "offer: recorded role %q", r.Role), r.Settings.Validate(), validateMTU(r.MTU),
-		unless(r.Gateways >= 1 && r.Gateways <= MaxGateways && len(r.Drivers) <= MaxGateways && len(r.Endpoints) <= MaxGateways,
-			"offer: %d recorded gateways", r.Gateways),
-		each(r.Drivers, validateOfferedDriver),
+		unless(r.Gateways >= 1 && r.Gateways <= MaxGateways && len(r.Endpoints) <= MaxGateways, "offer: %d recorded gateways", r.Gateways),
 	}
 	for _, ofGateway := range r.Endpoints[:min(len(r.Endpoints), MaxGateways)] {
 		errs = append(errs, validateOfferedEndpoints(ofGateway))
@@ -138,8 +132,7 @@ func (r *Recorded) validate() error {
 }
 
 func (g OfferedGateway) validate() error {
-	return errors.Join(validateOfferedDriver(g.Driver), validateOfferedEndpoints(g.Endpoints),
-		unless(len(g.Preshared) <= maxIdentifier, "offer: identifier of %d bytes", len(g.Preshared)))
+	return errors.Join(validateOfferedDriver(g.Driver), validateOfferedEndpoints(g.Endpoints))
 }
 
 func (s *Sealed) validate() error {

@@ -3,7 +3,9 @@
 package wireguard
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,6 +30,13 @@ func (p Peer) Validate() error {
 		return errors.New("tunnel: public key of the peer's gateway is no WireGuard key")
 	}
 	return nil
+}
+
+// KeyID identifies a key pair and a preshared key. It is safe to show: the preshared key, of which it has a hash, has
+// 32 random bytes.
+func KeyID(public string, preshared [32]byte) string {
+	sum := sha256.Sum256(preshared[:])
+	return public + "." + hex.EncodeToString(sum[:16])
 }
 
 // Implementation is what encrypts the tunnel's packets.

@@ -39,6 +39,7 @@ type Helper struct {
 	PodIP netip.Addr // its address in the cluster
 	Node  string     // on which it runs
 	Keys  string     // folder of the mounted Secret
+	Key   string     // identifies the keys for which the pod was made, as wireguard.KeyID; "": any
 	Epoch string     // folder with the pod's epoch, which outlives its processes; "": none
 }
 
@@ -75,7 +76,7 @@ type loop struct {
 // its packets.
 func (g Helper) Run(ctx context.Context) error {
 	g.Log = g.Log.With("peering", g.ID.Peering, "gateway", g.ID.Number)
-	driver, err := wireguard.New(g.Keys)
+	driver, err := g.openKeys(ctx)
 	if err != nil {
 		return err
 	}
@@ -106,6 +107,28 @@ func (g Helper) Run(ctx context.Context) error {
 		Tasks: []func(context.Context){l.locations.Run, l.statuses.Run, l.watchTunnels, l.watchSuccessor, l.events.Run},
 	}.Run(run)
 }
+
+// openKeys returns the driver with the keys of the mounted Secret. The kubelet's copy can be older than the pod: then
+// it waits for the keys that the pod was made for.
+func (g Helper) openKeys(ctx context.Context) (wireguard.Driver, error) {
+	for waited := false; ; waited = true {
+		driver, err := wireguard.New(g.Keys)
+		if err != nil || g.Key == "" || driver.ID() == g.Key {
+			return driver, err
+		}
+		if !waited {
+			g.Log.Warn("the Secret has other keys than this pod was made for: waiting", "want", g.Key, "have", driver.ID())
+		}
+		select {
+		case <-ctx.Done():
+			return driver, ctx.Err()
+		case <-time.After(keysEvery):
+		}
+	}
+}
+
+// keysEvery is the interval in which a gateway looks for its keys: they are a file.
+const keysEvery = time.Second / 4
 
 // close ends the parts that depend on this process; the kernel's state stays.
 func (l *loop) close() {

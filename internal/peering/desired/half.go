@@ -4,8 +4,6 @@
 package desired
 
 import (
-	"slices"
-
 	"liqonet.io/liqonet/internal/kube/discover"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/choose"
@@ -43,9 +41,8 @@ type Wanted struct {
 
 // Key is the public part of a gateway's keys.
 type Key struct {
-	Driver    records.Driver
-	Preshared string // the identifier of the preshared key that it had when the command began; "": none
-	Replaced  bool   // the gateway exists, with another key pair
+	Driver   records.Driver
+	Replaced bool // the gateway has another key pair until the command replaces it
 }
 
 // onePort reports whether the user has set the server's port.
@@ -69,7 +66,7 @@ func (h Half) Offer() records.Offer {
 	for i := range h.Gateways() {
 		var g records.OfferedGateway
 		if i < len(h.Keys) {
-			g.Driver, g.Preshared, g.Replaced = h.Keys[i].Driver, h.Keys[i].Preshared, h.Keys[i].Replaced
+			g.Driver, g.Replaced = h.Keys[i].Driver, h.Keys[i].Replaced
 		}
 		for j := range h.PeerGateways() * min(len(h.Endpoints), 1) {
 			g.Endpoints = append(g.Endpoints, h.Endpoints[records.TunnelID{Server: i + 1, Client: j + 1}])
@@ -84,13 +81,7 @@ func recorded(p *records.Peering) *records.Recorded {
 	if p == nil {
 		return nil
 	}
-	first := p.Gateways[0].Tunnels
-	r := &records.Recorded{Role: p.Role, Settings: p.Settings, MTU: p.MTU, Gateways: len(first), Drivers: make([]records.Driver, len(first))}
-	for i, t := range first {
-		if !slices.ContainsFunc(p.Gateways, func(g records.LocalGateway) bool { return g.Tunnels[i].Driver != t.Driver }) {
-			r.Drivers[i] = t.Driver
-		}
-	}
+	r := &records.Recorded{Role: p.Role, Settings: p.Settings, MTU: p.MTU, Gateways: len(p.Gateways[0].Tunnels)}
 	for _, g := range p.Gateways {
 		var all [][]string
 		for _, t := range g.Tunnels {

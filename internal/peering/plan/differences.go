@@ -59,10 +59,13 @@ func (p ClusterPlan) line(c kube.Change, field kube.FieldChange) string {
 	return fmt.Sprintf("cluster %q: %s %s: %s", p.Context, c.Kind, c.Name, field)
 }
 
-// ofKey reports whether a field of a record follows from the keys of the peer's gateway.
+// ofKey reports whether a field follows from the keys of a gateway.
 func ofKey(name string, field kube.FieldChange) bool {
-	return ofDriver(field.Path) && decidedLater(name, field.Path)
+	return ofDriver(field.Path) && decidedLater(name, field.Path) || field.Path == keyPath
 }
+
+// keyPath is that of the identifier of its keys in a gateway's Deployment.
+const keyPath = "spec.template.metadata.annotations." + templates.AnnotationKey
 
 // leftOpen reports whether a field of a record was left open by the run that created it, or is left open by a dry run,
 // such as a new key.
@@ -100,7 +103,7 @@ func configured(fields []kube.FieldChange) []kube.FieldChange {
 	for _, field := range fields {
 		if !strings.HasPrefix(field.Path, "metadata.annotations."+templates.AnnotationDigest) {
 			field.Path = strings.TrimPrefix(field.Path, "data."+records.DataKey+".")
-			field.Later = field.New == "" && ofDriver(field.Path)
+			field.Later = field.New == "" && (ofDriver(field.Path) || field.Path == keyPath)
 			some = append(some, field)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
 )
 
 // Gateways are the gateway pods of two clusters, with the keys that each read when it started.
@@ -25,6 +26,7 @@ type Gateways struct {
 // runningPod is the pod of a gateway.
 type runningPod struct {
 	deployment types.UID
+	key        string // in the template of its Deployment
 	public     string
 }
 
@@ -38,20 +40,21 @@ func podKey(cluster, peering string, number int) string {
 	return fmt.Sprint(cluster, "/", peering, "/", number)
 }
 
-// start starts the pod of a Deployment, again if it is another Deployment.
+// start starts the pod of a Deployment, again if it is another Deployment or its template names other keys.
 func (p *Gateways) start(ctx context.Context, c *kube.Cluster, id records.GatewayID, d *appsv1.Deployment) error {
 	if p == nil {
 		return nil
 	}
 	keys, err := inventory.ReadKeys(ctx, c, id)
-	if err != nil || keys == nil { // it waits for its Secret
+	wanted := d.Spec.Template.Annotations[templates.AnnotationKey]
+	if err != nil || keys.ID() != wanted { // it waits for its Secret
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := podKey(c.Context, id.Peering, id.Number)
-	if p.running[key].deployment != d.UID {
-		p.running[key] = runningPod{d.UID, fmt.Sprint(keys.Driver())}
+	if pod := p.running[key]; pod.deployment != d.UID || pod.key != wanted {
+		p.running[key] = runningPod{d.UID, wanted, fmt.Sprint(keys.Driver())}
 	}
 	return nil
 }
@@ -106,7 +109,10 @@ func (c *Cluster) HasTunnel(id records.GatewayID) bool {
 func (p *Gateways) stored(w *Cluster, id records.GatewayID) string {
 	object, err := w.Fake.Tracker().Get(appsv1.SchemeGroupVersion.WithResource("deployments"), w.Namespace, id.Name())
 	running := p.running[podKey(w.Context, id.Peering, id.Number)]
-	if err != nil || object.(*appsv1.Deployment).UID != running.deployment {
+	if err != nil {
+		return ""
+	}
+	if d := object.(*appsv1.Deployment); d.UID != running.deployment || d.Spec.Template.Annotations[templates.AnnotationKey] != running.key {
 		return ""
 	}
 	return running.public

@@ -31,6 +31,12 @@ func New(folder string) (Driver, error) {
 	return d, nil
 }
 
+// ID identifies the keys, as wireguard.KeyID.
+func (d Driver) ID() string {
+	private := d.private.reveal()
+	return wireguard.KeyID(private.PublicKey().String(), d.preshared.reveal())
+}
+
 // Decode implements tunnel.Driver.
 func (d Driver) Decode(member any) (any, error) {
 	peer, _ := member.(wireguard.Peer) // any other has no key
