@@ -60,7 +60,9 @@ var renderings = map[string]func() ([]Object, error){
 			ServiceAnnotations: map[string]string{"example.com/class": "internal"},
 		}
 	}),
-	"gateways-server":          gateway(func(v *GatewayValues) { v.Gateways, v.Tunnels, v.Settings.NodePort, v.Keys = 2, 3, new(uint16(30840)), []string{"PUBLIC=.00", "OTHER=.00"} }),
+	"gateways-server": gateway(func(v *GatewayValues) {
+		v.Gateways, v.Tunnels, v.Settings.NodePort, v.Keys = 2, 3, new(uint16(30840)), []string{"PUBLIC=.00", "OTHER=.00"}
+	}),
 	"gateways-client":          gateway(func(v *GatewayValues) { v.Role, v.Gateways = records.Client, 2 }),
 	"verify":                   verification,
 	"pathtest":                 pathTest,

@@ -27,7 +27,9 @@ func TestGatewayWaitsForItsKeys(t *testing.T) {
 			key[0] = first << 3 // a valid private key has its lowest bits cleared
 			text := []byte(base64.StdEncoding.EncodeToString(key))
 			for _, name := range []string{wireguard.PrivateKey, wireguard.PresharedKey} {
-				require.NoError(t, os.WriteFile(filepath.Join(folder, name), text, 0o600))
+				path := filepath.Join(folder, name)
+				require.NoError(t, os.WriteFile(path+".new", text, 0o600))
+				require.NoError(t, os.Rename(path+".new", path)) // at once, as the kubelet does
 			}
 		}
 		g := Helper{Env: helper.Env{Log: slog.New(slog.DiscardHandler)}, Keys: folder}
