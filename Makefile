@@ -38,7 +38,7 @@ PARALLEL := -parallel 6
 SHARED := $(CURDIR)/.ci/machine shared
 ALONE := $(CURDIR)/.ci/machine alone
 
-# Each suite prints its wall time: the figures of docs/testing.md.
+# Each suite prints its wall time: the figures of docs/contributing/testing.md.
 timed = TIMEFORMAT='suite $(1): %0R s'; time $(SHARED)
 
 # How long the tests of a package may take. In a guest some take six minutes, of the ten that go test allows by default.
@@ -178,12 +178,12 @@ floods: deps ## Flood gateways by one pod, and measure their memory and what is 
 .PHONY: faults
 faults: deps build ## Measure what faults do to a peering of GATEWAYS (2) a side, RUNS (10) of each: hours, continued after an interruption; needs root
 	cd lab && $(GO_BUILD) -o ../bin/faults ./cmd/faults
-	$(if $(LAB),,$(ALONE)) bin/faults -page docs/availability.md $(if $(GATEWAYS),-gateways $(GATEWAYS)) $(if $(RUNS),-runs $(RUNS)) $(if $(ONLY),-only $(ONLY)) $(if $(LAB),-lab $(LAB))
+	$(if $(LAB),,$(ALONE)) bin/faults -page docs/contributing/faults.md $(if $(GATEWAYS),-gateways $(GATEWAYS)) $(if $(RUNS),-runs $(RUNS)) $(if $(ONLY),-only $(ONLY)) $(if $(LAB),-lab $(LAB))
 
 .PHONY: chaos
 chaos: deps build ## Cause random faults of a peering of three gateways a side for FOR (30m), by SEED; needs root
 	cd lab && $(GO_BUILD) -o ../bin/chaos ./cmd/chaos
-	$(ALONE) bin/chaos -page docs/availability.md $(if $(FOR),-for $(FOR)) $(if $(SEED),-seed $(SEED))
+	$(ALONE) bin/chaos -page docs/contributing/faults.md $(if $(FOR),-for $(FOR)) $(if $(SEED),-seed $(SEED))
 
 .PHONY: test-matrix
 test-matrix: deps build ## Connect clusters of every style, disturb connect and disconnect at every point; needs root

@@ -13,7 +13,7 @@ import (
 )
 
 // introduction is the beginning of a document of measurements.
-const introduction = `# Availability
+const introduction = `# Faults
 
 What faults cost a peering. ` + "`make faults`" + ` measures it and writes this page ([how](testing.md#faults)); do not edit it. Each row has the
 median and the worst run. A packet is sent every ten milliseconds; *seconds without* is the longest time in which all were lost,
