@@ -25,7 +25,7 @@ import (
 )
 
 // Sizes for TestGarbage: the results for 10,000 objects and 1,000 connections, and objects of 1 MiB, are in
-// docs/limits.md.
+// docs/contributing/measurements.md.
 var (
 	garbageSize = flag.Int("garbage-size", 1000, "`BYTES` of each of these; of Leases 200,000 at most, as API servers accept 256 KiB")
 	garbage     = flag.Int("garbage", 500, "`NUMBER` of Leases, and of ConfigMaps of each kind, that make no sense")

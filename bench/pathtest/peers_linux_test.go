@@ -17,7 +17,7 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// Parameters of TestManyPeers: the results for 64 peers and 10 gateways are in docs/limits.md.
+// Parameters of TestManyPeers: the results for 64 peers and 10 gateways are in docs/contributing/measurements.md.
 var (
 	peers         = flag.Int("peers", 6, "`NUMBER` of peerings of a cluster, at most 100")
 	gatewaysOfOne = flag.Int("gateways-of-one", 2, "`NUMBER` of these whose gateway runs, all on one node")

@@ -37,7 +37,8 @@ const crowdsVariable = "LIQONET_CROWDS"
 // restSample is the time in which the requests of idle clusters are counted: some reports of a gateway.
 const restSample = 30 * time.Second
 
-// TestLabCrowd connects clusters of many simulated nodes, and prints the rows of a table in docs/limits.md.
+// TestLabCrowd connects clusters of many simulated nodes, and prints the rows of a table in
+// docs/contributing/measurements.md.
 func TestLabCrowd(t *testing.T) {
 	clusters := fakecluster.OpenReal(t)
 	rows := []string{

@@ -17,7 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
-// manyPeers is the number of peers in docs/limits.md.
+// manyPeers is the number of peers in docs/contributing/measurements.md.
 var manyPeers = flag.Int("peers", 3, "`NUMBER` of peers that TestConnectManyPeers gives a cluster")
 
 // maxRequests limits the requests of a connect to one of its API servers, independent of the number of peers: 135, and
