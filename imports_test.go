@@ -39,7 +39,7 @@ var terminal = []string{"github.com/spf13/cobra", "github.com/spf13/viper", "git
 var inCluster = []string{module + "netops", module + "internal/helper", module + "commands"}
 
 // rules hold imports in one direction: cmd, commands, then the operations outside the clusters and internal/helper,
-// then netops, ipam, templates and internal/kube. The drawing is in docs/architecture.md.
+// then netops, ipam, templates and internal/kube. The drawing is in docs/contributing/design.md.
 var rules = []rule{
 	{"...", []string{"k8s.io/kubernetes"},
 		"servers' code has no compatibility promise to importers: only the lab, a separate module, builds it"},
