@@ -1,7 +1,10 @@
 package inventory
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"liqonet.io/liqonet/internal/hint"
@@ -9,14 +12,55 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// maxName is the maximum length of a name derived from a kube context, as allowed by records.ValidateName.
-const maxName = 40
+// Names derived from a kube context have at most maxName characters, as records.ValidateName allows. A longer one keeps
+// its first keptName, and gets six digits of a hash.
+const (
+	maxName  = 40
+	keptName = 33
+)
 
-// NameFromContext derives a cluster's name from its kube context, such as "admin-prod" from "admin@prod". Of a long
-// context it keeps the end, where cloud providers put the cluster's own name.
-func NameFromContext(context string) string {
+// contextForm is a form of kube contexts: the groups "name" and, if the name can be that of several clusters, "region"
+// or "user".
+type contextForm struct {
+	pattern *regexp.Regexp
+	longer  string // the longer form of the name, with the groups; "": there is none
+}
+
+// contextForms are known forms of kube contexts, in order of precedence. None of their names has the number of an
+// account.
+var contextForms = []contextForm{
+	{regexp.MustCompile(`^arn:aws[a-z-]*:eks:(?<region>[^:]+):\d+:cluster/(?<name>.+)$`), "${region}-${name}"},         // aws eks update-kubeconfig
+	{regexp.MustCompile(`^[^@]+@(?<name>[^.]+)\.(?<region>[^.]+)\.eksctl\.io$`), "${name}-${region}"},                  // eksctl
+	{regexp.MustCompile(`^gke_[^_]+_(?<region>[^_]+)_(?<name>[^_]+)$`), "${region}-${name}"},                           // gcloud
+	{regexp.MustCompile(`^(?<name>[^@]+@(kubernetes|default|cluster|local))$`), ""},                                    // kubeadm
+	{regexp.MustCompile(`^(?<user>[^@]+)@(?<name>[^@]+)$`), "${user}-${name}"},                                         // as kubectl's documentation has it
+	{regexp.MustCompile(`^(?<user>[^/]*)/(?<name>[^/:]+)(:(?<port>\d+))?/(?<last>[^/]*)$`), "${user}-${name}-${last}"}, // OpenShift
+}
+
+// NamesFromContext derives a cluster's name from its kube context, such as "prod" from "admin@prod", and a longer one
+// for the case that another cluster has the name; "": there is none. entry is the name of the cluster in the
+// kubeconfig; "" if it is not known.
+func NamesFromContext(context, entry string) (name, longer string) {
+	if entry != "" && context == entry+"-admin" { // az aks get-credentials --admin
+		return label(entry), label(context)
+	}
+	for _, form := range contextForms {
+		if found := form.pattern.FindStringSubmatchIndex(context); found != nil {
+			name := form.pattern.ExpandString(nil, "${name}", context, found)
+			longer := form.pattern.ExpandString(nil, form.longer, context, found)
+			if form.longer == "" {
+				return label(string(name)), ""
+			}
+			return label(string(name)), label(string(longer))
+		}
+	}
+	return label(context), ""
+}
+
+// label makes a text a valid name.
+func label(text string) string {
 	var b strings.Builder
-	for _, r := range strings.ToLower(context) {
+	for _, r := range strings.ToLower(text) {
 		if 'a' <= r && r <= 'z' || '0' <= r && r <= '9' {
 			b.WriteRune(r)
 			continue
@@ -25,27 +69,30 @@ func NameFromContext(context string) string {
 			b.WriteByte('-')
 		}
 	}
-	name := b.String()
-	if len(name) > maxName {
-		name = name[len(name)-maxName:]
-	}
-	if name = strings.Trim(name, "-"); name == "" {
+	name := strings.Trim(b.String(), "-")
+	if name == "" {
 		return "cluster"
+	}
+	if len(name) > maxName {
+		sum := sha256.Sum256([]byte(name))
+		name = strings.TrimRight(name[:keptName], "-") + "-" + hex.EncodeToString(sum[:3])
 	}
 	return name
 }
 
-// ChooseName returns the name of a cluster. A cluster with a name keeps it, because its peers use it.
-func ChooseName(c *kube.Cluster, requested string, fabric *records.Fabric) (string, error) {
+// ChooseName returns the name of a cluster, and a longer one if a peer with the same name may choose another one; "": it
+// may not. A cluster with a name keeps it, because its peers use it.
+func ChooseName(c *kube.Cluster, requested string, fabric *records.Fabric) (name, longer string, err error) {
 	switch {
 	case fabric == nil && requested == "":
-		return NameFromContext(c.Context), nil
+		name, longer = NamesFromContext(c.Context, c.Entry)
+		return name, longer, nil
 	case fabric == nil:
-		return requested, records.ValidateName(requested)
+		return requested, "", records.ValidateName(requested)
 	case requested != "" && requested != fabric.Name:
-		return "", hint.With(
+		return "", "", hint.With(
 			fmt.Errorf("cluster %q already has the name %q, not %q", c.Context, fabric.Name, requested),
 			"leave the name out, or begin anew: liqoctl network reset --context "+kube.ShellWord(c.Context))
 	}
-	return fabric.Name, nil
+	return fabric.Name, "", nil
 }

@@ -50,6 +50,8 @@ type Object = interface {
 type Cluster struct {
 	// Context is the kube context of the cluster; messages contain it.
 	Context string
+	// Entry is the name of the cluster in the kubeconfig; "": not known.
+	Entry string
 	// Namespace is liqonet's namespace in this cluster.
 	Namespace string
 	Kube      kubernetes.Interface
@@ -69,6 +71,7 @@ type Cluster struct {
 // Options describe a cluster and its clients.
 type Options struct {
 	Context   string // kube context, for messages
+	Entry     string // name of the cluster in the kubeconfig
 	Namespace string // "" is records.DefaultNamespace
 	Version   string // of this binary, for the user agent
 }
@@ -83,6 +86,10 @@ func Connect(k Kubeconfig, version string) (*Cluster, error) {
 	}
 	if o.Context == "" {
 		o.Context = raw.CurrentContext
+	}
+	o.Entry = k.Cluster
+	if chosen := raw.Contexts[o.Context]; chosen != nil && o.Entry == "" {
+		o.Entry = chosen.Cluster
 	}
 	config, err := k.config()
 	if err != nil {
@@ -128,7 +135,7 @@ func Open(config *rest.Config, o Options) (*Cluster, error) {
 	if o.Namespace == "" {
 		o.Namespace = records.DefaultNamespace
 	}
-	return &Cluster{Context: o.Context, Namespace: o.Namespace, Kube: api, Dynamic: dyn, Host: config.Host}, nil
+	return &Cluster{Context: o.Context, Entry: o.Entry, Namespace: o.Namespace, Kube: api, Dynamic: dyn, Host: config.Host}, nil
 }
 
 // Reach checks that the cluster answers within ten seconds; a failure is a *ReachError. An API server that denies the

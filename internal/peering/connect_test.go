@@ -25,6 +25,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/bubble"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // tunnelOf returns the first tunnel of a peering.
@@ -243,6 +244,43 @@ func TestConnectRefuses(t *testing.T) {
 				t.Errorf("error %v, hint %q", err, hint.Of(err))
 			}
 			fakecluster.ExpectNothingLeft(t, a, b)
+		})
+	}
+}
+
+// TestEqualNames checks that clusters whose contexts give the same name get longer ones, and that a name which cannot
+// change is an error that says how to choose another one.
+func TestEqualNames(t *testing.T) {
+	for name, c := range map[string]struct {
+		a, b   string // contexts
+		want   [2]string
+		set    string // --name of a
+		refuse bool
+	}{
+		"regions":         {"arn:aws:eks:eu-west-1:123456789012:cluster/prod", "arn:aws:eks:us-east-1:123456789012:cluster/prod", [2]string{"eu-west-1-prod", "us-east-1-prod"}, "", false},
+		"one can change":  {"prod", "admin@prod", [2]string{"prod", "admin-prod"}, "", false},
+		"one is given":    {"x", "admin@prod", [2]string{"prod", "admin-prod"}, "prod", false},
+		"none can change": {"prod", "Prod", [2]string{}, "", true},
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			a, b := fakecluster.Pair()
+			a.Context, b.Context = c.a, c.b
+			fakecluster.Run(t, a, b)
+			o := connectOptions(a, b)
+			o.Local.Name = c.set
+			plan, err := PlanConnect(t.Context(), o, &fakecluster.Recorder{})
+			if c.refuse {
+				if _, input := errors.AsType[*progress.InputError](err); !input || !strings.Contains(hint.Of(err), "--name") {
+					t.Errorf("error %v, hint %q", err, hint.Of(err))
+				}
+				return
+			}
+			require.NoError(t, err)
+			for i, other := range []string{c.want[1], c.want[0]} {
+				if !slices.ContainsFunc(plan.Clusters[i].Changes, func(change kube.Change) bool { return change.Name == "peering-"+other }) {
+					t.Errorf("%s: no peering with %s", plan.Clusters[i].Context, other)
+				}
+			}
 		})
 	}
 }

@@ -54,6 +54,14 @@ type member struct {
 	announceKeys func(context.Context, records.Offer) error
 }
 
+// avoidPeersName takes the longer name if the peer has the same one. The peer does so as well, if it can.
+func (m *member) avoidPeersName() error {
+	if m.name == m.peer.Cluster.Name && m.longerName != "" {
+		m.name, m.fabric.Name = m.longerName, m.longerName
+	}
+	return nil
+}
+
 // resolvePeering finds the member's record of the peering, and rejects names that refer to another cluster.
 func (m *member) resolvePeering() error {
 	peer := m.peer.Cluster

@@ -31,10 +31,12 @@ type site struct {
 	options  Installation
 	reporter progress.Reporter
 
-	id        string
-	name      string
-	discovery discover.Discovery
-	nodes     *roster // those that the operation needs
+	id   string
+	name string
+	// longerName is for the case that the peer has the same name; "": the name cannot change.
+	longerName string
+	discovery  discover.Discovery
+	nodes      *roster // those that the operation needs
 	// unverified are the nodes that were not verified; known at the end.
 	unverified []UnverifiedNode
 	observed   observed
@@ -192,7 +194,7 @@ func (s *site) plan() error {
 		return err
 	}
 	var err error
-	if s.name, err = inventory.ChooseName(s.cluster, s.side.Name, s.observed.fabric); err != nil {
+	if s.name, s.longerName, err = inventory.ChooseName(s.cluster, s.side.Name, s.observed.fabric); err != nil {
 		return err
 	}
 	choose.Restore(s.observed.registry, s.observed.fabric, s.observed.peerings)
