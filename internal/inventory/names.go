@@ -19,22 +19,27 @@ const (
 	keptName = 33
 )
 
-// contextForm is a form of kube contexts: the groups "name" and, if the name can be that of several clusters, "region"
-// or "user".
+// contextForm is a form of kube contexts. Its group "name" is the cluster's name.
 type contextForm struct {
 	pattern *regexp.Regexp
-	longer  string // the longer form of the name, with the groups; "": there is none
+	longer  string // the longer name, made of the groups; "": there is none
 }
 
 // contextForms are known forms of kube contexts, in order of precedence. None of their names has the number of an
 // account.
 var contextForms = []contextForm{
-	{regexp.MustCompile(`^arn:aws[a-z-]*:eks:(?<region>[^:]+):\d+:cluster/(?<name>.+)$`), "${region}-${name}"},         // aws eks update-kubeconfig
-	{regexp.MustCompile(`^[^@]+@(?<name>[^.]+)\.(?<region>[^.]+)\.eksctl\.io$`), "${name}-${region}"},                  // eksctl
-	{regexp.MustCompile(`^gke_[^_]+_(?<region>[^_]+)_(?<name>[^_]+)$`), "${region}-${name}"},                           // gcloud
-	{regexp.MustCompile(`^(?<name>[^@]+@(kubernetes|default|cluster|local))$`), ""},                                    // kubeadm
-	{regexp.MustCompile(`^(?<user>[^@]+)@(?<name>[^@]+)$`), "${user}-${name}"},                                         // as kubectl's documentation has it
-	{regexp.MustCompile(`^(?<user>[^/]*)/(?<name>[^/:]+)(:(?<port>\d+))?/(?<last>[^/]*)$`), "${user}-${name}-${last}"}, // OpenShift
+	// aws eks update-kubeconfig
+	{regexp.MustCompile(`^arn:aws[a-z-]*:eks:(?<region>[^:]+):\d+:cluster/(?<name>.+)$`), "${region}-${name}"},
+	// eksctl
+	{regexp.MustCompile(`^[^@]+@(?<name>[^.]+)\.(?<region>[^.]+)\.eksctl\.io$`), "${name}-${region}"},
+	// gcloud
+	{regexp.MustCompile(`^gke_[^_]+_(?<region>[^_]+)_(?<name>[^_]+)$`), "${region}-${name}"},
+	// kubeadm
+	{regexp.MustCompile(`^(?<name>[^@]+@(kubernetes|default|cluster|local))$`), ""},
+	// The kubectl documentation's USER@CLUSTER
+	{regexp.MustCompile(`^(?<user>[^@]+)@(?<name>[^@]+)$`), "${user}-${name}"},
+	// oc login: PROJECT/HOST:PORT/USER
+	{regexp.MustCompile(`^(?<project>[^/]*)/(?<name>[^/:]+)(:\d+)?/(?<user>[^/]*)$`), "${project}-${name}-${user}"},
 }
 
 // NamesFromContext derives a cluster's name from its kube context, such as "prod" from "admin@prod", and a longer one
@@ -80,8 +85,8 @@ func label(text string) string {
 	return name
 }
 
-// ChooseName returns the name of a cluster, and a longer one if a peer with the same name may choose another one; "": it
-// may not. A cluster with a name keeps it, because its peers use it.
+// ChooseName returns the name of a cluster, and a longer one if a peer with the same name may choose another one; "":
+// it may not. A cluster with a name keeps it, because its peers use it.
 func ChooseName(c *kube.Cluster, requested string, fabric *records.Fabric) (name, longer string, err error) {
 	switch {
 	case fabric == nil && requested == "":

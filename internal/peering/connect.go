@@ -201,8 +201,8 @@ func (c *connector) discover(ctx context.Context) (string, error) {
 	if err := c.both(ctx, (*member).discover); err != nil {
 		return "", err
 	}
-	// Each decision needs what the peer offers after the one before: who it is and its ranges, its other name, its record, its settings
-	// and number of gateways.
+	// Each decision needs what the peer offers after the one before: who it is and its ranges, its other name, its
+	// record, its settings and number of gateways.
 	for _, decide := range []func(*member) error{(*member).avoidPeersName, (*member).resolvePeering, (*member).choose, (*member).agree} {
 		if err := c.exchange(ctx); err != nil {
 			return "", err
