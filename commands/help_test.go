@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -27,7 +28,7 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 		all(New(env), func(cmd *cobra.Command) {
 			var b strings.Builder
 			cmd.SetOut(&b)
-			env.Help(cmd)
+			env.HelpAll(cmd)
 			for line := range strings.Lines(b.String()) {
 				line = strings.TrimSuffix(line, "\n")
 				// Lines to be copied are not wrapped, nor are names longer than a line.
@@ -76,4 +77,37 @@ func TestExamples(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestScreens checks that short help names flags that exist, fits a terminal, and leads to the rest.
+func TestScreens(t *testing.T) {
+	env := &cli.Env{}
+	env.Start(false)
+	screens := 0
+	all(New(env), func(cmd *cobra.Command) {
+		if cmd.Flags().Lookup("help-all") == nil {
+			return
+		}
+		screens++
+		var b strings.Builder
+		cmd.SetOut(&b)
+		cmd.InitDefaultHelpFlag()
+		env.Help(cmd)
+		if lines := strings.Count(b.String(), "\n"); lines > 40 {
+			t.Errorf("%s: %d lines", cmd.CommandPath(), lines)
+		}
+		for line := range strings.Lines(b.String()) {
+			if len(strings.TrimSuffix(line, "\n")) > 80 {
+				t.Errorf("%s: %q", cmd.CommandPath(), line)
+			}
+		}
+		for _, found := range regexp.MustCompile(`--([a-z-]+)`).FindAllStringSubmatch(b.String(), -1) {
+			if cmd.Flag(found[1]) == nil {
+				t.Errorf("%s has no flag --%s", cmd.CommandPath(), found[1])
+			}
+		}
+	})
+	if screens == 0 {
+		t.Error("no command has short help")
+	}
 }

@@ -112,13 +112,18 @@ func helpersOf(ctx context.Context, c *kube.Cluster) ([]helperVersion, error) {
 	return found, nil
 }
 
+// describeBuild is a line that names the build.
+func describeBuild(i buildinfo.Info) string {
+	commit := ""
+	if i.Commit != "" {
+		commit = " commit " + i.Commit
+	}
+	return fmt.Sprintf("liqoctl %s%s (%s, %s)", i.Version, commit, i.Go, i.Platform)
+}
+
 func describeVersion(v versionAnswer) string {
 	var b strings.Builder
-	commit := ""
-	if v.Commit != "" {
-		commit = " commit " + v.Commit
-	}
-	ui.Writef(&b, "liqoctl %s%s (%s, %s)\n", v.Version, commit, v.Go, v.Platform)
+	ui.Writef(&b, "%s\n", describeBuild(v.Info))
 	if len(v.Helpers) > 0 {
 		_ = ui.Columns[helperVersion]{
 			{Title: "CLUSTER", Cell: func(h helperVersion) string { return h.Cluster }},

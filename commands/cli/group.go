@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -26,8 +27,8 @@ func Group(name, short, long, example string) *cobra.Command {
 				return cmd.Help()
 			}
 			err := Usagef("%s: unknown command %q", cmd.CommandPath(), args[0])
-			if near := suggestion(cmd, args[0]); near != "" {
-				err.Advice = cmd.CommandPath() + " " + near
+			if meant := meant(cmd, args[0]); meant != nil {
+				err.Advice = fmt.Sprintf("did you mean %q?", meant.CommandPath())
 			}
 			return err
 		},
@@ -35,9 +36,42 @@ func Group(name, short, long, example string) *cobra.Command {
 }
 
 // destructive are the commands and flags that are never suggested: a user who repeats a hint must not lose anything.
-var destructive = map[string]bool{"disconnect": true, "reset": true, "unexpose": true, "release": true,
+var destructive = map[string]bool{"disconnect": true, "reset": true, "unexpose": true, "release": true, "rotate-keys": true,
+	"test": true, // it starts pods
 	// Flags.
 	"force": true, "remove": true, "yes": true}
+
+// meanings are words of other programs, by the command that does what they mean. None of these commands starts pods or
+// removes anything.
+var meanings = map[string]string{
+	"status":   "list ls get show info peers graph",
+	"connect":  "join peer add",
+	"diagnose": "check doctor debug",
+	"report":   "logs gather sysdump bugreport",
+	"trace":    "traceroute path",
+}
+
+// meant returns the command that an unknown name means: one by meaning, one of a group where no group is named, or one
+// with a similar name; nil: there is none.
+func meant(cmd *cobra.Command, name string) *cobra.Command {
+	places := []*cobra.Command{cmd}
+	if cmd == cmd.Root() {
+		places = append(places, cmd.Commands()...)
+	}
+	for _, place := range places {
+		for _, sub := range place.Commands() {
+			is := sub.Name() == name || slices.Contains(strings.Fields(meanings[sub.Name()]), name)
+			if is && sub.IsAvailableCommand() && !destructive[sub.Name()] {
+				return sub
+			}
+		}
+	}
+	near, _, err := cmd.Find([]string{suggestion(cmd, name)})
+	if err != nil || near == cmd {
+		return nil
+	}
+	return near
+}
 
 // suggestion returns the command for a mistyped name; "" if the name may mean a destructive command, or an inverse
 // ("unreserve" is not "reserve").

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -38,11 +39,38 @@ var sections = []struct{ title, flags string }{
 	{"Addresses", "name pod-cidr service-cidr node-network reserve pool external-cidr internal-cidr"},
 	{"Remote cluster", "remote-kubeconfig remote-context remote-cluster remote-user remote-namespace"},
 	{"Remote addresses", "remote-name remote-pod-cidr remote-service-cidr remote-node-network remote-reserve remote-pool remote-external-cidr remote-internal-cidr"},
-	{"Global flags", "config verbose help"},
+	{"Global flags", "config verbose help help-all"},
 }
 
-// Help writes what a command does and takes.
+// screenAnnotation is the annotation of a command with what its --help shows.
+const screenAnnotation = "screen"
+
+// Screen gives a command with many flags a text for --help that fits a terminal. The flag --help-all shows the rest.
+func (e *Env) Screen(cmd *cobra.Command, text string) {
+	cmd.Annotations = map[string]string{screenAnnotation: strings.TrimSpace(text)}
+	var all bool
+	ui.BoolFlag(cmd.Flags(), &all, "help-all", "help with all flags")
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if all {
+			e.HelpAll(cmd)
+			return nil
+		}
+		return run(cmd, args)
+	}
+}
+
+// Help writes what a command does and takes, in short if it has a screen.
 func (e *Env) Help(cmd *cobra.Command) {
+	if screen := cmd.Annotations[screenAnnotation]; screen != "" {
+		fmt.Fprintf(cmd.OutOrStdout(), "%s\n\nAll flags: %s --help-all\n", e.Called(screen), cmd.CommandPath())
+		return
+	}
+	e.HelpAll(cmd)
+}
+
+// HelpAll writes all that a command does and takes.
+func (e *Env) HelpAll(cmd *cobra.Command) {
 	w, columns := cmd.OutOrStdout(), min(cmp.Or(e.Columns, defaultColumns), mostColumns)
 	io.WriteString(w, wrap(e.Called(cmp.Or(cmd.Long, cmd.Short)), columns, 0)) //nolint:errcheck // as cobra does
 	fmt.Fprintf(w, "\nUsage:\n")

@@ -57,14 +57,44 @@ leave out keeps its value. A run that fails or is interrupted is rolled back, un
 	f := newConnectFlags(cmd, local)
 	cli.AllNodesFlag(cmd, &f.Installation)
 	ui.BoolFlag(cmd.Flags(), &f.Keep, "keep", "do not roll back on failure")
-	return cli.Action[peering.ConnectOptions, peering.Connection]{
+	cmd = cli.Action[peering.ConnectOptions, peering.Connection]{
 		Do: do, Plan: peering.PlanConnect, Text: describeConnection, Timeout: &f.Timeout, BySize: true, Ignored: []string{"wait", "yes"},
 		Verdict: func(r peering.Connection) error {
 			return verifiedAll(slices.Concat(r.Local.Unverified, r.Remote.Unverified)...)
 		},
 		Options: func([]string) (peering.ConnectOptions, error) { return f.options(env) },
 	}.Command(env, cmd)
+	env.Screen(cmd, connectScreen)
+	return cmd
 }
+
+const connectScreen = `
+Connect two clusters: pods of each reach pods of the other, encrypted.
+Overlapping CIDRs are remapped 1:1. Returns when full-size packets of every node
+were verified both ways; a failed run is rolled back. Repeating the command
+changes nothing. Settings that you omit keep their values.
+
+Usage: liqoctl network connect --context CONTEXT --remote-context CONTEXT
+
+Clusters:
+  --context, --remote-context CONTEXT      contexts of your kubeconfig
+  --kubeconfig, --remote-kubeconfig FILE   if they are in two files
+  --name, --remote-name NAME               set once (default: from the context)
+Gateways:
+  --gateways, --remote-gateways NUMBER     1 to 8 (default 2; 1 if a cluster
+                                           has one Ready node or a port is set)
+  --server-side remote|local               cluster that listens (default remote)
+  --gw-server-service-type TYPE            LoadBalancer (default), NodePort or
+                                           ClusterIP
+  --gw-server-service-annotation KEY=VALUE for the load balancer of your cloud
+Run:
+  --image IMAGE                            of the helpers (default: that of this
+                                           release)
+  --dry-run                                print the changes, make none
+  --update                                 change an existing peering
+  --timeout DURATION                       default 2m, more in large clusters
+  -o, --output FORMAT                      text, wide, json, yaml, jsonpath=TEXT
+`
 
 // newConnectFlags adds the flags to a command.
 func newConnectFlags(cmd *cobra.Command, local *cli.ClusterFlags) *connectFlags {

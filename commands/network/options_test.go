@@ -84,7 +84,7 @@ func side(kubeContext, namespace string) peering.Side {
 var sameOptions = cmp.Options{
 	cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{}),
 	cmpopts.IgnoreUnexported(kube.Cluster{}),
-	cmpopts.IgnoreFields(kube.Cluster{}, "Kube", "Dynamic", "Host", "Lookup", "Locking"), // see TestLockFlags
+	cmpopts.IgnoreFields(kube.Cluster{}, "Entry", "Kube", "Dynamic", "Host", "Lookup", "Locking"), // see TestLockFlags
 }
 
 func pfx(s string) netip.Prefix { return netip.MustParsePrefix(s) }

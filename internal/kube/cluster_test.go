@@ -41,8 +41,8 @@ func TestConnectSetsContextAndNamespace(t *testing.T) {
 	c, err := kube.Connect(flags, "v1")
 	require.NoError(t, err)
 	// The namespace in the kubeconfig is the user's, not liqonet's.
-	if c.Context != "milan" || c.Namespace != "liqonet" {
-		t.Errorf("context %q, namespace %q", c.Context, c.Namespace)
+	if c.Context != "milan" || c.Entry != "c" || c.Namespace != "liqonet" {
+		t.Errorf("context %q, entry %q, namespace %q", c.Context, c.Entry, c.Namespace)
 	}
 	flags.Context, flags.Namespace = "rome", "tools"
 	if c, err = kube.Connect(flags, "v1"); err != nil || c.Context != "rome" || c.Namespace != "tools" {
