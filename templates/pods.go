@@ -31,8 +31,8 @@ type Pods struct {
 // ownPrefix is the prefix of liqonet's own labels and annotations.
 const ownPrefix = "liqonet.io/"
 
-// annotationPods is an annotation of each workload: the settings with which it was rendered.
-const annotationPods = ownPrefix + "pods"
+// AnnotationPods is an annotation of each workload: the settings with which it was rendered.
+const AnnotationPods = ownPrefix + "pods"
 
 // memoryOfGo is the share of a container's memory at which Go's garbage collector runs more often, so that the kernel
 // does not kill the process. The rest is for memory that the collector does not manage, such as socket buffers.
@@ -55,10 +55,10 @@ var (
 // ReadPods returns the settings with which a workload was rendered.
 func ReadPods(workload metav1.Object) (Pods, error) {
 	var p Pods
-	text := workload.GetAnnotations()[annotationPods]
+	text := workload.GetAnnotations()[AnnotationPods]
 	err := yaml.UnmarshalStrict([]byte(text), &p)
 	if err = errors.Join(err, p.Validate()); err != nil {
-		return Pods{}, fmt.Errorf("annotation %s: %w", annotationPods, err)
+		return Pods{}, fmt.Errorf("annotation %s: %w", AnnotationPods, err)
 	}
 	return p, nil
 }
@@ -86,7 +86,7 @@ func (p Pods) set(workload Object, template *corev1.PodTemplateSpec, own map[str
 		panic(err) // texts and quantities can always be encoded
 	}
 	if text := string(data); text != "{}" {
-		workload.SetAnnotations(merged(workload.GetAnnotations(), map[string]string{annotationPods: text}))
+		workload.SetAnnotations(merged(workload.GetAnnotations(), map[string]string{AnnotationPods: text}))
 	}
 }
 

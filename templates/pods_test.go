@@ -85,7 +85,7 @@ func TestHostilePodSettings(t *testing.T) {
 		"label":           {Labels: map[string]string{"a b": ""}},
 		"label's value":   {Labels: map[string]string{"a": "b c"}},
 		"own label":       {Labels: map[string]string{"liqonet.io/component": "gateway"}},
-		"own annotation":  {Annotations: map[string]string{annotationPods: ""}},
+		"own annotation":  {Annotations: map[string]string{AnnotationPods: ""}},
 		"annotation":      {Annotations: map[string]string{"a\nb": ""}},
 		"node label":      {GatewayNodeSelector: map[string]string{"a": "b\nc"}},
 		"pull secret":     {ImagePullSecrets: []string{"a/b"}},
@@ -99,7 +99,7 @@ func TestHostilePodSettings(t *testing.T) {
 			t.Errorf("%s of a gateway was taken", name)
 		}
 	}
-	damaged := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationPods: `{"hostNetwork":true}`}}}
+	damaged := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationPods: `{"hostNetwork":true}`}}}
 	if _, err := ReadPods(damaged); err == nil {
 		t.Error("an unknown setting was read")
 	}

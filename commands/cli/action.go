@@ -75,7 +75,7 @@ func (a Action[O, R]) Command(env *Env, cmd *cobra.Command) *cobra.Command {
 			return err
 		}
 		if dryRun {
-			_, err := perform(cmd.Context(), env, dryly(a.Plan), o, output, DescribeDryRun)
+			_, err := perform(cmd.Context(), env, dryly(a.Plan), o, output, func(p PlanAnswer) string { return DescribeDryRun(p, output == ui.FormatWide) })
 			return err
 		}
 		if a.Ask != nil && a.Ask(o) != "" {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,7 +17,11 @@ import (
 
 // PlanAnswer is the answer of a command with --dry-run.
 type PlanAnswer struct {
+	// Intent names what changes as users know it; Clusters has the objects and fields.
+	Intent   []plan.Line   `json:"intent"`
 	Clusters []clusterPlan `json:"clusters"`
+
+	sum string
 }
 
 // clusterPlan is what would change in a cluster, and in the kernels of its nodes and gateways.
@@ -37,7 +42,7 @@ func dryly[O any](plan Operation[O, plan.Plan]) Operation[O, PlanAnswer] {
 
 // AnswerOf returns the plan as it is printed.
 func AnswerOf(p plan.Plan) PlanAnswer {
-	a := PlanAnswer{Clusters: []clusterPlan{}}
+	a := PlanAnswer{Intent: append([]plan.Line{}, p.Intent()...), Clusters: []clusterPlan{}, sum: p.Sum()}
 	for _, c := range p.Clusters {
 		one := clusterPlan{ClusterPlan: c, Kernels: []datapath.Change{}, KernelsLater: c.After == nil}
 		if c.After != nil {
@@ -53,24 +58,72 @@ func AddDryRunFlag(cmd *cobra.Command, to *bool) {
 	ui.BoolFlag(cmd.Flags(), to, dryRunFlag, "print the changes that the command would make, and make none")
 }
 
-// DescribeDryRun is the answer for people.
-func DescribeDryRun(a PlanAnswer) string {
+// DescribeDryRun is the answer for people: what changes for them, with wide also objects, fields and kernels, and the
+// sum.
+func DescribeDryRun(a PlanAnswer, wide bool) string {
 	var b strings.Builder
+	var contexts []string
 	for _, c := range a.Clusters {
-		b.WriteString(c.String())
-		if c.KernelsLater {
-			ui.Writef(&b, "  kernels of nodes and gateways: %s\n", kube.ErrLater)
-		}
-		for _, k := range c.Kernels {
-			where := "node " + k.Node
-			if k.Gateway != "" {
-				where = "gateway of " + k.Gateway
-			}
-			ui.Writef(&b, "  kernel of %s:\n", where)
-			for _, step := range k.Steps {
-				fmt.Fprintf(&b, "    %s\n", strings.ReplaceAll(step, "\t", "  "))
-			}
+		contexts = append(contexts, c.Context)
+	}
+	all := strings.Join(contexts, " and ")
+	if len(a.Intent) == 0 {
+		ui.Writef(&b, "%s: no changes\n", all)
+		return b.String()
+	}
+	describe(&b, all, a.Intent, "")
+	for _, c := range a.Clusters {
+		describe(&b, c.Context+", namespace "+c.Namespace, a.Intent, c.Context)
+	}
+	for _, l := range a.Intent {
+		switch {
+		case l.Action == "":
+			ui.Writef(&b, "%s: %s\n", l.Flat(), l.New)
+		case l.Cluster != "" && !slices.Contains(contexts, l.Cluster):
+			describe(&b, l.Cluster, a.Intent, l.Cluster)
+			contexts = append(contexts, l.Cluster)
 		}
 	}
+	for _, c := range a.Clusters {
+		if wide {
+			c.describe(&b)
+		}
+	}
+	fmt.Fprintln(&b, a.sum)
+	if !wide {
+		fmt.Fprintln(&b, "Nothing was changed. Objects, fields and kernels: -o wide")
+	}
 	return b.String()
+}
+
+// marks begin the lines for actions.
+var marks = map[kube.Action]string{kube.Created: "+", kube.Changed: "~", kube.Deleted: "-"}
+
+// describe writes the lines about a cluster, with a title.
+func describe(b *strings.Builder, title string, lines []plan.Line, cluster string) {
+	lines = slices.DeleteFunc(slices.Clone(lines), func(l plan.Line) bool { return l.Action == "" || l.Cluster != cluster })
+	if len(lines) > 0 {
+		ui.Writef(b, "%s:\n", title)
+	}
+	for _, text := range plan.Columns(lines, func(l plan.Line) string { return marks[l.Action] + " " + l.Subject }) {
+		ui.Writef(b, "  %s\n", text)
+	}
+}
+
+// describe writes objects, fields and kernels.
+func (c clusterPlan) describe(b *strings.Builder) {
+	b.WriteString(c.String())
+	if c.KernelsLater {
+		ui.Writef(b, "  kernels of nodes and gateways: %s\n", kube.ErrLater)
+	}
+	for _, k := range c.Kernels {
+		where := "node " + k.Node
+		if k.Gateway != "" {
+			where = "gateway of " + k.Gateway
+		}
+		ui.Writef(b, "  kernel of %s:\n", where)
+		for _, step := range k.Steps {
+			fmt.Fprintf(b, "    %s\n", strings.ReplaceAll(step, "\t", "  "))
+		}
+	}
 }

@@ -75,7 +75,7 @@ func changingReservations(env *cli.Env, connect connector, cmd *cobra.Command, p
 			_, err := run(ctx, c)
 			plan, err := plan.Of(ctx, err, c)
 			a := cli.AnswerOf(plan)
-			return reservations{document: a, text: cli.DescribeDryRun(a)}, err
+			return reservations{document: a, text: cli.DescribeDryRun(a, cmd.Flag("output").Value.String() == string(ui.FormatWide))}, err
 		}, nil
 	})
 }

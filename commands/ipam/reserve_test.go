@@ -64,17 +64,18 @@ func ipamCommand(t *testing.T, c *kube.Cluster, args ...string) (out string, cod
 }
 
 // changed returns the output of a dry run for one change of reservations.
-func changed(change string) string {
-	return "cluster \"test\", namespace liqonet:\n  change ConfigMap ipam\n    " + change + "\n"
+func changed(mark, reservation string) string {
+	return "test, namespace liqonet:\n  " + mark + " reservation   " + reservation + "\n1 cluster: 0 objects to create, 1 to change, 0 to delete\n" +
+		"Nothing was changed. Objects, fields and kernels: -o wide\n"
 }
 
 // TestReservations reserves, lists and releases ranges; each step depends on the steps before.
 func TestReservations(t *testing.T) {
 	c := clusterWithReservations(t)
 	for _, step := range []struct{ line, out, fails string }{
-		{line: "reserve 10.0.0.128/25 --owner vpn --dry-run", out: changed("reserve 10.0.0.128/25 (user \"vpn\" reserved range)")},
+		{line: "reserve 10.0.0.128/25 --owner vpn --dry-run", out: changed("+", "10.0.0.128/25 (user \"vpn\" reserved range)")},
 		{line: "reserve 10.0.0.128/25 --owner vpn", out: "10.0.0.128/25\n"},
-		{line: "reserve 10.0.0.128/25 --owner vpn --dry-run", out: "cluster \"test\": no changes\n"},
+		{line: "reserve 10.0.0.128/25 --owner vpn --dry-run", out: "test: no changes\n"},
 		{line: "reserve 10.0.0.128/25 --owner vpn", out: "10.0.0.128/25\n"},
 		{line: "reserve 10.0.0.0/24 --owner lab --dry-run", fails: "conflict with user \"vpn\" reserved range 10.0.0.128/25"},
 		{
@@ -85,7 +86,7 @@ func TestReservations(t *testing.T) {
 		{line: "reserve 10.244.8.0/24", fails: "conflict with pod CIDR 10.244.0.0/16"},
 		{line: "reserve 10.244.8.0/24 --shared", out: "10.244.8.0/24\n"},
 
-		{line: "acquire /24 --owner ci-1 --dry-run", out: changed("reserve 10.0.2.0/24 (user \"ci-1\" reserved range)")},
+		{line: "acquire /24 --owner ci-1 --dry-run", out: changed("+", "10.0.2.0/24 (user \"ci-1\" reserved range)")},
 		{line: "acquire /24 --owner ci-1", out: "10.0.2.0/24\n"},
 		{line: "acquire 24 --owner ci-2", out: "10.0.3.0/24\n"},
 		{line: "acquire /24 --owner ci-1", out: "10.0.2.0/24\n"},
@@ -107,7 +108,7 @@ func TestReservations(t *testing.T) {
 		{line: "release 10.0.2.0/24 --owner ci-2", fails: `release 10.0.2.0/24 of user "ci-2": held by another owner: user "ci-1" reserved range`},
 		{line: "release 10.0.2.0/24", out: "10.0.2.0/24\n"},
 		{line: "release 10.0.2.0/24"},
-		{line: "release --owner ci-2 --dry-run", out: changed("release 10.0.3.0/24 (user \"ci-2\" reserved range)")},
+		{line: "release --owner ci-2 --dry-run", out: changed("-", "10.0.3.0/24 (user \"ci-2\" reserved range)")},
 		{line: "release --owner ci-2", out: "10.0.3.0/24\n"},
 		{line: "release 10.71.0.0/16", fails: `in use: peering "b" pods`},
 		{line: "release 10.244.0.0/16", fails: "in use: pod CIDR"},

@@ -35,8 +35,8 @@ func newConnect(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[peering.
 to free ones. The command installs liqonet where it is missing, and returns when full-size packets of every node have
 been verified in both directions.
 
-With --dry-run the command prints the objects that it would create, change and delete in each cluster, and changes
-nothing. What only the run itself can decide reads "known after apply".
+With --dry-run the command prints what it would change in each cluster, and changes nothing; -o wide adds objects, fields
+and the kernels of nodes and gateways. What only the run itself can decide reads "known after apply".
 
 A node that joins, leaves or becomes Ready meanwhile is taken into account; nodes that are not Ready are skipped. If Ready
 nodes cannot be verified in time, the others stay connected: the command names these nodes with the reason, and its exit

@@ -37,15 +37,15 @@ func (f FieldChange) String() string {
 	case f.Redacted:
 		return f.Path + " differs"
 	case f.Verb != "":
-		return f.Verb + " " + quote(cmp.Or(f.New, f.Old))
+		return f.Verb + " " + Quote(cmp.Or(f.New, f.Old))
 	case f.Initial && f.Later:
 		return fmt.Sprintf("%s: %s", f.Path, ErrLater)
 	case f.Initial:
 		return fmt.Sprintf("%s: %s", f.Path, encode(f.New))
 	case f.Later:
-		return fmt.Sprintf("%s: %s -> %s", f.Path, quote(f.Old), ErrLater)
+		return fmt.Sprintf("%s: %s -> %s", f.Path, Quote(f.Old), ErrLater)
 	}
-	return fmt.Sprintf("%s: %s -> %s", f.Path, quote(f.Old), quote(f.New))
+	return fmt.Sprintf("%s: %s -> %s", f.Path, Quote(f.Old), Quote(f.New))
 }
 
 // MarshalText returns the text of a change.
@@ -67,7 +67,7 @@ func lacking(have, want map[string]any) []string {
 	d.compare("", have, want)
 	lines := make([]string, len(d.fields))
 	for i, f := range d.fields {
-		lines[i] = fmt.Sprintf("%s: %s, want %s", f.Path, quote(f.Old), quote(f.New))
+		lines[i] = fmt.Sprintf("%s: %s, want %s", f.Path, Quote(f.Old), Quote(f.New))
 	}
 	return lines
 }
@@ -172,8 +172,8 @@ func (d *comparison) documents(path string, old, wanted string) {
 	d.maps(path, a, b)
 }
 
-// quote returns a value as encode does, JSON shortened; "none" for a missing field.
-func quote(value any) string {
+// Quote returns a value as encode does, JSON shortened; "none" for a missing field.
+func Quote(value any) string {
 	if value == nil {
 		return "none"
 	}

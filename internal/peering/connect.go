@@ -236,9 +236,7 @@ func (c *connector) compare(ctx context.Context) (string, error) {
 	if c.plan, err = plan.Of(ctx, d.applyAll(ctx), d.clusters()...); err != nil {
 		return "", err
 	}
-	var lines []string
-	for i, m := range c.members() {
-		lines = append(append(lines, c.plan.Clusters[i].Differences()...), m.unreserved...)
+	for _, m := range c.members() {
 		m.reportPublicCIDRs()
 		if c.planning && m.have == nil {
 			m.reportUndetected()
@@ -247,7 +245,7 @@ func (c *connector) compare(ctx context.Context) (string, error) {
 	if c.planning && c.replacesOnly() {
 		c.reporter.Note("second gateways carry packets while the only ones are replaced, if nodes have room for them")
 	}
-	return plan.DecideDifferences(lines, c.options.Update || c.planning)
+	return c.plan.DecideDifferences(c.options.Update || c.planning)
 }
 
 // install creates both installations.

@@ -2,13 +2,10 @@ package peering
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"liqonet.io/liqonet/internal/kube"
-	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
-	"liqonet.io/liqonet/ipam"
 )
 
 // dry returns a copy of the site for a dry run, in which all changes are allowed.
@@ -36,22 +33,4 @@ func (c *connector) applyAll(ctx context.Context) error {
 		return err
 	}
 	return c.both(ctx, (*member).releaseGateways)
-}
-
-// newReservations lists requested reservations that do not exist yet, and a change of the pools.
-func (s *site) newReservations() []string {
-	if s.observed.fabric == nil {
-		return nil
-	}
-	var lines []string
-	if pools := s.observed.registry.Pools(); s.side.Pools != nil && !slices.Equal(s.side.Pools, pools) {
-		lines = append(lines, fmt.Sprintf("cluster %q: pools: %s -> %s", s.cluster.Context, plan.Joined(pools), plan.Joined(s.side.Pools)))
-	}
-	for _, p := range s.side.Reserved {
-		same := func(held ipam.Reservation) bool { return held.Range == p.Masked() }
-		if !slices.ContainsFunc(s.observed.registry.Held(ipam.Cluster, ipam.Reserved), same) {
-			lines = append(lines, fmt.Sprintf("cluster %q: %s is not reserved yet", s.cluster.Context, p.Masked()))
-		}
-	}
-	return lines
 }

@@ -99,7 +99,7 @@ func (s *site) compare(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return plan.DecideDifferences(append(planned.Clusters[0].Differences(), s.unreserved...), s.options.Update)
+	return planned.DecideDifferences(s.options.Update)
 }
 
 // install applies the node helper, reserves the cluster's own ranges, and writes the fabric. The helper is applied

@@ -70,7 +70,7 @@ func TestConnectAdaptsToHops(t *testing.T) {
 		<-time.After(time.Second)
 		o := connectOptions(a, b)
 		_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
-		assert.ErrorContains(t, "connect", err, "mtu: 1420 -> 1320")
+		assert.ErrorContains(t, "connect", err, "MTU   1420 (measured) -> 1320 (measured)")
 		o.Update = true
 		if got, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err != nil || got.MTU != 1320 || a.Peering(t).MTU != 1320 || b.Peering(t).MTU != 1320 {
 			t.Errorf("update: %+v, %v", got, err)

@@ -72,8 +72,8 @@ func TestSettingsStay(t *testing.T) {
 func checkUnchanged(t *testing.T, o ConnectOptions) {
 	t.Helper()
 	plan := fakecluster.Must(t, PlanConnect, o)
-	for _, c := range plan.Clusters {
-		if len(c.Differences()) > 0 {
+	for _, c := range plan.Differing().Clusters {
+		if len(c.Changes) > 0 {
 			t.Errorf("plan:\n%s", c)
 		}
 	}
@@ -179,7 +179,7 @@ func TestSettingsOfTheServiceAreRecorded(t *testing.T) {
 			o := connectOptions(a, b)
 			o.Options = Options{}
 			if name == "changed" {
-				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), `spec.type: "ClusterIP" -> "NodePort"`) {
+				if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), "spec.type of Service gateway-a of b   ClusterIP -> NodePort") {
 					t.Errorf("error %v", err)
 				}
 				o.Update = true

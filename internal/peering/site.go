@@ -42,8 +42,6 @@ type site struct {
 	observed   observed
 	own        choose.Own
 	fabric     records.Fabric // desired; overlay and MTU are known once the nodes have reported
-	// unreserved are the differences between requested and existing reservations.
-	unreserved []string
 
 	// connecting means that an existing installation is sufficient. usableDigest is the digest of an installation that
 	// the user may use but not change; "": the user may change it.
@@ -198,7 +196,6 @@ func (s *site) plan() error {
 		return err
 	}
 	choose.Restore(s.observed.registry, s.observed.fabric, s.observed.peerings)
-	s.unreserved = s.newReservations()
 	s.own = choose.Own{Ranges: inventory.DesiredRanges(s.discovery, s.side.Overrides, s.observed.fabric)}
 	s.own.Pools = s.side.Pools
 	s.own.Reserved, s.own.External, s.own.Internal = s.side.Reserved, s.side.ExternalCIDR, s.side.InternalCIDR

@@ -40,6 +40,12 @@ type StageTime struct {
 	Took seconds.Duration `json:"tookSeconds"`
 }
 
+// Unstaged is an error of which the stage tells users nothing.
+type Unstaged interface {
+	error
+	Unstaged()
+}
+
 // StageError has the stage in which an operation failed, and the cause.
 type StageError struct {
 	Stage string
@@ -50,6 +56,9 @@ type StageError struct {
 func (e *StageError) Error() string {
 	if _, ok := errors.AsType[*kube.ReachError](e.Err); ok && e.Stage == StageReach {
 		return e.Err.Error() // which contains this information
+	}
+	if _, ok := errors.AsType[Unstaged](e.Err); ok {
+		return e.Err.Error()
 	}
 	return e.Stage + ": " + e.Err.Error()
 }

@@ -162,6 +162,11 @@ func (g GatewaySetting) Usage() string {
 	return fmt.Sprintf("%s (default: unchanged, %s in a new peering)", g.usage, cmp.Or(g.shown, g.initial))
 }
 
+// Text returns the value in settings, or the default.
+func (g GatewaySetting) Text(s GatewaySettings) string {
+	return cmp.Or(g.Value(&s).String(), cmp.Or(g.shown, g.initial)+" (default)")
+}
+
 var gatewayDefaults = sync.OnceValue(func() (s GatewaySettings) {
 	for _, g := range gatewaySettings {
 		_ = g.Value(&s).Set(g.initial) // see TestEachSettingHasARow

@@ -253,7 +253,7 @@ func testNodesReachPods(ctx context.Context, t *testing.T, l *lab.Lab, c connect
 func testUpdate(ctx context.Context, t *testing.T, c liqoctl) {
 	args := []string{"network", "connect", "--context", "a", "--remote-context", "b", "--gw-server-service-type", "NodePort", "--mtu", "1300"}
 	_, said, code := c.run(ctx, t, args...)
-	if code != 1 || !strings.Contains(said, "1300") || !strings.Contains(said, "--update") {
+	if code != 1 || !strings.Contains(said, "the peering of a and b has other settings:\n") || !strings.Contains(said, "-> 1300\n") || !strings.Contains(said, "--update") {
 		t.Errorf("exit code %d, want 1 and what differs and the hint:\n%s", code, said)
 	}
 }

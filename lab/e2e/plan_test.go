@@ -72,8 +72,8 @@ func testPlans(ctx context.Context, t *testing.T, c liqoctl, phase string) {
 	t.Helper()
 	connect := []string{"network", "connect", "--context", "a", "--remote-context", "b", "--gw-server-service-type", "LoadBalancer"}
 	if phase == "fresh" {
-		out := dryRun(ctx, t, c, connect...)
-		for _, want := range []string{"create DaemonSet node", "create Secret peering-b", "overlay.kind: known after apply", "reserve "} {
+		out := dryRun(ctx, t, c, append(connect, "-o", "wide")...)
+		for _, want := range []string{"+ installation ", "+ peering b ", "2 clusters: ", " to create, 0 to change, 0 to delete", "create DaemonSet node", "create Secret peering-b", "overlay.kind: known after apply", "reserve "} {
 			if !strings.Contains(out, want) {
 				t.Errorf("the plan of a first connect has no %q:\n%s", want, out)
 			}
@@ -83,21 +83,25 @@ func testPlans(ctx context.Context, t *testing.T, c liqoctl, phase string) {
 	// What flags leave out stays.
 	open := []string{"network", "connect", "--context", "a", "--remote-context", "b", "--update"}
 	for _, args := range [][]string{connect, open} {
-		if out := dryRun(ctx, t, c, args...); strings.Count(out, "no changes") != 2 {
+		if out := dryRun(ctx, t, c, args...); out != "a and b: no changes\n" {
 			t.Errorf("connected, and yet by %s:\n%s", args, out)
 		}
 	}
-	if out := dryRun(ctx, t, c, append(connect, "--mtu", "1300")...); strings.Count(out, " -> 1300") != 2 ||
+	narrow := append(connect, "--mtu", "1300")
+	if out := dryRun(ctx, t, c, narrow...); strings.Count(out, " -> 1300") != 1 || strings.Contains(out, "settings.mtu") || strings.Contains(out, "kernel of") {
+		t.Errorf("another MTU:\n%s", out)
+	}
+	if out := dryRun(ctx, t, c, append(narrow, "-o", "wide")...); strings.Count(out, "\n    mtu: ") != 2 ||
 		!strings.Contains(out, "kernel of node a-1:\n") || !strings.Contains(out, "kernel of gateway of a:\n") {
 		t.Errorf("another MTU:\n%s", out)
 	}
-	out := dryRun(ctx, t, c, "network", "disconnect", "--context", "a", "--remote-context", "b")
-	for _, want := range []string{"delete Secret peering-b", "delete Service gateway-a", "release "} {
+	out := dryRun(ctx, t, c, "network", "disconnect", "--context", "a", "--remote-context", "b", "-o", "wide")
+	for _, want := range []string{"- peering b ", "delete Secret peering-b", "delete Service gateway-a", "release "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the plan of disconnect has no %q:\n%s", want, out)
 		}
 	}
-	if out := dryRun(ctx, t, c, "network", "reset", "--context", "a", "--force"); !strings.Contains(out, "delete Namespace liqonet") {
+	if out := dryRun(ctx, t, c, "network", "reset", "--context", "a", "--force"); !strings.Contains(out, "- installation ") || !strings.Contains(out, "- peering b ") {
 		t.Errorf("the plan of reset:\n%s", out)
 	}
 }

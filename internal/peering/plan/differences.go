@@ -8,55 +8,83 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
 )
 
 // DifferenceError reports that the existing configuration differs from the requested one, and that nothing was changed.
 type DifferenceError struct {
-	Lines []string // one for each difference
+	Clusters []string // contexts
+	Lines    []Line
 }
 
 func (e *DifferenceError) Error() string {
-	return "the existing configuration differs:\n  " + strings.Join(e.Lines, "\n  ")
+	what := "the peering of " + strings.Join(e.Clusters, " and ")
+	if len(e.Clusters) == 1 {
+		what = "cluster " + e.Clusters[0]
+	}
+	return what + " has other settings:\n  " + strings.Join(Columns(e.Lines, Line.Flat), "\n  ")
 }
+
+// Unstaged implements progress.Unstaged.
+func (*DifferenceError) Unstaged() {}
 
 // Hint suggests the flag that applies the differences.
-func (e *DifferenceError) Hint() string { return "apply the changes with --update" }
-
-// DecideDifferences returns an error for differences, unless the user consents to them.
-func DecideDifferences(lines []string, consent bool) (string, error) {
-	switch {
-	case len(lines) == 0:
-		return "no differences", nil
-	case !consent:
-		return "", &DifferenceError{Lines: lines}
-	}
-	return fmt.Sprintf("%d differences, to be applied", len(lines)), nil
+func (e *DifferenceError) Hint() string {
+	return "add --update to apply them, or --dry-run -o wide to see every object"
 }
 
-// Differences lists the changes of existing configuration in a plan. Adding missing objects needs no consent; nor does
-// completing values that an interrupted run left open.
-func (p ClusterPlan) Differences() []string {
-	var lines []string
-	for _, c := range p.Changes {
-		if c.Action != kube.Changed || c.Name == records.IPAMName || c.Kind == "Secret" {
-			continue // reservations and keys follow from the rest
-		}
-		for _, field := range c.Fields {
-			if !leftOpen(c.Name, field) && !ofKey(c.Name, field) {
-				lines = append(lines, p.line(c, field))
+// difference returns the error for a plan's changes.
+func (p Plan) difference() *DifferenceError {
+	e := &DifferenceError{Lines: p.Intent()}
+	for _, c := range p.Clusters {
+		e.Clusters = append(e.Clusters, c.Context)
+	}
+	return e
+}
+
+// DecideDifferences returns an error for the changes of existing configuration in a plan, unless the user consents to
+// them.
+func (p Plan) DecideDifferences(consent bool) (string, error) {
+	differing := p.Differing()
+	e := differing.difference()
+	switch {
+	case len(e.Lines) == 0:
+		return "no differences", nil
+	case !consent:
+		return "", e
+	}
+	return "differences, to be applied", nil
+}
+
+// Differing returns the part of a plan that changes existing configuration. Adding missing objects needs no consent;
+// nor does completing values that an interrupted run left open.
+func (p Plan) Differing() Plan {
+	d := Plan{Clusters: slices.Clone(p.Clusters)}
+	for i := range d.Clusters {
+		d.Clusters[i].Changes = nil
+		for _, c := range p.Clusters[i].Changes {
+			c.Fields = slices.DeleteFunc(slices.Clone(c.Fields), func(f kube.FieldChange) bool { return !asks(c, f) })
+			if c.Action == kube.Changed && len(c.Fields) > 0 {
+				d.Clusters[i].Changes = append(d.Clusters[i].Changes, c)
 			}
 		}
 	}
-	return lines
+	return d
 }
 
-// line returns a difference in the form that users see.
-func (p ClusterPlan) line(c kube.Change, field kube.FieldChange) string {
-	return fmt.Sprintf("cluster %q: %s %s: %s", p.Context, c.Kind, c.Name, field)
+// asks reports whether the change of a field needs the user's consent. Keys follow from the rest, and so do
+// reservations other than those that the user requests.
+func asks(c kube.Change, f kube.FieldChange) bool {
+	if c.Name == records.IPAMName {
+		r, is := reservationOf(f)
+		return !is && f.Path == poolsPath || is && f.New != nil && r.Owner == ipam.Cluster && r.Purpose == ipam.Reserved
+	}
+	return c.Kind != "Secret" && !leftOpen(c.Name, f) && !ofKey(c.Name, f)
 }
 
 // ofKey reports whether a field follows from the keys of a gateway.
@@ -94,6 +122,19 @@ func ofDriver(path string) bool {
 	return strings.HasPrefix(index.ReplaceAllString(path, ""), "gateways.tunnels.tunnel.")
 }
 
+// laterName returns the subject of a field that is known only during the operation.
+func laterName(f kube.FieldChange) string {
+	switch path := index.ReplaceAllString(f.Path, ""); {
+	case ofDriver(path):
+		return "public keys"
+	case path == "mtu":
+		return "MTU"
+	case path == "overlay.kind":
+		return "overlay"
+	}
+	return "endpoints"
+}
+
 // endpointsOf returns the path of a tunnel's endpoints.
 func endpointsOf(tunnel string) string { return tunnel + ".endpoints" }
 
@@ -119,14 +160,15 @@ func Overtaken[T records.Document](c *kube.Cluster, name string, live, desired T
 		if err != nil {
 			return fmt.Errorf("ConfigMap %s/%s of cluster %q: %w", c.Namespace, name, c.Context, err)
 		}
-		objects[i] = &corev1.ConfigMap{Data: map[string]string{records.DataKey: text}}
+		objects[i] = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{records.DataKey: text}}
 	}
-	p, change := ClusterPlan{Context: c.Context}, kube.Change{Kind: "ConfigMap", Name: name, Action: kube.Changed}
-	var lines []string
+	change := kube.Change{Kind: "ConfigMap", Name: name, Action: kube.Changed}
 	for _, field := range configured(kube.Differences(objects[0], objects[1])) {
 		if !leftOpen(name, field) {
-			lines = append(lines, p.line(change, field))
+			change.Fields = append(change.Fields, field)
 		}
 	}
-	return &DifferenceError{Lines: lines}
+	return Plan{Clusters: []ClusterPlan{{
+		Context: c.Context, Changes: []kube.Change{change}, peerings: peeringsOf(objects[:1], objects[1:]),
+	}}}.difference()
 }

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,8 @@ type ClusterPlan struct {
 	// only during the operation.
 	Before records.Set  `json:"-"`
 	After  *records.Set `json:"-"`
+
+	peerings map[string]recorded // by name
 }
 
 // planned returns the plan of one cluster from its dry run.
@@ -96,7 +99,7 @@ func reservationChanges(p kube.Planned) ([]kube.FieldChange, error) {
 	}
 	var fields []kube.FieldChange
 	if p.Action != kube.Deleted && !slices.Equal(before.Pools(), after.Pools()) {
-		fields = append(fields, kube.FieldChange{Path: "pools", Old: pools(before.Pools()), New: pools(after.Pools())})
+		fields = append(fields, kube.FieldChange{Path: poolsPath, Old: pools(before.Pools()), New: pools(after.Pools())})
 	}
 	old, desired := before.List(), after.List()
 	for _, r := range old {
@@ -117,6 +120,15 @@ type (
 	pools       []netip.Prefix
 	reservation ipam.Reservation
 )
+
+// poolsPath is the path of the pools of a registry.
+const poolsPath = "pools"
+
+// reservationOf returns the reservation that a field adds or releases.
+func reservationOf(f kube.FieldChange) (ipam.Reservation, bool) {
+	r, is := cmp.Or(f.New, f.Old).(reservation)
+	return ipam.Reservation(r), is
+}
 
 func (p pools) String() string { return Joined(p) }
 func (r reservation) String() string {

@@ -33,14 +33,34 @@ func (p *ClusterPlan) readRecords(ctx context.Context, c *kube.Cluster, changes 
 		objects[i] = &before.Items[i]
 	}
 	p.Before, _ = inventory.RecordSet(objects, nodes)
+	existing := objects
 	if objects, err = kube.All[*corev1.ConfigMap](ctx, c, ""); err != nil {
 		return err
 	}
+	p.peerings = peeringsOf(existing, objects)
 	after, open := inventory.RecordSet(objects, nodes)
 	if !slices.ContainsFunc(changes, func(p kube.Planned) bool { return p.Kind == "ConfigMap" && slices.Contains(open, p.Name) }) {
 		p.After = &after
 	}
 	return nil
+}
+
+// peeringsOf returns the records of peerings before and after an operation.
+func peeringsOf(before, after []*corev1.ConfigMap) map[string]recorded {
+	all := make(map[string]recorded)
+	read := func(objects []*corev1.ConfigMap, store func(*recorded, *records.Peering)) {
+		for _, cm := range objects {
+			id, _ := records.IdentityOf(cm.Name)
+			if p, _, err := records.ReadText[records.Peering](id.Component, cm.Data[records.DataKey]); err == nil && id.Component == records.ComponentPeering {
+				r := all[id.Peering]
+				store(&r, &p)
+				all[id.Peering] = r
+			}
+		}
+	}
+	read(before, func(r *recorded, p *records.Peering) { r.before = p })
+	read(after, func(r *recorded, p *records.Peering) { r.after = p })
+	return all
 }
 
 // recordFields lists the fields of a record that is created; none for other objects.
