@@ -66,23 +66,25 @@ func DescribeDryRun(a PlanAnswer, wide bool) string {
 	for _, c := range a.Clusters {
 		contexts = append(contexts, c.Context)
 	}
-	all := strings.Join(contexts, " and ")
 	if len(a.Intent) == 0 {
-		ui.Writef(&b, "%s: no changes\n", all)
+		ui.Writef(&b, "%s: no changes\n", strings.Join(contexts, " and "))
 		return b.String()
 	}
-	describe(&b, all, a.Intent, "")
-	for _, c := range a.Clusters {
-		describe(&b, c.Context+", namespace "+c.Namespace, a.Intent, c.Context)
-	}
-	for _, l := range a.Intent {
+	for rest := a.Intent; len(rest) > 0; {
+		n := slices.IndexFunc(rest, func(l plan.Line) bool { return l.Action == "" || !slices.Equal(l.Clusters, rest[0].Clusters) })
 		switch {
-		case l.Action == "":
-			ui.Writef(&b, "%s: %s\n", l.Flat(), l.New)
-		case l.Cluster != "" && !slices.Contains(contexts, l.Cluster):
-			describe(&b, l.Cluster, a.Intent, l.Cluster)
-			contexts = append(contexts, l.Cluster)
+		case n < 0:
+			n = len(rest)
+		case n == 0: // a note
+			ui.Writef(&b, "%s: %s\n", rest[0].Flat(), rest[0].New)
+			rest = rest[1:]
+			continue
 		}
+		ui.Writef(&b, "%s:\n", strings.Join(rest[0].Clusters, " and "))
+		for _, text := range plan.Columns(rest[:n], func(l plan.Line) string { return marks[l.Action] + " " + l.Subject }) {
+			ui.Writef(&b, "  %s\n", text)
+		}
+		rest = rest[n:]
 	}
 	for _, c := range a.Clusters {
 		if wide {
@@ -98,17 +100,6 @@ func DescribeDryRun(a PlanAnswer, wide bool) string {
 
 // marks begin the lines for actions.
 var marks = map[kube.Action]string{kube.Created: "+", kube.Changed: "~", kube.Deleted: "-"}
-
-// describe writes the lines about a cluster, with a title.
-func describe(b *strings.Builder, title string, lines []plan.Line, cluster string) {
-	lines = slices.DeleteFunc(slices.Clone(lines), func(l plan.Line) bool { return l.Action == "" || l.Cluster != cluster })
-	if len(lines) > 0 {
-		ui.Writef(b, "%s:\n", title)
-	}
-	for _, text := range plan.Columns(lines, func(l plan.Line) string { return marks[l.Action] + " " + l.Subject }) {
-		ui.Writef(b, "  %s\n", text)
-	}
-}
 
 // describe writes objects, fields and kernels.
 func (c clusterPlan) describe(b *strings.Builder) {

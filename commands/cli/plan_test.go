@@ -33,39 +33,39 @@ func planOf[O any](t *testing.T, do func(context.Context, O, progress.Reporter) 
 // TestDryRuns: the plan of each command names what changes for users, in lines of at most 80 characters.
 func TestDryRuns(t *testing.T) {
 	var b strings.Builder
-	print := func(caption string, p PlanAnswer) {
+	show := func(caption string, p PlanAnswer) {
 		b.WriteString("# " + caption + "\n" + ui.Visible(DescribeDryRun(p, false)) + "\n")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		eu, us := fakecluster.RunPair(t)
 		o := connected.Options(eu, us)
 		install := peering.InitOptions{Side: o.Local, Installation: o.Installation, Timeout: time.Minute}
-		print("init", planOf(t, peering.PlanInit, install))
-		print("connect", planOf(t, peering.PlanConnect, o))
+		show("init", planOf(t, peering.PlanInit, install))
+		show("connect", planOf(t, peering.PlanConnect, o))
 		fakecluster.Must(t, peering.Connect, o)
-		print("connect again", planOf(t, peering.PlanConnect, o))
+		show("connect again", planOf(t, peering.PlanConnect, o))
 
 		o.Update, o.Local.Gateways = true, 2
-		print("connect with another gateway", planOf(t, peering.PlanConnect, o))
+		show("connect with another gateway", planOf(t, peering.PlanConnect, o))
 		fakecluster.Must(t, peering.Connect, o)
 		other := o
 		other.MTU, other.GatewayMode, other.Implementation = new(1300), new(records.ActiveStandby), new(records.Userspace)
-		print("connect with another MTU, mode and implementation", planOf(t, peering.PlanConnect, other))
+		show("connect with another MTU, mode and implementation", planOf(t, peering.PlanConnect, other))
 		other = o
 		other.LocalServes, other.Image, other.Pods = new(true), "liqonet:2", templates.Pods{GatewayNodeSelector: map[string]string{"disk": "fast"}}
-		print("connect with another server, image and nodes for gateways", planOf(t, peering.PlanConnect, other))
+		show("connect with another server, image and nodes for gateways", planOf(t, peering.PlanConnect, other))
 		other.Update = false
 		_, err := peering.Connect(t.Context(), other, &fakecluster.Recorder{})
 		assert.Equal(t, "exit code", ExitFailure, ExitCode(t.Context(), err))
 		b.WriteString("# the same without --update\nerror: " + err.Error() + "\n\n")
 
-		print("expose", planOf(t, expose.PlanExpose, connected.Exposing(eu, "198.51.100.7")))
+		show("expose", planOf(t, expose.PlanExpose, connected.Exposing(eu, "198.51.100.7")))
 		fakecluster.Must(t, expose.Expose, connected.Exposing(eu, "198.51.100.7"))
-		print("unexpose", planOf(t, expose.PlanWithdraw, connected.Exposing(eu, "198.51.100.7")))
-		print("rotate-keys", planOf(t, peering.PlanRotateKeys, peering.RotateOptions{Local: eu.Cluster, Remote: us.Cluster, Timeout: 10 * time.Minute}))
-		print("disconnect", planOf(t, removal.PlanDisconnect, removal.DisconnectOptions{Local: eu.Cluster, Remote: us.Cluster, Timeout: time.Minute}))
+		show("unexpose", planOf(t, expose.PlanWithdraw, connected.Exposing(eu, "198.51.100.7")))
+		show("rotate-keys", planOf(t, peering.PlanRotateKeys, peering.RotateOptions{Local: eu.Cluster, Remote: us.Cluster, Timeout: 10 * time.Minute}))
+		show("disconnect", planOf(t, removal.PlanDisconnect, removal.DisconnectOptions{Local: eu.Cluster, Remote: us.Cluster, Timeout: time.Minute}))
 		fakecluster.Must(t, removal.Disconnect, removal.DisconnectOptions{Local: eu.Cluster, Remote: us.Cluster, Timeout: time.Minute})
-		print("reset", planOf(t, removal.PlanReset, removal.ResetOptions{Cluster: eu.Cluster, Image: "liqonet:1", Timeout: time.Minute}))
+		show("reset", planOf(t, removal.PlanReset, removal.ResetOptions{Cluster: eu.Cluster, Image: "liqonet:1", Timeout: time.Minute}))
 	})
 	for line := range strings.Lines(b.String()) {
 		if utf8.RuneCountInString(line) > 81 {

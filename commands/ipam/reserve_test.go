@@ -65,7 +65,7 @@ func ipamCommand(t *testing.T, c *kube.Cluster, args ...string) (out string, cod
 
 // changed returns the output of a dry run for one change of reservations.
 func changed(mark, reservation string) string {
-	return "test, namespace liqonet:\n  " + mark + " reservation   " + reservation + "\n1 cluster: 0 objects to create, 1 to change, 0 to delete\n" +
+	return "test:\n  " + mark + " reservation   " + reservation + "\n1 cluster: 0 objects to create, 1 to change, 0 to delete\n" +
 		"Nothing was changed. Objects, fields and kernels: -o wide\n"
 }
 

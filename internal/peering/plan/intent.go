@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,12 +15,12 @@ import (
 
 // Line is a line of a plan's intent: something that users know by name, with its old and its new value.
 type Line struct {
-	// Cluster is a context, or the name of a peer that is not in the plan; "": all clusters of the plan.
-	Cluster string      `json:"cluster,omitempty"`
-	Action  kube.Action `json:"action,omitempty"` // "": a note, which follows from other lines
-	Subject string      `json:"subject"`
-	Old     string      `json:"old,omitempty"`
-	New     string      `json:"new,omitempty"`
+	// Clusters are contexts, or the name of a peer that is not in the plan; none in a note about all.
+	Clusters []string    `json:"clusters,omitempty"`
+	Action   kube.Action `json:"action,omitempty"` // "": a note, which follows from other lines
+	Subject  string      `json:"subject"`
+	Old      string      `json:"old,omitempty"`
+	New      string      `json:"new,omitempty"`
 
 	group  bool // New is set to the kinds of the covered objects
 	covers []ref
@@ -36,7 +37,7 @@ func (l Line) Value() string {
 	return l.Old + l.New
 }
 
-// alike reports whether two lines are the same, but for the cluster.
+// alike reports whether two lines are the same, but for the clusters.
 func (l Line) alike(o Line) bool {
 	return l.Action == o.Action && l.Subject == o.Subject && l.Old == o.Old && l.New == o.New
 }
@@ -48,18 +49,31 @@ func (p Plan) Intent() []Line {
 	for i := range p.Clusters {
 		x.named = append(x.named, x.namedLines(i))
 	}
-	for _, records := range []bool{true, false} { // the records of peerings come first
+	for _, first := range []bool{true, false} { // the records of peerings come first
 		for i, c := range p.Clusters {
 			for j, change := range c.Changes {
-				if _, is := c.record(change); is == records {
+				if c.isRecord(change) == first {
 					x.change(i, j, change)
 				}
 			}
 		}
 	}
 	x.describeGroups()
-	x.mergeClusters()
+	for i := range x.lines {
+		slices.SortFunc(x.lines[i].Clusters, func(a, b string) int { return p.position(a) - p.position(b) })
+	}
+	slices.SortStableFunc(x.lines, func(a, b Line) int {
+		return cmp.Or(len(b.Clusters)-len(a.Clusters), p.position(a.Clusters[0])-p.position(b.Clusters[0]))
+	})
 	return append(x.lines, x.notes()...)
+}
+
+// position returns the index of a cluster, after all others if it is not in the plan.
+func (p Plan) position(context string) int {
+	if i := slices.IndexFunc(p.Clusters, func(c ClusterPlan) bool { return c.Context == context }); i >= 0 {
+		return i
+	}
+	return len(p.Clusters)
 }
 
 // intent collects the lines of a plan.
@@ -89,9 +103,11 @@ func (x *intent) change(i, j int, c kube.Change) {
 // cover adds lines for a field.
 func (x *intent) cover(at ref, lines ...Line) {
 	for _, l := range lines {
-		k := slices.IndexFunc(x.lines, func(o Line) bool { return o.Cluster == l.Cluster && o.alike(l) })
+		k := slices.IndexFunc(x.lines, l.alike)
 		if k < 0 {
 			k, x.lines = len(x.lines), append(x.lines, l)
+		} else if !slices.Contains(x.lines[k].Clusters, l.Clusters[0]) {
+			x.lines[k].Clusters = append(x.lines[k].Clusters, l.Clusters[0])
 		}
 		x.lines[k].covers = append(x.lines[k].covers, at)
 	}
@@ -100,7 +116,7 @@ func (x *intent) cover(at ref, lines ...Line) {
 // object returns the lines for an object that is created or deleted.
 func (x *intent) object(i int, c kube.Change) []Line {
 	cluster := x.Clusters[i]
-	l := Line{Cluster: cluster.Context, Action: c.Action, Subject: c.Kind + " " + c.Name}
+	l := Line{Clusters: []string{cluster.Context}, Action: c.Action, Subject: c.Kind + " " + c.Name}
 	id, ofPeering := cluster.gateway(c.Name)
 	r := cluster.peerings[id.Peering]
 	switch {
@@ -110,7 +126,7 @@ func (x *intent) object(i int, c kube.Change) []Line {
 		}
 	case r.before == nil || r.after == nil:
 		l.Subject, l.group = "peering "+id.Peering, true
-		if _, is := cluster.record(c); is {
+		if cluster.isRecord(c) {
 			return append(x.covering(i, "ConfigMap "+c.Name), l)
 		}
 	case id.Number > min(len(r.before.Gateways), len(r.after.Gateways)) || c.Kind == "PodDisruptionBudget":
@@ -158,9 +174,9 @@ func (x *intent) field(i int, c kube.Change, f kube.FieldChange) []Line {
 // reservation returns the lines for a reservation. The ranges of a new peer are the addresses in its record. What a
 // cluster uses by itself is reserved and released with the installation.
 func (x *intent) reservation(i int, c kube.Change, f kube.FieldChange, r ipam.Reservation) []Line {
-	l := Line{Cluster: x.Clusters[i].Context, Action: kube.Created, Subject: "reservation", New: reservation(r).String()}
+	l := line(x.Clusters[i].Context, "reservation", "", reservation(r).String())
 	if f.New == nil {
-		l.Action, l.Old, l.New = kube.Deleted, l.New, ""
+		l = line(x.Clusters[i].Context, "reservation", reservation(r).String(), "")
 	}
 	name, _ := r.Owner.Peering()
 	record := "ConfigMap " + records.PeeringName(name)
@@ -223,31 +239,6 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// mergeClusters makes one line of those that all clusters have.
-func (x *intent) mergeClusters() {
-	if len(x.Clusters) < 2 {
-		return
-	}
-	var merged []Line
-	for _, l := range x.lines {
-		if slices.ContainsFunc(merged, func(o Line) bool { return o.Cluster == "" && o.alike(l) }) {
-			continue
-		}
-		var all []ref
-		alike := 0
-		for _, o := range x.lines {
-			if o.alike(l) {
-				alike, all = alike+1, append(all, o.covers...)
-			}
-		}
-		if alike == len(x.Clusters) {
-			l.Cluster, l.covers = "", all
-		}
-		merged = append(merged, l)
-	}
-	x.lines = merged
-}
-
 // notes returns what follows from the lines: who is interrupted, and what is known only during the operation.
 func (x *intent) notes() (notes []Line) {
 	var contexts, later []string
@@ -261,7 +252,7 @@ func (x *intent) notes() (notes []Line) {
 			}
 		}
 		if pods := c.replacedPods(); len(pods) > 0 {
-			notes = append(notes, Line{Cluster: c.Context, Subject: "replaced pods", New: strings.Join(pods, ", ")})
+			notes = append(notes, Line{Clusters: []string{c.Context}, Subject: "replaced pods", New: strings.Join(pods, ", ")})
 		}
 	}
 	if i := slices.IndexFunc(x.lines, func(l Line) bool {
@@ -287,12 +278,12 @@ func (p ClusterPlan) replacedPods() (workloads []string) {
 	return workloads
 }
 
-// Flat returns the subject with its cluster.
+// Flat returns the subject, and its cluster if it is not of all.
 func (l Line) Flat() string {
-	if l.Cluster == "" {
+	if len(l.Clusters) != 1 {
 		return l.Subject
 	}
-	return l.Subject + " of " + l.Cluster
+	return l.Subject + " of " + l.Clusters[0]
 }
 
 // Columns returns texts of lines: a heading, and the value.

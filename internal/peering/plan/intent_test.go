@@ -118,7 +118,9 @@ func TestIntent(t *testing.T) {
 		}
 		return p
 	}
-	field := func(path string, was, is any) kube.FieldChange { return kube.FieldChange{Path: path, Old: was, New: is} }
+	field := func(path string, was, is any) kube.FieldChange {
+		return kube.FieldChange{Path: path, Old: was, New: is}
+	}
 	changed := func(kind, name string, fields ...kube.FieldChange) kube.Change {
 		return kube.Change{Kind: kind, Name: name, Action: kube.Changed, Fields: fields}
 	}

@@ -67,7 +67,7 @@ type recorded struct{ before, after *records.Peering }
 
 // line returns the line for a value that differs.
 func line(cluster, subject, was, is string) Line {
-	l := Line{Cluster: cluster, Action: kube.Changed, Subject: subject, Old: was, New: is}
+	l := Line{Clusters: []string{cluster}, Action: kube.Changed, Subject: subject, Old: was, New: is}
 	switch "" {
 	case is:
 		l.Action = kube.Deleted
@@ -79,7 +79,7 @@ func line(cluster, subject, was, is string) Line {
 
 // keyLine returns the line for a new key of a gateway.
 func keyLine(cluster string, number int) Line {
-	return Line{Cluster: cluster, Action: kube.Changed, Subject: "key of gateway " + strconv.Itoa(number), New: "replaced"}
+	return Line{Clusters: []string{cluster}, Action: kube.Changed, Subject: "key of gateway " + strconv.Itoa(number), New: "replaced"}
 }
 
 // gateway returns the gateway to which an object with that name belongs; the first one of a peering, if the object
@@ -95,11 +95,10 @@ func (p ClusterPlan) gateway(name string) (records.GatewayID, bool) {
 	return records.GatewayID{}, false
 }
 
-// record returns the record of a peering that a change is of.
-func (p ClusterPlan) record(c kube.Change) (recorded, bool) {
+// isRecord reports whether a change is of the record of a peering.
+func (p ClusterPlan) isRecord(c kube.Change) bool {
 	id, _ := records.IdentityOf(c.Name)
-	r, is := p.peerings[id.Peering]
-	return r, is && c.Kind == "ConfigMap" && id.Component == records.ComponentPeering
+	return c.Kind == "ConfigMap" && id.Component == records.ComponentPeering
 }
 
 // changes reports whether a plan has an action on an object.
@@ -146,7 +145,7 @@ func (x *intent) covering(i int, fields ...string) (lines []Line) {
 // about returns the line with a subject of the cluster itself.
 func (x *intent) about(i int, subject string) (lines []Line) {
 	for _, l := range x.named[i] {
-		if l.Subject == subject && l.Cluster == x.Clusters[i].Context {
+		if l.Subject == subject && l.Clusters[0] == x.Clusters[i].Context {
 			lines = append(lines, l.Line)
 		}
 	}
@@ -205,12 +204,12 @@ func (r recorded) lines(own, peer string) (all []namedLine) {
 		add(peer, "endpoints", few(b.Endpoints()), few(a.Endpoints()), "gateways.tunnels.endpoints")
 	}
 	for j := range tunnels(b) {
-		for i := range b.Gateways {
-			was, _ := b.Tunnel(i+1, j+1)
-			if is, both := a.Tunnel(i+1, j+1); both && is.Driver != was.Driver {
-				all = append(all, namedLine{keyLine(peer, j+1), []string{"gateways.tunnels.tunnel."}})
-				break
-			}
+		if slices.ContainsFunc(b.GatewayIDs(), func(id records.GatewayID) bool {
+			was, had := b.Tunnel(id.Number, j+1)
+			is, has := a.Tunnel(id.Number, j+1)
+			return had && has && is.Driver != was.Driver
+		}) {
+			all = append(all, namedLine{keyLine(peer, j+1), []string{"gateways.tunnels.tunnel."}})
 		}
 	}
 	return all
@@ -284,7 +283,7 @@ func podLines(cluster string, c kube.Change) (lines []namedLine) {
 	for _, f := range c.Fields {
 		var settings [2]map[string]any
 		for i, value := range []any{f.Old, f.New} {
-			if all, is := value.(map[string]any); is && f.Path == annotations && len(all) == 1 { // it was or is the only one
+			if all, is := value.(map[string]any); is && f.Path == annotations && len(all) == 1 {
 				value = all[templates.AnnotationPods]
 			}
 			document, _ := value.(string)
