@@ -57,7 +57,7 @@ func TestDryRuns(t *testing.T) {
 		other.Update = false
 		_, err := peering.Connect(t.Context(), other, &fakecluster.Recorder{})
 		assert.Equal(t, "exit code", ExitFailure, ExitCode(t.Context(), err))
-		b.WriteString("# the same without --update\nerror: " + err.Error() + "\n\n")
+		b.WriteString("# the same without --update\n" + strings.ReplaceAll(err.Error(), "\n", "\n  ") + "\n\n")
 
 		show("expose", planOf(t, expose.PlanExpose, connected.Exposing(eu, "198.51.100.7")))
 		fakecluster.Must(t, expose.Expose, connected.Exposing(eu, "198.51.100.7"))

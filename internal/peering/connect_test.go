@@ -117,10 +117,10 @@ func TestOtherParametersNeedUpdate(t *testing.T) {
 			t.Fatalf("error %v", err)
 		}
 		assert.Equal(t, "error", `the peering of a and b has other settings:
-  MTU                  1420 (measured) -> 1300
-  image                liqonet:1 -> liqonet:2
-  replaced pods of a   node, gateway-b
-  replaced pods of b   node, gateway-a`, err.Error())
+MTU                  1420 (measured) -> 1300
+image                liqonet:1 -> liqonet:2
+replaced pods of a   node, gateway-b
+replaced pods of b   node, gateway-a`, err.Error())
 		assert.Equal(t, "objects after a refusal", before, fakecluster.Contents(t, a.Cluster))
 		o.Update = true
 		got, err := Connect(t.Context(), o, &fakecluster.Recorder{})

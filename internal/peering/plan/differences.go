@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -27,7 +28,7 @@ func (e *DifferenceError) Error() string {
 	if len(e.Clusters) == 1 {
 		what = "cluster " + e.Clusters[0]
 	}
-	return what + " has other settings:\n  " + strings.Join(Columns(e.Lines, Line.Flat), "\n  ")
+	return what + " has other settings:\n" + strings.Join(Columns(e.Lines, Line.Flat), "\n")
 }
 
 // Unstaged implements progress.Unstaged.
@@ -142,7 +143,9 @@ func endpointsOf(tunnel string) string { return tunnel + ".endpoints" }
 func configured(fields []kube.FieldChange) []kube.FieldChange {
 	var some []kube.FieldChange
 	for _, field := range fields {
-		if !strings.HasPrefix(field.Path, "metadata.annotations."+templates.AnnotationDigest) {
+		if !slices.ContainsFunc([]string{templates.AnnotationDigest, appsv1.DeprecatedTemplateGeneration}, func(annotation string) bool {
+			return strings.HasPrefix(field.Path, "metadata.annotations."+annotation)
+		}) {
 			field.Path = strings.TrimPrefix(field.Path, "data."+records.DataKey+".")
 			field.Later = field.New == "" && (ofDriver(field.Path) || field.Path == keyPath)
 			some = append(some, field)

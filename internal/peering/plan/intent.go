@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -195,36 +194,28 @@ func (x *intent) reservation(i int, c kube.Change, f kube.FieldChange, r ipam.Re
 	return []Line{l}
 }
 
-// describeGroups sets the values of lines that stand for many objects.
+// describeGroups sets the values of lines that stand for many objects: their kinds.
 func (x *intent) describeGroups() {
-	for i := range x.lines {
-		l, counts, others := &x.lines[i], make([]int, len(mainKinds)), 0
-		if !l.group {
-			continue
-		}
-		for _, at := range l.covers {
-			switch k := slices.Index(mainKinds, x.Clusters[at.cluster].Changes[at.change].Kind); {
-			case at.field >= 0:
-			case k < 0:
-				others++
-			default:
-				counts[k]++
-			}
-		}
+	for i, l := range x.lines {
 		var words []string
-		for k, n := range counts {
-			switch n {
-			case 0:
-			case 1:
-				words = append(words, mainKinds[k])
+		counts := make(map[string]int)
+		for _, at := range l.covers {
+			switch kind := x.Clusters[at.cluster].Changes[at.change].Kind; {
+			case at.field >= 0:
+			case slices.Contains(mainKinds, kind):
+				counts[kind]++
 			default:
-				words = append(words, Count(n, mainKinds[k]))
+				counts["other"]++
 			}
 		}
-		if others > 0 {
-			words = append(words, strconv.Itoa(others)+" more")
+		for _, kind := range append(mainKinds, "other") {
+			if n := counts[kind]; n > 0 {
+				words = append(words, strings.TrimPrefix(Count(n, kind), "1 "))
+			}
 		}
-		l.New = strings.Join(words, ", ")
+		if l.group {
+			x.lines[i].New = strings.Join(words, ", ")
+		}
 	}
 }
 
@@ -241,9 +232,8 @@ func Count(n int, noun string) string {
 
 // notes returns what follows from the lines: who is interrupted, and what is known only during the operation.
 func (x *intent) notes() (notes []Line) {
-	var contexts, later []string
+	var later []string
 	for _, c := range x.Clusters {
-		contexts = append(contexts, c.Context)
 		for _, change := range c.Changes {
 			for _, f := range change.Fields {
 				if what := laterName(f); f.Later && !slices.Contains(later, what) {
@@ -259,7 +249,7 @@ func (x *intent) notes() (notes []Line) {
 		return l.Action == kube.Changed && (l.Subject == subjectServer || l.Subject == subjectWireGuard)
 	}); i >= 0 {
 		lost := map[string]string{subjectServer: "are", subjectWireGuard: "can be"}[x.lines[i].Subject]
-		notes = append(notes, Line{Subject: "interruption", New: fmt.Sprintf("packets between %s %s lost for some seconds", strings.Join(contexts, " and "), lost)})
+		notes = append(notes, Line{Subject: "interruption", New: "packets between the clusters " + lost + " lost for some seconds"})
 	}
 	if len(later) > 0 {
 		notes = append(notes, Line{Subject: kube.ErrLater.Error(), New: strings.Join(later, ", ")})
