@@ -203,6 +203,11 @@ func (r recorded) lines(own, peer string) (all []namedLine) {
 	if a.Role == b.Role {
 		add(peer, "endpoints", few(b.Endpoints()), few(a.Endpoints()), "gateways.tunnels.endpoints")
 	}
+	return append(all, keyLines(b, a, peer)...)
+}
+
+// keyLines returns the lines for the peer's gateways that have other keys.
+func keyLines(b, a records.Peering, peer string) (all []namedLine) {
 	for j := range tunnels(b) {
 		if slices.ContainsFunc(b.GatewayIDs(), func(id records.GatewayID) bool {
 			was, had := b.Tunnel(id.Number, j+1)
