@@ -126,7 +126,7 @@ func ofDriver(path string) bool {
 // laterName returns the subject of a field that is known only during the operation.
 func laterName(f kube.FieldChange) string {
 	switch path := index.ReplaceAllString(f.Path, ""); {
-	case ofDriver(path):
+	case ofDriver(path), path == keyPath:
 		return "public keys"
 	case path == "mtu":
 		return "MTU"

@@ -152,7 +152,7 @@ func (x *intent) field(i int, c kube.Change, f kube.FieldChange) []Line {
 	l := line(cluster.Context, fmt.Sprintf("%s of %s %s", f.Path, c.Kind, c.Name), text(f.Old), text(f.New))
 	id, ofPeering := cluster.gateway(c.Name)
 	switch {
-	case c.Kind == "Secret" && ofPeering:
+	case ofPeering && (c.Kind == "Secret" || path == keyPath):
 		return []Line{keyLine(cluster.Context, id.Number)}
 	case c.Kind == "ConfigMap" && c.Name == records.FabricName && fabricSubjects[path] != "":
 		l.Subject = fabricSubjects[path]
