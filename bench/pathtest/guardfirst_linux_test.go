@@ -203,10 +203,11 @@ func (c *testCluster) tooLong(name string) *corev1.ConfigMap {
 	})
 }
 
-// bootGuard returns the example of docs/connect.md with other values: the ranges of peers and the port of the overlay.
+// bootGuard returns the example of docs/boot-guard.md with other values: the ranges of peers and the port of the
+// overlay.
 func bootGuard(t *testing.T, overlayPort uint16, peers ...netip.Prefix) string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/connect.md")
+	page, err := os.ReadFile("../../docs/boot-guard.md")
 	require.NoError(t, err)
 	example := regexp.MustCompile(`(?m)^    table ip liqonet-boot\n(?:    .*\n)+`).FindString(string(page))
 	ranges := strings.Trim(strings.ReplaceAll(fmt.Sprint(peers), " ", ", "), "[]")
