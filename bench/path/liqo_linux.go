@@ -10,8 +10,8 @@ import (
 	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
-// Elements of the model of Liqo's path. Section "Model of Liqo's path" of docs/performance.md names the part of Liqo's
-// documentation for each element, and the assumptions.
+// Elements of the model of Liqo's path. Section "Model of Liqo's path" of docs/contributing/from-performance.md names
+// the part of Liqo's documentation for each element, and the assumptions.
 const (
 	// LiqoMTU is the default MTU of Liqo's links, in bytes.
 	LiqoMTU = 1340
