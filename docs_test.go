@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -133,5 +134,78 @@ func TestNamedTestsExist(t *testing.T) {
 				t.Errorf("%s has no test %s", claim[1], name)
 			}
 		}
+	}
+}
+
+// userWords is the number of words that all pages for users have at most.
+const userWords = 16500
+
+// budgets is the number of words that each page for users has at most. Readers look for one answer: who adds a
+// sentence removes another one.
+var budgets = map[string]int{
+	"README.md":                 700,
+	"docs/addresses.md":         760,
+	"docs/architecture.md":      900,
+	"docs/availability.md":      370,
+	"docs/boot-guard.md":        300,
+	"docs/clouds/aks.md":        250,
+	"docs/clouds/eks.md":        400,
+	"docs/clouds/gke.md":        250,
+	"docs/coming-from-liqo.md":  500,
+	"docs/connect.md":           950,
+	"docs/expose.md":            300,
+	"docs/faq.md":               400,
+	"docs/gitops.md":            400,
+	"docs/high-availability.md": 700,
+	"docs/install.md":           700,
+	"docs/limits.md":            480,
+	"docs/many-clusters.md":     350,
+	"docs/monitoring.md":        1150,
+	"docs/mtu.md":               400,
+	"docs/network-plugins.md":   950,
+	"docs/on-premises.md":       370,
+	"docs/performance.md":       380,
+	"docs/requirements.md":      700,
+	"docs/security.md":          1700,
+	"docs/services.md":          740,
+	"docs/troubleshooting.md":   1450,
+	"docs/upgrade.md":           650,
+}
+
+// TestUserPages: pages for users keep their budgets of words, and have no decisions, tests or earlier releases. Pages
+// about clouds begin with the fact that they were not run.
+func TestUserPages(t *testing.T) {
+	forbidden := regexp.MustCompile(`decisions/|[Dd]ecision \d|\bTest[A-Z]|(?i:\b(?:earlier|previous|former) (?:release|version))`)
+	pages, total := []string{"README.md"}, 0
+	for _, pattern := range []string{"docs/*.md", "docs/clouds/*.md"} {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		pages = append(pages, found...)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		words := len(strings.Fields(string(text)))
+		total += words
+		if budget, found := budgets[page]; !found {
+			t.Errorf("%s has no budget of words", page)
+		} else if words > budget {
+			t.Errorf("%s has %d words, its budget is %d", page, words, budget)
+		}
+		for _, found := range forbidden.FindAllString(string(text), -1) {
+			t.Errorf("%s has %q, which is for contributors", page, found)
+		}
+		_, first, _ := strings.Cut(string(text), "\n\n")
+		if filepath.Dir(page) == filepath.Join("docs", "clouds") && !strings.HasPrefix(first, "**Not run on ") {
+			t.Errorf("%s does not begin with the fact that it was not run", page)
+		}
+	}
+	for page := range budgets {
+		if !slices.Contains(pages, page) {
+			t.Errorf("%s has a budget and does not exist", page)
+		}
+	}
+	if total > userWords {
+		t.Errorf("all pages for users have %d words, more than %d", total, userWords)
 	}
 }
