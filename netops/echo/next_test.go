@@ -67,3 +67,20 @@ func TestSwitchTargetWithoutReplies(t *testing.T) {
 		}
 	})
 }
+
+// TestSwitchTargetWithoutRoute: a target that cannot be sent to does not occupy a core.
+func TestSwitchTargetWithoutRoute(t *testing.T) {
+	onWire(t, func(t *testing.T, w *wire) {
+		var p *Prober
+		lost := 0
+		p = probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{Target: gatewayAddr, Interval: 2 * time.Second, OnLost: func(int) {
+			if lost++; lost < 10_000 { // the test must end
+				assert.NoError(t, p.SwitchTarget(gatewayAddr))
+			}
+		}})
+		after(10 * time.Second)
+		if sent := p.Stats().Sent; sent > 15 {
+			t.Errorf("%d requests in 10 s, want 15 at most", sent)
+		}
+	})
+}

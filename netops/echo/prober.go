@@ -145,7 +145,8 @@ func (p *Prober) SetTarget(target netip.AddrPort) error {
 	return nil
 }
 
-// SwitchTarget changes the target and sends a request immediately. Late replies of the previous target still count.
+// SwitchTarget changes the target and sends a request immediately, or after the timeout if the last one could not be
+// sent: otherwise errors of OnLost's own request would occupy a core. Late replies of the previous target still count.
 // Window, losses and last reply are kept. OnLost is not called for outstanding requests; otherwise each loss would
 // cause another request.
 func (p *Prober) SwitchTarget(target netip.AddrPort) error {
@@ -156,6 +157,10 @@ func (p *Prober) SwitchTarget(target netip.AddrPort) error {
 		p.target = target
 		p.window.release()
 		p.sendNext()
+		if p.stats.LastError != nil {
+			p.next = p.next.Add(p.trips.timeout(p.cfg.Timeout))
+			p.due = p.next
+		}
 	})
 	return nil
 }
@@ -257,6 +262,7 @@ func (p *Prober) step(now time.Time) (given int, silent bool, request Message, s
 			Size:     p.cfg.Size,
 		}
 		p.stats.Sent++
+		p.stats.LastError = nil
 		p.next = p.socket.nextTime(now, p.interval(now))
 		if p.train++; p.train < p.cfg.Train && p.interval(now) == p.cfg.Calm {
 			p.next = now
