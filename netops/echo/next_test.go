@@ -68,6 +68,45 @@ func TestSwitchTargetWithoutReplies(t *testing.T) {
 	})
 }
 
+// TestEager: a target that has not answered is asked again soon, then less often. One that has answered, and a slow
+// one, get the requests of any other.
+func TestEager(t *testing.T) {
+	begin := func(t *testing.T, w *wire, answers bool) (*Prober, time.Time) {
+		var p *Prober
+		w.attach(t, gatewayAddr, map[bool]*Responder{true: {}}[answers])
+		at := time.Now()
+		p = probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
+			Target: gatewayAddr, Interval: 2 * time.Second, Eager: 100 * time.Millisecond, OnLost: func(int) {
+				assert.NoError(t, p.SwitchTarget(gatewayAddr))
+			},
+		})
+		return p, at
+	}
+	onWire(t, func(t *testing.T, w *wire) {
+		_, at := begin(t, w, false)
+		after(5 * time.Second)
+		w.expectSends(t, at, 0, 100, 300, 700, 1500, 2000, 2500, 3500, 4000, 4500) // and every two seconds
+	})
+	onWire(t, func(t *testing.T, w *wire) {
+		p, at := begin(t, w, true)
+		after(1900 * time.Millisecond)
+		w.setDrop(func(_, _ netip.AddrPort) bool { return true })
+		after(2 * time.Second)
+		w.expectSends(t, at, 0, 0, 2000, 3000) // and the answer
+		if stats := p.Stats(); stats.Lost != 1 {
+			t.Errorf("%d losses after an answer, want one a second", stats.Lost)
+		}
+	})
+	onWire(t, func(t *testing.T, w *wire) {
+		w.delay = 300 * time.Millisecond
+		p, _ := begin(t, w, true)
+		after(650 * time.Millisecond)
+		if stats := p.Stats(); stats.Received == 0 || stats.Lost != 0 || stats.RTT != 600*time.Millisecond {
+			t.Errorf("stats %+v: want the answer to the first request", stats)
+		}
+	})
+}
+
 // TestSwitchTargetWithoutRoute: a target that cannot be sent to does not occupy a core.
 func TestSwitchTargetWithoutRoute(t *testing.T) {
 	onWire(t, func(t *testing.T, w *wire) {

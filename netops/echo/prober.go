@@ -31,7 +31,10 @@ type ProbeConfig struct {
 	// Timeout is the time after which a request is given up; zero: DefaultTimeout. It is extended for long round trips:
 	// see roundTrips.
 	Timeout time.Duration
-	Size    int // of a request, bytes without IP and UDP headers; zero: MinSize
+	// Eager is the timeout of the first request to a target that has not answered; it doubles after each loss, up to
+	// Timeout. Zero: Timeout.
+	Eager time.Duration
+	Size  int // of a request, bytes without IP and UDP headers; zero: MinSize
 	// Window is the number of last requests for loss and median; zero: DefaultWindow. It is rounded up to a power of
 	// two, and to the maximum number of outstanding requests.
 	Window int
@@ -158,7 +161,7 @@ func (p *Prober) SwitchTarget(target netip.AddrPort) error {
 		p.window.release()
 		p.sendNext()
 		if p.stats.LastError != nil {
-			p.next = p.next.Add(p.trips.timeout(p.cfg.Timeout))
+			p.next = p.next.Add(p.timeout())
 			p.due = p.next
 		}
 	})
@@ -245,7 +248,7 @@ func (p *Prober) start(target netip.AddrPort) {
 // whether the target has become silent, and whether the returned request must be sent to the target.
 func (p *Prober) step(now time.Time) (given int, silent bool, request Message, send bool) {
 	silent = p.fallsSilent(now)
-	timeout := p.trips.timeout(p.cfg.Timeout)
+	timeout := p.timeout()
 	given = p.window.expire(now.Add(-timeout))
 	p.stats.Lost += given
 	if given > 0 { // the calm period has ended: send as soon as the interval allows
@@ -278,6 +281,14 @@ func (p *Prober) step(now time.Time) (given int, silent bool, request Message, s
 		p.due = due
 	}
 	return given, silent, request, send
+}
+
+// timeout returns the current time after which a request is given up; socket.mu is held.
+func (p *Prober) timeout() time.Duration {
+	if eager := p.cfg.Eager << min(p.stats.Lost, 10); eager > 0 && p.stats.LastReply.IsZero() {
+		return min(eager, p.cfg.Timeout)
+	}
+	return p.trips.timeout(p.cfg.Timeout)
 }
 
 // interval returns the current time between requests; socket.mu is held. Only a path that loses some requests is probed

@@ -24,6 +24,8 @@ const (
 	overlayMisses  = 3
 	// proofEvery is the interval for one node of each peer, with packets of the path's full size.
 	proofEvery = 2 * time.Second
+	// proofEager is the timeout of the first one: gateways and nodes of a new peering learn of each other meanwhile.
+	proofEager = 100 * time.Millisecond
 )
 
 // echoHeaders are the headers of an echo's packet: IP 20, UDP 8.
@@ -118,7 +120,7 @@ func (p *gatewayProbes) update(socket *echo.Socket, gateway netip.Addr, targets 
 		p.target = int(p.node) % len(targets) // nodes spread over the peer's nodes
 	}
 	return echo.Aim(&p.proof, socket, echo.ProbeConfig{
-		Target: p.aim(), Route: way, Interval: proofEvery, Size: p.size, OnReply: p.answered, OnLost: p.lost,
+		Target: p.aim(), Route: way, Interval: proofEvery, Eager: proofEager, Size: p.size, OnReply: p.answered, OnLost: p.lost,
 	})
 }
 
