@@ -39,6 +39,25 @@ func TestRenewal(t *testing.T) {
 		want    []float64
 	}{
 		{"nothing comes", func(*Renewal, time.Duration) {}, []float64{2, 4, 8, 12, 16, 20}},
+		{"a client asks for the first time", func(r *Renewal, passed time.Duration) {
+			if passed == 0 {
+				r.Began(begin)
+			}
+		}, []float64{0.5, 1, 1.5, 2.3, 3.5, 5.3, 8, 12, 16, 20}},
+		{"a client asks for the first time, and the second session is answered", func(r *Renewal, passed time.Duration) {
+			switch passed {
+			case 0:
+				r.Began(begin)
+			case 900 * time.Millisecond:
+				r.Received(begin.Add(passed))
+			}
+		}, []float64{0.5, 2.9, 4.9, 8.9, 12.9, 16.9}},
+		{"a client starts again, and its device has received packets", func(r *Renewal, passed time.Duration) {
+			if passed == 0 {
+				r.Began(begin)
+				r.Counted(1000, begin)
+			}
+		}, []float64{2, 4, 8, 12, 16, 20}},
 		{"nothing was asked", func(r *Renewal, _ time.Duration) { *r = Renewal{} }, nil},
 		{"the device receives nothing", every(500*time.Millisecond, func(r *Renewal, now time.Time) { r.Counted(1000, now) }), []float64{2, 4, 8, 12, 16, 20}},
 		{"a message now and then", every(1900*time.Millisecond, (*Renewal).Received), nil},

@@ -40,11 +40,15 @@ func (t *tunnelEchoes) renewIfDue(now time.Time) {
 
 // renew renews the tunnel, unless an answer arrives before.
 func (t *tunnelEchoes) renew(ctx context.Context, renew func(context.Context) error) {
-	if err := renew(ctx); err != nil && !errors.Is(err, context.Canceled) {
+	err := renew(ctx)
+	if err != nil && !errors.Is(err, context.Canceled) {
 		t.log.Warn("renew the tunnel", "error", err)
 	}
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
+	if err == nil && t.peer != nil {
+		t.peer.SendNow() // the requests that waited for a handshake went with the session
+	}
 	t.renewal.cancel()
 	t.renewal.cancel = nil
 }

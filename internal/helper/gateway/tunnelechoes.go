@@ -95,7 +95,11 @@ func (t *tunnelEchoes) standing() (membership.Standing, string) {
 func (t *tunnelEchoes) ask(socket *echo.Socket, target netip.AddrPort) error {
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
-	if t.peer == nil {
+	switch {
+	case t.peer != nil:
+	case t.role == records.Client:
+		t.renewal.due.Began(time.Now())
+	default:
 		t.renewal.answered(time.Now())
 	}
 	return echo.Aim(&t.peer, socket, echo.ProbeConfig{
