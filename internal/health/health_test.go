@@ -299,6 +299,7 @@ func TestSameTunnels(t *testing.T) {
 		s.Tunnels = []records.TunnelStatus{s.TunnelStatus, s.TunnelStatus}
 		return s
 	}
+	elsewhere := netip.MustParseAddrPort("192.0.2.8:30000")
 	for name, test := range map[string]struct {
 		edit func(*records.TunnelStatus)
 		same bool
@@ -307,12 +308,29 @@ func TestSameTunnels(t *testing.T) {
 		"counters":         {func(s *records.TunnelStatus) { s.RxBytes, s.RTT = 7, records.Duration(time.Second) }, true},
 		"echoes end":       {func(s *records.TunnelStatus) { s.LastEcho = ago(EchoSilence) }, false},
 		"no longer used":   {func(s *records.TunnelStatus) { s.Unused = "standby" }, false},
-		"another endpoint": {func(s *records.TunnelStatus) { s.Endpoint = netip.MustParseAddrPort("192.0.2.8:30000") }, false},
+		"another endpoint": {func(s *records.TunnelStatus) { s.Endpoint = elsewhere }, false},
 	} {
 		s := several()
 		test.edit(&s.Tunnels[1])
 		if got := Same(*several(), *s); got != test.same {
 			t.Errorf("%s: same: %v, want %v", name, got, test.same)
+		}
+	}
+	// A client tries each endpoint in turn; a write for each attempt would use up those of a new peering.
+	for name, tunnels := range map[string][]int{"of one of two tunnels": {1}, "of all tunnels": {0, 1}} {
+		a, b := several(), several()
+		for _, s := range []*records.Status{a, b} {
+			for _, i := range tunnels {
+				s.Tunnels[i].Session, s.Tunnels[i].LastEcho = records.Session{}, time.Time{}
+			}
+			s.TunnelStatus = s.Tunnels[0]
+		}
+		b.Tunnels[1].Endpoint = elsewhere
+		if len(tunnels) == 2 {
+			b.Tunnels[0].Endpoint, b.Endpoint = elsewhere, elsewhere
+		}
+		if !Same(*a, *b) {
+			t.Errorf("%s: the next endpoint without an answer is reported immediately", name)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -13,7 +14,8 @@ func Same(a, b records.Status) bool {
 	return slices.Equal(found(&a), found(&b)) && slices.Equal(contents(&a), contents(&b))
 }
 
-// found has the findings of a report, without ages and shares.
+// found has the findings of a report, without ages, shares, and the endpoint of a handshake: each attempt has another
+// one.
 func found(s *records.Status) []Finding {
 	names := make([]string, len(s.Nodes))
 	for i, n := range s.Nodes {
@@ -21,14 +23,14 @@ func found(s *records.Status) []Finding {
 	}
 	findings := Gateway(Observation{Status: s, Nodes: names})
 	for i, f := range findings {
-		if f.Figures != (Figures{}) {
+		if f.Figures != (Figures{}) || f.Code == tunnelHandshake || f.Code == tunnelEcho {
 			findings[i].Figures, findings[i].Text = Figures{}, ""
 		}
 	}
 	return findings
 }
 
-// contents has what a report says besides, without counters and ages.
+// contents has what a report says besides, without counters and ages, and without endpoints that were never answered.
 func contents(s *records.Status) []string {
 	c := append([]string{s.Pod, string(s.Implementation), string(s.Overlay)}, s.Failed...)
 	for _, e := range s.Exposed {
@@ -38,6 +40,9 @@ func contents(s *records.Status) []string {
 		c = append(c, fmt.Sprint(n.Name, n.Path, n.Unused))
 	}
 	for _, t := range slices.Concat(s.Tunnels, []records.TunnelStatus{s.TunnelStatus}) {
+		if t.LastEcho.IsZero() {
+			t.Endpoint = netip.AddrPort{}
+		}
 		c = append(c, fmt.Sprint(t.Endpoint, t.Session.Since.IsZero(), t.Path, t.Unused))
 	}
 	return c

@@ -33,7 +33,7 @@ func TestClockSetBack(t *testing.T) {
 	if time.Since(before).Round(time.Second) != time.Minute || time.Until(before.Round(0)).Round(time.Minute) != 59*time.Minute {
 		t.Fatalf("%v is not of both clocks", before)
 	}
-	nodes := newNodePaths(helper.NewMetrics(), "")
+	nodes := newNodePaths(helper.NewMetrics(), "", nil)
 	internal := netip.MustParseAddr("10.80.0.7")
 	nodes.nodes = []reportedNode{{Node: &records.Node{Name: "n1"}, Internal: internal}}
 	nodes.paths[internal] = nodePath{Sender: membership.Sender{Echo: before}, proof: before}

@@ -28,6 +28,7 @@ type echoes struct {
 	nodes   *nodePaths
 	wake    chan<- struct{} // triggers a pass
 	claim   chan struct{}   // of size one: the peer has received echoes of a later pod of this gateway
+	news    chan struct{}   // of size one: triggers a report
 	// renewing is held by a tunnel that renews its session: concurrent renewals would select the same free address.
 	renewing sync.Mutex
 
@@ -41,8 +42,9 @@ type echoes struct {
 }
 
 func newEchoes(log *slog.Logger, m *helper.Metrics, pod netip.Addr, node string, wake chan<- struct{}) *echoes {
+	news := make(chan struct{}, 1)
 	return &echoes{
-		log: log, pod: pod, nodes: newNodePaths(m, node), wake: wake, claim: make(chan struct{}, 1),
+		log: log, pod: pod, nodes: newNodePaths(m, node, news), wake: wake, claim: make(chan struct{}, 1), news: news,
 		peers: newPeerNodes(m.Ignored), endpoints: newPeerEndpoints(m.Ignored),
 	}
 }

@@ -162,7 +162,7 @@ func TestNameNode(t *testing.T) {
 // TestWitnesses checks that a few live nodes are witnesses and stay so; the gateway's own only if there is no other.
 func TestWitnesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNodePaths(helper.NewMetrics(), "n0")
+		n := newNodePaths(helper.NewMetrics(), "n0", nil)
 		var all []reportedNode
 		for i := range 10 {
 			all = append(all, reportedNode{Node: &records.Node{Name: fmt.Sprintf("n%d", i), Number: i}, Internal: netip.AddrFrom4([4]byte{10, 80, 0, byte(i)})})

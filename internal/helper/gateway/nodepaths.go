@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/helper"
 	"liqonet.io/liqonet/internal/helper/publish"
+	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/echo"
 	"liqonet.io/liqonet/netops/membership"
@@ -25,7 +26,8 @@ const countedEvery = 50 * time.Millisecond
 // nodePaths are the paths of this cluster's nodes, from the reports in their echoes to the gateway.
 type nodePaths struct {
 	ignored *prometheus.CounterVec
-	own     string // the node of this gateway: it is lost together with the gateway
+	own     string          // the node of this gateway: it is lost together with the gateway
+	news    chan<- struct{} // triggers a report
 
 	mu        sync.Mutex          // guards what follows
 	gateway   records.GatewayID   // this gateway
@@ -49,8 +51,8 @@ type nodePath struct {
 	witness       bool      // it reports when this gateway does not answer
 }
 
-func newNodePaths(m *helper.Metrics, own string) *nodePaths {
-	return &nodePaths{ignored: m.Ignored, own: own, paths: map[netip.Addr]nodePath{}}
+func newNodePaths(m *helper.Metrics, own string, news chan<- struct{}) *nodePaths {
+	return &nodePaths{ignored: m.Ignored, own: own, news: news, paths: map[netip.Addr]nodePath{}}
 }
 
 // update removes the nodes that no longer exist.
@@ -85,6 +87,9 @@ func (n *nodePaths) answer(from netip.AddrPort, m echo.Message) echo.Content {
 	path.Sender = membership.Sender{Echo: now, Unused: m.Content.Unused, Deaf: m.Content.NoWay}
 	if r.Verified {
 		path.proof, path.proofRTT = now.Add(-r.VerifiedAge), r.VerifiedRTT
+	}
+	if before := n.paths[internal]; path.path != before.path || before.proof.IsZero() && r.Verified {
+		wakeup.Notify(n.news)
 	}
 	n.paths[internal] = path
 	if len(n.witnesses) < membership.MaxWitnesses {

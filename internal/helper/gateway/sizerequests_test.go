@@ -95,3 +95,46 @@ func TestReceivedPathSizes(t *testing.T) {
 		t.Errorf("%v values counted as refused, want 2", n)
 	}
 }
+
+// TestNewsTriggerReports checks that a gateway reports immediately what connect waits for: the size of a path, and that
+// a node was verified for the first time. What nodes and peer repeat can wait.
+func TestNewsTriggerReports(t *testing.T) {
+	v := testView()
+	v.peering.Role = records.Server
+	g, _ := testEchoes(v)
+	path := echo.Path{Asked: true, Size: 1400}
+	ofPeer := func(p echo.Path) {
+		g.tunnel(1).answer(netip.AddrPort{}, echo.Message{Content: echo.Content{Path: p}})
+	}
+	ofNode := func(p echo.Path, verified bool) {
+		from, message := echoOf("10.80.0.7", echo.Report{Node: 7, Verified: verified})
+		message.Content.Path = p
+		g.nodes.answer(from, message)
+	}
+	for _, step := range []struct {
+		name string
+		do   func()
+		news bool
+	}{
+		{"first echo of the peer", func() { ofPeer(echo.Path{}) }, false},
+		{"size of the peer's path", func() { ofPeer(path) }, true},
+		{"the same size", func() { ofPeer(path) }, false},
+		{"first echo of a node", func() { ofNode(echo.Path{}, false) }, false},
+		{"size of the node's path", func() { ofNode(path, false) }, true},
+		{"first verification", func() { ofNode(path, true) }, true},
+		{"another verification", func() { ofNode(path, true) }, false},
+		{"the client's own measurement", g.tunnel(1).size.Changed, true},
+	} {
+		step.do()
+		select {
+		case <-g.news:
+			if !step.news {
+				t.Errorf("%s: a report follows", step.name)
+			}
+		default:
+			if step.news {
+				t.Errorf("%s: no report follows", step.name)
+			}
+		}
+	}
+}

@@ -27,6 +27,10 @@ import (
 // changes of the device are restored: the kernel does not notify of them.
 const tunnelEvery = 500 * time.Millisecond
 
+// newsPause is the time in which news of echoes become one report: connect waits for sizes of paths and for nodes that
+// were verified for the first time.
+const newsPause = 50 * time.Millisecond
+
 // watchTunnels reads devices and echoes and passes the results to the writers, until ctx ends.
 func (l *loop) watchTunnels(ctx context.Context) {
 	tick := time.NewTicker(tunnelEvery)
@@ -38,6 +42,12 @@ func (l *loop) watchTunnels(ctx context.Context) {
 			return
 		case <-tick.C:
 		case <-l.measure:
+		case <-l.echoes.news:
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(newsPause):
+			}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/helper/publish"
+	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/echo"
 	"liqonet.io/liqonet/netops/membership"
@@ -54,7 +55,10 @@ type tunnelEchoes struct {
 
 func newTunnelEchoes(g *echoes, number int) *tunnelEchoes {
 	t := &tunnelEchoes{gateway: g, log: g.log.With("peerGateway", number)}
-	t.size.Changed = t.sendNow
+	t.size.Changed = func() {
+		t.sendNow()
+		wakeup.Notify(g.news)
+	}
 	return t
 }
 
@@ -124,6 +128,9 @@ func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
 	t.gateway.mu.Lock()
 	now := time.Now()
 	t.gateway.received(m.Content)
+	if t.path != path {
+		wakeup.Notify(t.gateway.news)
+	}
 	t.path, t.nodes, t.sender = path, m.Content.Nodes, membership.Sender{Echo: now, Unused: m.Content.Unused}
 	t.renewal.due.Received(now)
 	t.Announced(m.Content, now)
