@@ -316,7 +316,7 @@ func TestSameTunnels(t *testing.T) {
 			t.Errorf("%s: same: %v, want %v", name, got, test.same)
 		}
 	}
-	// A client tries each endpoint in turn; a write for each attempt would use up those of a new peering.
+	// Writes for these would use up those of a new peering. A client tries each endpoint in turn.
 	for name, tunnels := range map[string][]int{"of one of two tunnels": {1}, "of all tunnels": {0, 1}} {
 		a, b := several(), several()
 		for _, s := range []*records.Status{a, b} {
@@ -325,12 +325,13 @@ func TestSameTunnels(t *testing.T) {
 			}
 			s.TunnelStatus = s.Tunnels[0]
 		}
+		a.Tunnels[1].Unused, b.Tunnels[1].Unused = "no answer", "it has no way on"
 		b.Tunnels[1].Endpoint = elsewhere
 		if len(tunnels) == 2 {
-			b.Tunnels[0].Endpoint, b.Endpoint = elsewhere, elsewhere
+			b.Tunnels[0].Endpoint, b.Endpoint, b.Nodes[0].Path = elsewhere, elsewhere, records.PathSize{Asked: true, MTU: 1500}
 		}
 		if !Same(*a, *b) {
-			t.Errorf("%s: the next endpoint without an answer is reported immediately", name)
+			t.Errorf("%s: what changes while there is no answer is reported immediately", name)
 		}
 	}
 }

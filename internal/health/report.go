@@ -30,20 +30,24 @@ func found(s *records.Status) []Finding {
 	return findings
 }
 
-// contents has what a report says besides, without counters and ages, and without endpoints that were never answered.
+// contents has what a report says besides, without counters and ages. The endpoint of a tunnel that was never answered,
+// sizes before a first answer, and why a tunnel is not used can wait.
 func contents(s *records.Status) []string {
 	c := append([]string{s.Pod, string(s.Implementation), string(s.Overlay)}, s.Failed...)
 	for _, e := range s.Exposed {
 		c = append(c, e.Host.String(), e.Address.String())
 	}
 	for _, n := range s.Nodes {
+		if s.LastEcho.IsZero() {
+			n.Path = records.PathSize{}
+		}
 		c = append(c, fmt.Sprint(n.Name, n.Path, n.Unused))
 	}
 	for _, t := range slices.Concat(s.Tunnels, []records.TunnelStatus{s.TunnelStatus}) {
 		if t.LastEcho.IsZero() {
 			t.Endpoint = netip.AddrPort{}
 		}
-		c = append(c, fmt.Sprint(t.Endpoint, t.Session.Since.IsZero(), t.Path, t.Unused))
+		c = append(c, fmt.Sprint(t.Endpoint, t.Session.Since.IsZero(), t.Path, t.Unused == ""))
 	}
 	return c
 }

@@ -60,6 +60,7 @@ const (
 	writeTimeout = 10 * time.Second
 	writePause   = 100 * time.Millisecond // between two writes, so that a burst takes one or two
 	writeRetry   = time.Second
+	newsQuick    = 3 // writes of News.Burst after which writePause grows
 	// restoreAfter is the time after a write from which different content counts as an external change: before, the API
 	// server may not have shown the write yet. It also bounds the rate at which two writers of one object overwrite
 	// each other.
@@ -135,8 +136,17 @@ func (r *Reporter[T]) Run(ctx context.Context) {
 			r.News.Allow() // always allowed: writes count, attempts do not
 		}
 		last = writing[T]{v, text, time.Now()}
-		pause.Reset(writePause)
+		pause.Reset(r.pause())
 	}
+}
+
+// pause returns the time between two writes. After some writes of the burst it grows: a new peering changes for
+// seconds, and its last change must not wait for the limit.
+func (r *Reporter[T]) pause() time.Duration {
+	if r.News == nil {
+		return writePause
+	}
+	return time.Duration(max(1, float64(r.News.Burst()-newsQuick)-r.News.Tokens()) * float64(writePause))
 }
 
 // writing is a written value. The zero value: none.

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"liqonet.io/liqonet/internal/health"
 )
 
@@ -99,6 +101,23 @@ func TestReporterLetsCountersWait(t *testing.T) {
 		w.expect(t, "something else at once", report{"a", 1}, report{"a", 2}, report{"b", 4})
 		after(time.Minute)
 		w.expect(t, "nothing twice", report{"a", 1}, report{"a", 2}, report{"b", 4})
+	})
+}
+
+// TestReporterSpacesNews checks that a value which changes for seconds is written again and again, and that its last
+// change does not wait for the limit.
+func TestReporterSpacesNews(t *testing.T) {
+	testReporter(t, func(r *Reporter[report], w *writer, after func(time.Duration)) {
+		r.News = rate.NewLimiter(rate.Every(2*time.Second), NewsBurst)
+		for range 40 { // for two seconds
+			r.Set(report{text: time.Since(w.begin).String()})
+			after(50 * time.Millisecond)
+		}
+		r.Set(report{text: "last"})
+		after(700 * time.Millisecond)
+		if last := w.values[len(w.values)-1]; last.text != "last" || len(w.values) > NewsBurst+1 {
+			t.Errorf("written %v at %v, want the last one, and %d at most", w.values, w.at, NewsBurst+1)
+		}
 	})
 }
 
