@@ -27,8 +27,8 @@ func Group(name, short, long, example string) *cobra.Command {
 				return cmd.Help()
 			}
 			err := Usagef("%s: unknown command %q", cmd.CommandPath(), args[0])
-			if meant := meant(cmd, args[0]); meant != nil {
-				err.Advice = fmt.Sprintf("did you mean %q?", meant.CommandPath())
+			if other := meant(cmd, args[0]); other != nil {
+				err.Advice = fmt.Sprintf("did you mean %q?", other.CommandPath())
 			}
 			return err
 		},
@@ -41,8 +41,8 @@ var destructive = map[string]bool{"disconnect": true, "reset": true, "unexpose":
 	// Flags.
 	"force": true, "remove": true, "yes": true}
 
-// meanings are words of other programs, by the command that does what they mean. None of these commands starts pods or
-// removes anything.
+// meanings are words of other programs, by the command that does what they mean. None of these commands removes
+// anything.
 var meanings = map[string]string{
 	"status":   "list ls get show info peers graph",
 	"connect":  "join peer add",

@@ -29,7 +29,7 @@ type contextForm struct {
 // account.
 var contextForms = []contextForm{
 	// aws eks update-kubeconfig
-	{regexp.MustCompile(`^arn:aws[a-z-]*:eks:(?<region>[^:]+):\d+:cluster/(?<name>.+)$`), "${region}-${name}"},
+	{regexp.MustCompile(`^(?:[^@]*@)?arn:aws[a-z-]*:eks:(?<region>[^:]+):\d+:cluster/(?<name>.+)$`), "${region}-${name}"},
 	// eksctl
 	{regexp.MustCompile(`^[^@]+@(?<name>[^.]+)\.(?<region>[^.]+)\.eksctl\.io$`), "${name}-${region}"},
 	// gcloud
@@ -85,19 +85,21 @@ func label(text string) string {
 	return name
 }
 
-// ChooseName returns the name of a cluster, and a longer one if a peer with the same name may choose another one; "":
-// it may not. A cluster with a name keeps it, because its peers use it.
-func ChooseName(c *kube.Cluster, requested string, fabric *records.Fabric) (name, longer string, err error) {
+// ChooseName returns the name of a cluster, and a longer one for the case that a peer has the same name; "": there is
+// none. A cluster with peerings keeps its name, because its peers use it.
+func ChooseName(c *kube.Cluster, requested string, fabric *records.Fabric, peered bool) (name, longer string, err error) {
+	short, long := NamesFromContext(c.Context, c.Entry)
 	switch {
-	case fabric == nil && requested == "":
-		name, longer = NamesFromContext(c.Context, c.Entry)
-		return name, longer, nil
-	case fabric == nil:
-		return requested, "", records.ValidateName(requested)
-	case requested != "" && requested != fabric.Name:
+	case requested != "" && fabric != nil && peered && requested != fabric.Name:
 		return "", "", hint.With(
 			fmt.Errorf("cluster %q already has the name %q, not %q", c.Context, fabric.Name, requested),
 			"leave the name out, or begin anew: liqoctl network reset --context "+kube.ShellWord(c.Context))
+	case requested != "":
+		return requested, "", records.ValidateName(requested)
+	case fabric == nil:
+		return short, long, nil
+	case !peered && fabric.Name == short:
+		return fabric.Name, long, nil
 	}
 	return fabric.Name, "", nil
 }

@@ -13,6 +13,7 @@ func TestNamesFromContext(t *testing.T) {
 	for _, c := range []struct{ context, entry, name, longer string }{
 		{"arn:aws:eks:eu-west-1:123456789012:cluster/prod-eu", "arn:aws:eks:eu-west-1:123456789012:cluster/prod-eu", "prod-eu", "eu-west-1-prod-eu"},
 		{"arn:aws-us-gov:eks:us-gov-west-1:123456789012:cluster/prod", "", "prod", "us-gov-west-1-prod"},
+		{"me@arn:aws:eks:eu-west-1:123456789012:cluster/x", "", "x", "eu-west-1-x"},
 		{"ci@prod.eu-west-1.eksctl.io", "prod.eu-west-1.eksctl.io", "prod", "prod-eu-west-1"},
 		{"gke_shop-123_europe-west1_prod", "gke_shop-123_europe-west1_prod", "prod", "europe-west1-prod"},
 		{"prod-admin", "prod", "prod", "prod-admin"},

@@ -75,8 +75,6 @@ func newConnector(o ConnectOptions, r progress.Reporter) *connector {
 		remoteServes = new(!*o.LocalServes)
 	}
 	c.local, c.remote = part(o.Local, records.Client, o.LocalServes), part(o.Remote, records.Server, remoteServes)
-	c.local.announceKeys = func(ctx context.Context, offer records.Offer) error { return c.remote.writePeerKeys(ctx, offer) }
-	c.remote.announceKeys = func(ctx context.Context, offer records.Offer) error { return c.local.writePeerKeys(ctx, offer) }
 	return c
 }
 
@@ -283,6 +281,9 @@ func (c *connector) prepare(ctx context.Context) (string, error) {
 		return "", err
 	}
 	err := c.both(ctx, (*member).prepare)
+	if c.link == nil && (c.local.unannounced || c.remote.unannounced) {
+		err = errors.Join(err, c.exchange(ctx), c.local.writePeerKeys(ctx, c.local.peer), c.remote.writePeerKeys(ctx, c.remote.peer))
+	}
 	for _, m := range c.members() {
 		if err == nil && m.have == nil {
 			m.reportRemapped()
@@ -335,9 +336,13 @@ func (m *member) serve(ctx context.Context) error {
 	if m.role == records.Client {
 		return nil
 	}
+	half := m.half()
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return m.write(ctx, m.half().Record()) })
-	group.Go(func() error { return m.awaitEndpoints(ctx) })
+	group.Go(func() error { return m.write(ctx, half.Record()) })
+	group.Go(func() (err error) {
+		m.endpoints, err = m.awaitEndpoints(ctx, half)
+		return err
+	})
 	return group.Wait()
 }
 

@@ -283,3 +283,22 @@ func TestEqualNames(t *testing.T) {
 		})
 	}
 }
+
+// TestInitThenConnect checks that clusters that init has given one name can be connected: without peerings a name can
+// change, with consent.
+func TestInitThenConnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := fakecluster.Pair()
+		a.Context, b.Context = "gke_p_europe-west1_prod", "gke_p_us-east1_prod"
+		fakecluster.Run(t, a, b)
+		fakecluster.Must(t, Init, initOptions(a))
+		fakecluster.Must(t, Init, initOptions(b))
+		o := connectOptions(a, b)
+		if _, err := PlanConnect(t.Context(), o, &fakecluster.Recorder{}); err != nil {
+			t.Error(err)
+		}
+		if _, err := Connect(t.Context(), o, &fakecluster.Recorder{}); !errors.As(err, new(*plan.DifferenceError)) {
+			t.Errorf("error %v", err)
+		}
+	})
+}

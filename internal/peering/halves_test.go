@@ -113,7 +113,7 @@ func runHalf(t *testing.T, name, folder string) {
 		o.Local.Cluster = w.Cluster
 		changed, err := plan.Locked(t.Context(), &fakecluster.Recorder{}, func(ctx context.Context) (bool, error) {
 			c := newConnector(o, &fakecluster.Recorder{})
-			c.link, c.local.wanted.Initial, c.local.announceKeys = files(filepath.Join(folder, run), name, peer), role, nil
+			c.link, c.local.wanted.Initial = files(filepath.Join(folder, run), name, peer), role
 			err := c.run(ctx)
 			return c.changed(), err
 		}, &o.Local.Cluster)

@@ -17,7 +17,7 @@ func TestCommandsOfHints(t *testing.T) {
 	const hostile = "a;reboot$(id)"
 	const want = "'a;reboot$(id)'"
 	side := Side{Cluster: &kube.Cluster{Context: hostile}, Name: "b"}
-	_, _, renamed := inventory.ChooseName(side.Cluster, side.Name, &records.Fabric{Name: "a"})
+	_, _, renamed := inventory.ChooseName(side.Cluster, side.Name, &records.Fabric{Name: "a"}, true)
 	s := newSite(side, Installation{}, progress.Quiet{})
 	m := member{site: s, peer: records.Offer{Cluster: records.Party{ID: "id", Name: "d"}}}
 	m.observed.peerings = []records.Peering{{Name: "c", Peer: records.Peer{ClusterID: "id"}}}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -49,9 +48,9 @@ type member struct {
 	remains       bool             // there is no record, but keys or reservations of the peering: a rollback keeps them
 	creating      bool             // this run creates the peering's record
 	replacing     chan struct{}    // semaphore of both members: one gateway is replaced at a time
-	// writePeerKeys writes the new keys of this member's gateways into the peer's record; nil: the peer does it when it
-	// gets the next offer.
-	announceKeys func(context.Context, records.Offer) error
+	// unannounced means that a gateway's pod with old keys did not terminate: it may be under foreign control, so that the
+	// peer must no longer accept its key.
+	unannounced bool
 }
 
 // avoidPeersName takes the longer name if the peer has the same one. The peer does so as well, if it can.
@@ -136,7 +135,7 @@ func (m *member) readKeys(ctx context.Context) (err error) {
 			return err
 		}
 		if d != nil {
-			m.running[i] = cmp.Or(d.Spec.Template.Annotations[templates.AnnotationKey], "none")
+			m.running[i] = cmp.Or(d.Spec.Template.Annotations[templates.AnnotationKey], keys[i].ID(), "none")
 		}
 	}
 	return nil
@@ -179,19 +178,17 @@ func (m *member) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return m.reserve(ctx) })
-	group.Go(func() error {
-		if err := m.applyGateways(ctx, gateways); err != nil {
-			return err
-		}
-		if m.role == records.Server || m.have == nil || m.have.Role == m.role {
-			return nil
-		}
-		// The previous server is now the client.
-		return m.remove(ctx, &corev1.Service{ObjectMeta: inventory.Meta(m.cluster.Namespace, records.ServiceName(m.peering))})
-	})
-	return group.Wait()
+	if err := m.reserve(ctx); err != nil {
+		return err
+	}
+	if err := m.applyGateways(ctx, gateways); err != nil {
+		return err
+	}
+	if m.role == records.Server || m.have == nil || m.have.Role == m.role {
+		return nil
+	}
+	// The previous server is now the client.
+	return m.remove(ctx, &corev1.Service{ObjectMeta: inventory.Meta(m.cluster.Namespace, records.ServiceName(m.peering))})
 }
 
 // write replaces the peering's record.

@@ -8,7 +8,7 @@ import (
 // half returns what is known of the member, for its decisions.
 func (m *member) half() desired.Half {
 	h := desired.Half{
-		Context: m.cluster.Context, Cluster: records.Party{ID: m.id, Name: m.name}, Nodes: m.discovery.Nodes, Fabric: m.fabric,
+		Cluster: records.Party{ID: m.id, Name: m.name}, Nodes: m.discovery.Nodes, Fabric: m.fabric,
 		Peering: m.peering, Wanted: m.wanted, Recorded: m.have, Written: m.written, Role: m.role, Settings: m.settings,
 		Addresses: m.addresses, Number: m.number, Endpoints: m.endpoints, Sizes: m.sizes, Peer: m.peer,
 	}

@@ -87,13 +87,14 @@ func (m *member) applyGateway(ctx context.Context, i int, deployment kube.Object
 }
 
 // awaitOldPods waits until no pod of a gateway has other keys than that of the identifier. One that does not terminate
-// may be under foreign control: the peer must no longer accept its key.
+// may be under foreign control: see unannounced.
 func (m *member) awaitOldPods(ctx context.Context, id records.GatewayID, key string) error {
 	bounded, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
 	old := func(pods []*corev1.Pod) (string, error) {
 		for _, p := range pods {
-			if p.Annotations[templates.AnnotationKey] != key {
+			ended := p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
+			if !ended && p.Annotations[templates.AnnotationKey] != key {
 				return "pod " + p.Name + " does not end", nil
 			}
 		}
@@ -104,11 +105,8 @@ func (m *member) awaitOldPods(ctx context.Context, id records.GatewayID, key str
 	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	err = m.terminatingError(id, err)
-	if m.announceKeys == nil {
-		return err
-	}
-	return errors.Join(err, m.announceKeys(ctx, m.offer()))
+	m.unannounced = true
+	return m.terminatingError(id, err)
 }
 
 // terminatingError returns the error for a gateway whose pod does not terminate.
@@ -133,12 +131,16 @@ func (c *connector) drainGateways(ctx context.Context) error {
 		return nil
 	}
 	// A gateway with a new key carries packets once the peer's record contains the key.
+	renewed := false
 	for _, m := range c.members() {
+		before := len(m.changes)
 		if err := m.writePeerKeys(ctx, m.peer); err != nil {
 			return err
 		}
+		renewed = renewed || len(m.changes) > before
 	}
-	if err := c.both(ctx, (*member).awaitRemaining); err != nil {
+	await := func(m *member, ctx context.Context) error { return m.awaitRemaining(ctx, renewed) }
+	if err := c.both(ctx, await); err != nil {
 		return err
 	}
 	for _, m := range c.members() {
@@ -151,7 +153,7 @@ func (c *connector) drainGateways(ctx context.Context) error {
 
 // writePeerKeys writes only the new keys of the peer's gateways into this member's record.
 func (m *member) writePeerKeys(ctx context.Context, far records.Offer) error {
-	if m.have == nil || m.cluster.IsDryRun() || !slices.ContainsFunc(far.Gateways, func(g records.OfferedGateway) bool { return g.Replaced }) {
+	if m.have == nil || m.cluster.IsDryRun() {
 		return nil
 	}
 	p := *m.written
@@ -159,8 +161,8 @@ func (m *member) writePeerKeys(ctx context.Context, far records.Offer) error {
 	for g := range p.Gateways {
 		tunnels := slices.Clone(p.Gateways[g].Tunnels)
 		for i := range min(len(tunnels), len(far.Gateways)) {
-			if far.Gateways[i].Replaced {
-				tunnels[i].Driver = far.Gateways[i].Driver
+			if d := far.Gateways[i].Driver; d != (records.Driver{}) {
+				tunnels[i].Driver = d
 			}
 		}
 		p.Gateways[g].Tunnels = tunnels
@@ -169,8 +171,9 @@ func (m *member) writePeerKeys(ctx context.Context, far records.Offer) error {
 }
 
 // awaitRemaining waits until all remaining gateways carry packets. If some do not in time, one is sufficient. If none
-// does, the excess gateways must not carry any packets either.
-func (m *member) awaitRemaining(ctx context.Context) error {
+// does, the excess gateways must not carry any packets either. If keys were renewed, only packets from now on are
+// sufficient.
+func (m *member) awaitRemaining(ctx context.Context, renewed bool) error {
 	if m.have == nil || m.cluster.IsDryRun() {
 		return nil
 	}
@@ -181,7 +184,7 @@ func (m *member) awaitRemaining(ctx context.Context) error {
 	carries := make([]bool, len(ids))
 	var group sync.WaitGroup
 	for i, id := range ids[:remaining] {
-		group.Go(func() { carries[i] = m.awaitCarrying(bounded, id, m.rekeyed(i)) })
+		group.Go(func() { carries[i] = m.awaitCarrying(bounded, id, renewed || m.rekeyed(i)) })
 	}
 	group.Wait()
 	if ctx.Err() != nil || slices.Contains(carries[:remaining], true) {

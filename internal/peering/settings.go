@@ -22,6 +22,7 @@ func (m *member) agree() (err error) {
 	if m.settings, err = m.half().AgreedSettings(); err != nil {
 		return err
 	}
+	m.wanted.Gateways = m.half().PermanentGateways() // whatever later offers have
 	if err := m.seal.accept(m.peer.Seal); err != nil {
 		return fmt.Errorf("offer of cluster %q: %w", m.peer.Cluster.Name, err)
 	}

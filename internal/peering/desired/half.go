@@ -11,7 +11,6 @@ import (
 
 // Half is one cluster of a peering. Fields that are not known yet are zero.
 type Half struct {
-	Context string // the kube context, for messages
 	Cluster records.Party
 	Nodes   []discover.Node
 	Fabric  records.Fabric
@@ -48,7 +47,7 @@ type Key struct {
 // onePort reports whether the user has set the server's port.
 func (h Half) onePort() bool { return len(h.Wanted.Settings.FirstPorts()) > 0 }
 
-// Offer returns what the peer may know: all that is known. Run adds what is sealed.
+// Offer returns what the peer may know: all that is known. The command adds what is sealed.
 func (h Half) Offer() records.Offer {
 	f := h.Fabric
 	o := records.Offer{

@@ -3,6 +3,7 @@ package desired
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"testing"
 
 	"liqonet.io/liqonet/internal/records"
@@ -44,7 +45,7 @@ func TestHalvesAgree(t *testing.T) {
 	for range 20_000 {
 		one := func(name string, initial records.Role) Half {
 			h := Half{Cluster: records.Party{ID: name, Name: name}, Wanted: Wanted{Initial: initial, Gateways: random.IntN(4)}}
-			h.Fabric.MTU = 1500 * random.IntN(3)
+			h.Fabric.MTU, h.Fabric.ExternalCIDRs = 1500*random.IntN(3), []netip.Prefix{netip.MustParsePrefix("10.70.0.0/16")}
 			h.Sizes = Sizes{Gateways: 1400 * random.IntN(2), Overlay: 1450 * random.IntN(2)}
 			if random.IntN(2) == 0 {
 				h.Sizes.Unmeasured = []string{"all"}
@@ -104,5 +105,28 @@ func TestEndpointSummary(t *testing.T) {
 	got := EndpointSummary([]string{"192.0.2.2:30840", "192.0.2.1:30840", "192.0.2.2:30841", "192.0.2.1:30841"})
 	if want := "192.0.2.1, 192.0.2.2, UDP 30840, 30841"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestPoorOffers checks that an offer that lacks what a decision needs is an error.
+func TestPoorOffers(t *testing.T) {
+	for name, change := range map[string]func(*records.Offer){
+		"no settings": func(o *records.Offer) { o.Settings = nil },
+		"no ranges":   func(o *records.Offer) { o.Ranges = records.Ranges{} },
+		"no gateways": func(o *records.Offer) { o.Gateways = nil },
+		"same role":   func(o *records.Offer) { o.Role = records.Client },
+	} {
+		good := records.Offer{
+			Role: records.Server, Settings: &records.GatewaySettings{}, Gateways: make([]records.OfferedGateway, 1),
+			Ranges: records.Ranges{ExternalCIDRs: []netip.Prefix{netip.MustParsePrefix("10.70.0.0/16")}},
+		}
+		h := Half{Role: records.Client, Peer: good}
+		if _, err := h.AgreedSettings(); err != nil {
+			t.Errorf("a good offer: %v", err)
+		}
+		change(&h.Peer)
+		if _, err := h.AgreedSettings(); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
 	}
 }

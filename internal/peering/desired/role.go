@@ -54,6 +54,8 @@ func (h Half) AgreedSettings() (s records.GatewaySettings, err error) {
 		return s, fmt.Errorf("both clusters of peering %q would be the %s", h.Peering, h.Role)
 	case h.Role == records.Client && h.Peer.Settings == nil:
 		return s, fmt.Errorf("offer of cluster %q: no settings", peer)
+	case len(h.Peer.Ranges.ExternalCIDRs) == 0 || len(h.Peer.Gateways) == 0:
+		return s, fmt.Errorf("offer of cluster %q: no ranges or no gateways", peer)
 	case h.Role == records.Client:
 		return *h.Peer.Settings, nil
 	}

@@ -32,7 +32,7 @@ const (
 
 // fabricSubjects are the subjects of the fabric's fields.
 var fabricSubjects = map[string]string{
-	"podCIDRs": "pod CIDRs", "serviceCIDRs": "Service CIDRs", "nodeNetworks": "node networks", "externalCIDRs": "external CIDR",
+	"name": "name", "podCIDRs": "pod CIDRs", "serviceCIDRs": "Service CIDRs", "nodeNetworks": "node networks", "externalCIDRs": "external CIDR",
 	"internalCIDRs": "internal CIDR", "overlay.kind": "overlay", "overlay.port": "overlay port", "mtu": "MTU of links",
 	"cni": "network plugin", "allowForward": "allow-forward",
 }

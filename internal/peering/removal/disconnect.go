@@ -129,7 +129,7 @@ func (r *remover) identify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.name, _, err = inventory.ChooseName(r.cluster, "", fabric); err != nil {
+	if r.name, _, err = inventory.ChooseName(r.cluster, "", fabric, true); err != nil {
 		return err
 	}
 	r.id, err = r.cluster.ID(ctx)

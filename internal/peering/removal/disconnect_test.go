@@ -201,7 +201,7 @@ func TestInitAndReset(t *testing.T) {
 			t.Errorf("again: %+v, %v", got, err)
 		}
 		o.Side.Name = "rome"
-		if _, err = peering.Init(t.Context(), o, &fakecluster.Recorder{}); err == nil || !strings.Contains(err.Error(), `already has the name "milan"`) {
+		if _, err = peering.Init(t.Context(), o, &fakecluster.Recorder{}); !errors.As(err, new(*plan.DifferenceError)) || !strings.Contains(err.Error(), "milan -> rome") {
 			t.Errorf("other name: %v", err)
 		}
 		o.Side.Name, o.Side.Reserved = "", []netip.Prefix{netip.MustParsePrefix("10.6.0.0/16")}
