@@ -59,8 +59,7 @@ Exit codes: 0 success, 1 failure, 2 usage error, 3 unhealthy, 4 no free address,
   liqoctl network status --context a`)
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: cmp.Or(env.Program, cli.ProgramName)}
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.Version = describeBuild(env.Build)
-	root.SetVersionTemplate("{{.Version}}\n")
+	addVersionFlag(env, root)
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)

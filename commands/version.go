@@ -112,6 +112,20 @@ func helpersOf(ctx context.Context, c *kube.Cluster) ([]helperVersion, error) {
 	return found, nil
 }
 
+// addVersionFlag adds --version: the version of liqoctl alone. Cobra's own flag would link text/template.
+func addVersionFlag(env *cli.Env, root *cobra.Command) {
+	var version bool
+	ui.BoolFlag(root.Flags(), &version, "version", "print the version of liqoctl")
+	help := root.RunE
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if !version {
+			return help(cmd, args)
+		}
+		_, err := fmt.Fprintln(env.Out, describeBuild(env.Build))
+		return err
+	}
+}
+
 // describeBuild is a line that names the build.
 func describeBuild(i buildinfo.Info) string {
 	commit := ""

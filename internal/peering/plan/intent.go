@@ -220,7 +220,7 @@ func (x *intent) describeGroups() {
 }
 
 // mainKinds are the kinds that a line for many objects names.
-var mainKinds = []string{"Namespace", "DaemonSet", "Deployment", "Service", "Secret", "ConfigMap"}
+var mainKinds = []string{"Namespace", "DaemonSet", "Deployment", "Service", "Secret"}
 
 // Count returns a number with its noun.
 func Count(n int, noun string) string {
