@@ -48,8 +48,8 @@ type member struct {
 	remains       bool             // there is no record, but keys or reservations of the peering: a rollback keeps them
 	creating      bool             // this run creates the peering's record
 	replacing     chan struct{}    // semaphore of both members: one gateway is replaced at a time
-	// unannounced means that a gateway's pod with old keys did not terminate: it may be under foreign control, so that the
-	// peer must no longer accept its key.
+	// unannounced means that a gateway's pod with old keys did not terminate: it may be under foreign control, so that
+	// the peer must no longer accept its key.
 	unannounced bool
 }
 

@@ -404,8 +404,8 @@ func TestTemplateWithoutRecord(t *testing.T) {
 	}
 }
 
-// TestRotationBesideFailedPod checks that a pod that the kubelet has ended, as in a shutdown of its node, and that stays
-// as an object, holds up no rotation.
+// TestRotationBesideFailedPod checks that a pod that the kubelet has ended, as in a shutdown of its node, and that
+// stays as an object, holds up no rotation.
 func TestRotationBesideFailedPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, before := rotated(t, 1, 1)
