@@ -56,7 +56,7 @@ var meanings = map[string]string{
 func meant(cmd *cobra.Command, name string) *cobra.Command {
 	places := []*cobra.Command{cmd}
 	if cmd == cmd.Root() {
-		places = append(places, cmd.Commands()...)
+		places = append(places, slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool { return !c.IsAvailableCommand() })...)
 	}
 	for _, place := range places {
 		for _, sub := range place.Commands() {

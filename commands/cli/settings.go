@@ -89,7 +89,7 @@ func applySetting(f *pflag.Flag, variable string, entry any) error {
 // settable returns the names of all flags of all commands.
 func settable(cmd *cobra.Command) map[string]bool {
 	names := make(map[string]bool)
-	add := func(f *pflag.Flag) { names[f.Name] = f.Name != ConfigFlag && f.Name != "help" }
+	add := func(f *pflag.Flag) { names[f.Name] = f.Name != ConfigFlag && f.Name != "help" && f.Name != "version" }
 	cmd.Flags().VisitAll(add)
 	cmd.PersistentFlags().VisitAll(add)
 	for _, sub := range cmd.Commands() {

@@ -6,7 +6,6 @@ package inventory
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -136,7 +135,7 @@ func Swap[T records.Document](ctx context.Context, c *kube.Cluster, name string,
 }
 
 // Write replaces a record if it is unchanged since it was read (nil: it did not exist). Otherwise another writer has
-// changed it, and the error is an ErrConflict. name is that of the record's ConfigMap.
+// changed it, and the error is a kube.ErrConflict. name is that of the record's ConfigMap.
 func Write[T records.Document](ctx context.Context, c *kube.Cluster, name string, read *T, wanted T) (kube.Change, error) {
 	return Swap(ctx, c, name, func(live *T) (T, error) {
 		unread := (live == nil) != (read == nil) || live != nil && !Same(*live, *read)
@@ -147,12 +146,9 @@ func Write[T records.Document](ctx context.Context, c *kube.Cluster, name string
 	})
 }
 
-// ErrConflict ends a run whose next write would overwrite a change of another writer.
-var ErrConflict = errors.New("changed by another writer during this run")
-
-// Conflict returns the ErrConflict for an object in liqonet's namespace.
+// Conflict returns the kube.ErrConflict for an object in liqonet's namespace.
 func Conflict(c *kube.Cluster, kind, name string) error {
-	return hint.With(fmt.Errorf("%s %s/%s of cluster %q: %w", kind, c.Namespace, name, c.Context, ErrConflict), "run this again")
+	return hint.With(fmt.Errorf("%s %s/%s of cluster %q: %w", kind, c.Namespace, name, c.Context, kube.ErrConflict), "run this again")
 }
 
 // NewRun returns a new ID of a run of liqoctl. Objects are annotated with it, because the response to a create request

@@ -42,6 +42,7 @@ type lock struct {
 	read   bool                  // seen is set
 	seen   *coordinationv1.Lease // as read before the facts, or last; nil: it does not exist
 	unread error                 // why seen could not be read
+	absent bool                  // it did not exist when it was read before facts
 	held   bool
 	stop   func() // stops renewing; set while the lock is held
 	gone   bool   // released, because this run removes the Lease

@@ -27,7 +27,7 @@ type Locks struct {
 	mu       sync.Mutex
 	taken    bool // all locks are held
 	outdated bool // another run has written, or holds a lock, as found by the first write
-	gone     bool // Stale has begun again because a namespace was gone
+	gone     bool // Stale has begun again because of a run that has come and gone
 	lost     error
 	end      context.CancelCauseFunc // ends the context of Begin
 }
@@ -83,8 +83,8 @@ func (r *Locks) Stale(ctx context.Context, err error) bool {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) { // found by a dry run
 		return true
 	}
-	if !r.gone && namespaceIsGone(err) {
-		r.gone = true // once: without a deletion, a namespace may be missing, too
+	if !r.gone && (namespaceIsGone(err) || r.passed(err)) {
+		r.gone = true // once: without another run, an object may be missing, too
 		return true
 	}
 	return slices.ContainsFunc(r.all, func(l *lock) bool {
@@ -95,6 +95,16 @@ func (r *Locks) Stale(ctx context.Context, err error) bool {
 		return holderOf(before) != "" || l.look(ctx) == nil && versionOf(l.seen) != versionOf(before)
 	})
 }
+
+// passed reports whether another run may have come and gone unseen: there was no Lease, because nothing was installed
+// or another run was removing it, and an object is not as it was read.
+func (r *Locks) passed(err error) bool {
+	return (errors.Is(err, ErrConflict) || apierrors.IsNotFound(err)) &&
+		slices.ContainsFunc(r.all, func(l *lock) bool { return l.absent })
+}
+
+// ErrConflict ends a run whose next write would overwrite a change of another writer.
+var ErrConflict = errors.New("changed by another writer during this run")
 
 // namespaceIsGone reports whether an API server answered that a namespace does not exist.
 func namespaceIsGone(err error) bool {
@@ -273,7 +283,7 @@ func (c *Cluster) readLock(ctx context.Context) error {
 		return nil
 	}
 	err := c.lock.look(ctx)
-	c.lock.read, c.lock.unread = true, nil
+	c.lock.read, c.lock.unread, c.lock.absent = true, nil, c.lock.absent || c.lock.seen == nil
 	if apierrors.IsForbidden(err) { // the check of permissions reports it with others
 		c.lock.unread, err = err, nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/fakecluster"
@@ -60,7 +61,7 @@ func TestNewCIDRsNeedConsent(t *testing.T) {
 		require.NoError(t, steps(t, c.reach, c.discover, c.compare))
 		gain(t, b)
 		err = steps(t, c.install, c.awaitNodes, c.prepare, c.configure)
-		if !errors.Is(err, inventory.ErrConflict) || len(a.Peering(t).Peer.PodCIDRs) != 1 {
+		if !errors.Is(err, kube.ErrConflict) || len(a.Peering(t).Peer.PodCIDRs) != 1 {
 			t.Errorf("error %v, adopted: %+v", err, a.Peering(t).Peer)
 		}
 		_, err = Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{})

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering/desired"
 	"liqonet.io/liqonet/internal/peering/plan"
@@ -60,6 +61,7 @@ type connector struct {
 	plan          plan.Plan
 	rendering     bool // the result is the objects, with keys
 	writing       bool // a failure may require a rollback
+	renewed       bool // records have got new keys of the peer
 }
 
 func newConnector(o ConnectOptions, r progress.Reporter) *connector {
@@ -280,9 +282,13 @@ func (c *connector) prepare(ctx context.Context) (string, error) {
 	if err := c.agreeOnKeys(ctx); err != nil {
 		return "", err
 	}
+	// Keys that an interrupted rotation has not announced: its gateway must carry packets before others are replaced.
+	if err := c.announce(ctx); err != nil {
+		return "", err
+	}
 	err := c.both(ctx, (*member).prepare)
-	if c.link == nil && (c.local.unannounced || c.remote.unannounced) {
-		err = errors.Join(err, c.exchange(ctx), c.local.writePeerKeys(ctx, c.local.peer), c.remote.writePeerKeys(ctx, c.remote.peer))
+	if slices.ContainsFunc(c.members(), func(m *member) bool { return m.unannounced }) && c.link == nil {
+		err = errors.Join(err, c.exchange(ctx), c.announce(ctx))
 	}
 	for _, m := range c.members() {
 		if err == nil && m.have == nil {
@@ -290,6 +296,15 @@ func (c *connector) prepare(ctx context.Context) (string, error) {
 		}
 	}
 	return c.describe("; ", (*member).mappingSummary), err
+}
+
+// announce writes the new keys of each member's gateways into the other one's record.
+func (c *connector) announce(ctx context.Context) error {
+	err := c.both(ctx, func(m *member, ctx context.Context) error { return m.writePeerKeys(ctx, m.peer) })
+	c.renewed = c.renewed || slices.ContainsFunc(c.members(), func(m *member) bool {
+		return m.have != nil && !inventory.Same(*m.have, *m.written)
+	})
+	return err
 }
 
 // mappingSummary describes the remapping of the peer's pod CIDRs in this cluster.

@@ -12,6 +12,7 @@ import (
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/bubble"
@@ -33,7 +34,7 @@ func TestUpdateOfOthersStays(t *testing.T) {
 		other.Update, other.MTU, other.AllowForward, other.Image = true, new(1300), new(true), "newer"
 		fakecluster.Must(t, Connect, other)
 		err := steps(t, c.install, c.awaitNodes, c.prepare, c.configure)
-		if !errors.Is(err, inventory.ErrConflict) {
+		if !errors.Is(err, kube.ErrConflict) {
 			t.Errorf("error %v", err)
 		}
 		for _, w := range []*fakecluster.Cluster{a, b} {
@@ -112,7 +113,7 @@ func TestConflict(t *testing.T) {
 				return nil
 			})
 			_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
-			if !errors.Is(err, inventory.ErrConflict) || !strings.Contains(err.Error(), c.object) || hint.Of(err) != "run this again" {
+			if !errors.Is(err, kube.ErrConflict) || !strings.Contains(err.Error(), c.object) || hint.Of(err) != "run this again" {
 				t.Errorf("error %v, hint %q", err, hint.Of(err))
 			}
 			if c.overwritten(t, a) {

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/peering/plan"
@@ -370,54 +369,6 @@ func TestRotationWithoutReplacement(t *testing.T) {
 		if accepted := acceptedKey(t, tunnelOf(b.Peering(t))); accepted != before[0] {
 			t.Error("the peer does not accept the key of the gateway that runs")
 		}
-		fakecluster.Must(t, RotateKeys, rotateOptions(a, b))
-		checkRotated(t, a, b, 1, 1, before)
-	})
-}
-
-// TestTemplateWithoutRecord checks that after a rotation that ended while the old pod drained, when the template has a
-// key that the peer's record has not, connect --update writes the key before it removes temporary gateways. The report
-// of the old pod may be fresh or not.
-func TestTemplateWithoutRecord(t *testing.T) {
-	for _, wait := range []time.Duration{0, 2 * health.Life(health.ReportEvery)} {
-		synctest.Test(t, func(t *testing.T) {
-			a, b, _ := rotated(t, 1, 1)
-			r := newRotation(rotateOptions(a, b), &fakecluster.Recorder{})
-			require.NoError(t, steps(t, r.reach, r.prepare))
-			first := keyOf(t, a, "b")
-			c, err := r.connector(t.Context(), true)
-			require.NoError(t, err)
-			require.NoError(t, c.members()[0].replaceKey(t.Context(), 0))
-			require.NoError(t, steps(t, c.prepare))
-			if keyOf(t, a, "b") == first {
-				t.Fatal("the template has its old key")
-			}
-			time.Sleep(wait) //nolint:forbidigo // synctest's clock
-			a.Set(func() { guardOthers(t, a, "b"); a.Interval = time.Second })
-			b.Set(func() { guardOthers(t, b, "a"); b.Interval = time.Second })
-			o := unchangedOptions(a, b)
-			o.Update = true
-			_, err = Connect(t.Context(), o, &fakecluster.Recorder{})
-			require.NoError(t, err)
-			checkGatewayCounts(t, a, b, 1, 1)
-		})
-	}
-}
-
-// TestRotationBesideFailedPod checks that a pod that the kubelet has ended, as in a shutdown of its node, and that
-// stays as an object, holds up no rotation.
-func TestRotationBesideFailedPod(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b, before := rotated(t, 1, 1)
-		require.NoError(t, a.Fake.Tracker().Add(&corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{
-				Name: "gateway-b-evicted", Namespace: a.Namespace,
-				Labels:      fakecluster.FirstGateway("b").Identity(records.ComponentGateway).Labels(),
-				Annotations: map[string]string{templates.AnnotationKey: keyOf(t, a, "b")},
-			},
-			Spec:   corev1.PodSpec{NodeName: "a2"},
-			Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Terminated"},
-		}))
 		fakecluster.Must(t, RotateKeys, rotateOptions(a, b))
 		checkRotated(t, a, b, 1, 1, before)
 	})

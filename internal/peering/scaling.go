@@ -67,6 +67,7 @@ func (m *member) applyGateway(ctx context.Context, i int, deployment kube.Object
 		if err := m.apply(ctx, false, deployment); err != nil || m.cluster.IsDryRun() {
 			return err
 		}
+		m.replaced[i] = false // its next pod starts with the new keys: the peer may have them
 		return m.awaitOldPods(ctx, id, m.keys[i].ID())
 	case m.addOnly && exists:
 		return nil
@@ -131,15 +132,10 @@ func (c *connector) drainGateways(ctx context.Context) error {
 		return nil
 	}
 	// A gateway with a new key carries packets once the peer's record contains the key.
-	renewed := false
-	for _, m := range c.members() {
-		before := len(m.changes)
-		if err := m.writePeerKeys(ctx, m.peer); err != nil {
-			return err
-		}
-		renewed = renewed || len(m.changes) > before
+	if err := c.announce(ctx); err != nil {
+		return err
 	}
-	await := func(m *member, ctx context.Context) error { return m.awaitRemaining(ctx, renewed) }
+	await := func(m *member, ctx context.Context) error { return m.awaitRemaining(ctx, c.renewed) }
 	if err := c.both(ctx, await); err != nil {
 		return err
 	}
@@ -151,7 +147,8 @@ func (c *connector) drainGateways(ctx context.Context) error {
 	return nil
 }
 
-// writePeerKeys writes only the new keys of the peer's gateways into this member's record.
+// writePeerKeys writes only the new keys of the peer's gateways into this member's record: not those of a gateway that
+// still runs with old ones, and carries packets.
 func (m *member) writePeerKeys(ctx context.Context, far records.Offer) error {
 	if m.have == nil || m.cluster.IsDryRun() {
 		return nil
@@ -161,7 +158,7 @@ func (m *member) writePeerKeys(ctx context.Context, far records.Offer) error {
 	for g := range p.Gateways {
 		tunnels := slices.Clone(p.Gateways[g].Tunnels)
 		for i := range min(len(tunnels), len(far.Gateways)) {
-			if d := far.Gateways[i].Driver; d != (records.Driver{}) {
+			if d := far.Gateways[i].Driver; d != (records.Driver{}) && !far.Gateways[i].Replaced {
 				tunnels[i].Driver = d
 			}
 		}

@@ -192,7 +192,7 @@ func (s *site) plan() error {
 		return err
 	}
 	var err error
-	if s.name, s.longerName, err = inventory.ChooseName(s.cluster, s.side.Name, s.observed.fabric, len(s.observed.peerings) > 0); err != nil {
+	if s.name, s.longerName, err = inventory.ChooseName(s.cluster, s.side.Name, s.observed.fabric, len(s.observed.peerings) > 0 || len(choose.ReservedPeerings(s.observed.registry)) > 0); err != nil {
 		return err
 	}
 	choose.Restore(s.observed.registry, s.observed.fabric, s.observed.peerings)

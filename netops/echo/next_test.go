@@ -123,3 +123,18 @@ func TestSwitchTargetWithoutRoute(t *testing.T) {
 		}
 	})
 }
+
+// TestEagerOnce checks that another target, which the peer can cause, is not asked eagerly again.
+func TestEagerOnce(t *testing.T) {
+	onWire(t, func(t *testing.T, w *wire) {
+		p := probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{Target: gatewayAddr, Interval: 2 * time.Second, Eager: 100 * time.Millisecond})
+		p.cfg.OnLost = func(int) { assert.NoError(t, p.SwitchTarget(gatewayAddr)) }
+		after(5 * time.Second)
+		before := p.Stats().Sent
+		assert.NoError(t, p.SetTarget(netip.AddrPortFrom(nodeAddr.Addr(), 9)))
+		after(900 * time.Millisecond)
+		if sent := p.Stats().Sent - before; sent > 2 {
+			t.Errorf("%d requests in 0.9 s, want one, and one in turn", sent)
+		}
+	})
+}

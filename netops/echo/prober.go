@@ -285,7 +285,7 @@ func (p *Prober) step(now time.Time) (given int, silent bool, request Message, s
 
 // timeout returns the current time after which a request is given up; socket.mu is held.
 func (p *Prober) timeout() time.Duration {
-	if eager := p.cfg.Eager << min(p.stats.Lost, 10); eager > 0 && p.stats.LastReply.IsZero() {
+	if eager := p.cfg.Eager << min(max(p.stats.Sent, 1)-1, 10); eager > 0 && p.stats.Received == 0 {
 		return min(eager, p.cfg.Timeout)
 	}
 	return p.trips.timeout(p.cfg.Timeout)

@@ -31,9 +31,14 @@ const tunnelEvery = 500 * time.Millisecond
 // were verified for the first time.
 const newsPause = 50 * time.Millisecond
 
+// newsBurst is the number of reports that news cause beside the regular ones. After that they cause no more than
+// these: a peer can change what is news with every echo.
+const newsBurst = 20
+
 // watchTunnels reads devices and echoes and passes the results to the writers, until ctx ends.
 func (l *loop) watchTunnels(ctx context.Context) {
 	tick := time.NewTicker(tunnelEvery)
+	news := rate.NewLimiter(rate.Every(tunnelEvery), newsBurst)
 	defer tick.Stop()
 	for {
 		l.report()
@@ -46,7 +51,7 @@ func (l *loop) watchTunnels(ctx context.Context) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(newsPause):
+			case <-time.After(max(newsPause, news.Reserve().Delay())):
 			}
 		}
 	}
