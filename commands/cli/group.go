@@ -66,6 +66,9 @@ func meant(cmd *cobra.Command, name string) *cobra.Command {
 			}
 		}
 	}
+	if name == "" { // each name begins with it
+		return nil
+	}
 	near, _, err := cmd.Find([]string{suggestion(cmd, name)})
 	if err != nil || near == cmd {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -89,7 +90,9 @@ func applySetting(f *pflag.Flag, variable string, entry any) error {
 // settable returns the names of all flags of all commands.
 func settable(cmd *cobra.Command) map[string]bool {
 	names := make(map[string]bool)
-	add := func(f *pflag.Flag) { names[f.Name] = f.Name != ConfigFlag && f.Name != "help" && f.Name != "version" }
+	add := func(f *pflag.Flag) {
+		names[f.Name] = f.Name != ConfigFlag && !slices.Contains([]string{"help", "help-all", "version"}, f.Name)
+	}
 	cmd.Flags().VisitAll(add)
 	cmd.PersistentFlags().VisitAll(add)
 	for _, sub := range cmd.Commands() {

@@ -43,7 +43,7 @@ func newHelperGateway(env *cli.Env, run func(gateway.Helper, context.Context) er
 // gatewayOptions returns the options of a gateway's helper, without a client. Values that are not in flags come from
 // variables.
 func gatewayOptions(env *cli.Env, id records.GatewayID) (g gateway.Helper, err error) {
-	g.ID, g.Keys, g.Key, g.Epoch = id, templates.KeysPath, env.Variable("KEY"), templates.EpochPath
+	g.ID, g.Keys, g.KeyID, g.Epoch = id, templates.KeysPath, env.Variable("KEY_ID"), templates.EpochPath
 	if g.Env, g.Node, err = helperEnv(env, ""); err != nil {
 		return g, err
 	}

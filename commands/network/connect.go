@@ -89,7 +89,7 @@ Gateways:
   --gw-server-service-annotation KEY=VALUE for the load balancer of your cloud
 Run:
   --image IMAGE                            of the helpers (default: that of this
-                                           release)
+                                           release; other builds have none)
   --dry-run                                print the changes, make none
   --update                                 change an existing peering
   --timeout DURATION                       default 2m, more in large clusters

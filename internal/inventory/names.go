@@ -12,12 +12,9 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Names derived from a kube context have at most maxName characters, as records.ValidateName allows. A longer one keeps
-// its first keptName, and gets six digits of a hash.
-const (
-	maxName  = 40
-	keptName = 33
-)
+// keptName is the number of characters that a name keeps which would be longer than records.MaxName. It gets six digits
+// of a hash.
+const keptName = 33
 
 // contextForm is a form of kube contexts. Its group "name" is the cluster's name.
 type contextForm struct {
@@ -56,7 +53,11 @@ func NamesFromContext(context, entry string) (name, longer string) {
 			if form.longer == "" {
 				return label(string(name)), ""
 			}
-			return label(string(name)), label(string(longer))
+			short, long := label(string(name)), label(string(longer))
+			if long == short {
+				long = ""
+			}
+			return short, long
 		}
 	}
 	return label(context), ""
@@ -78,7 +79,7 @@ func label(text string) string {
 	if name == "" {
 		return "cluster"
 	}
-	if len(name) > maxName {
+	if len(name) > records.MaxName {
 		sum := sha256.Sum256([]byte(name))
 		name = strings.TrimRight(name[:keptName], "-") + "-" + hex.EncodeToString(sum[:3])
 	}

@@ -120,6 +120,28 @@ func TestNamespaceGoesWhileRunCompares(t *testing.T) {
 	}
 }
 
+// TestUnseenRun checks that a run which found no Lease begins again, once, if an object is not as it was read: another
+// run may have come and gone. With a Lease, the version of that one tells.
+func TestUnseenRun(t *testing.T) {
+	for _, leased := range []bool{false, true} {
+		a, api := withID("1", new(atomic.Bool))
+		if leased {
+			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: records.LockName, Namespace: records.DefaultNamespace}}
+			_, err := api.CoordinationV1().Leases(lease.Namespace).Create(t.Context(), lease, metav1.CreateOptions{})
+			require.NoError(t, err)
+		}
+		locks := kube.NewLocks(&a)
+		ctx := locks.Begin(t.Context())
+		require.NoError(t, a.Reach(ctx))
+		for _, want := range []bool{!leased, false} {
+			if got := locks.Stale(ctx, fmt.Errorf("compare: %w", kube.ErrConflict)); got != want {
+				t.Errorf("with a Lease: %v: begins again: %v, want %v", leased, got, want)
+			}
+		}
+		locks.Release(t.Context())
+	}
+}
+
 // TestWaitForTerminatingNamespace checks that a run that waits for the deletion of a namespace reports that, once.
 func TestWaitForTerminatingNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

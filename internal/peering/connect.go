@@ -282,7 +282,8 @@ func (c *connector) prepare(ctx context.Context) (string, error) {
 	if err := c.agreeOnKeys(ctx); err != nil {
 		return "", err
 	}
-	// Keys that an interrupted rotation has not announced: its gateway must carry packets before others are replaced.
+	// Keys that an interrupted rotation has not announced: the peer must accept them before other gateways are
+	// replaced.
 	if err := c.announce(ctx); err != nil {
 		return "", err
 	}

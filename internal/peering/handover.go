@@ -35,8 +35,8 @@ func (c *connector) handOver(ctx context.Context) (string, error) {
 	return c.prepare(ctx)
 }
 
-// replacesOnly reports whether a cluster's only gateway will be replaced. It is false if the user has set the server's
-// port, as the port of a second gateway is not known then.
+// replacesOnly reports whether a cluster's only gateway will be replaced. It is false if the user has set
+// --gw-client-port, as the port of a second gateway is not known then.
 func (c *connector) replacesOnly() bool {
 	none := func(m *member) bool { return m.have == nil }
 	return c.link == nil && *c.local.settings.Complete().EndpointPort == 0 && !slices.ContainsFunc(c.members(), none) && slices.ContainsFunc(c.members(), func(m *member) bool {

@@ -32,7 +32,7 @@ type member struct {
 	// For each gateway that the member will have, in the order of their numbers:
 	keys     []*inventory.Keys // as read or generated; nil: none yet
 	running  []string          // identifiers of the keys with which its pod starts, as read; "": it does not exist
-	replaced []bool            // this run gives it another key pair
+	replaced []bool            // its pod still runs with other keys
 
 	seal seal
 	// addresses are those of the peer's ranges in this cluster, number is that of the peering.

@@ -167,9 +167,13 @@ func TestUpgradeAfterInterruptedRotation(t *testing.T) {
 		require.NoError(t, c.members()[0].replaceKey(t.Context(), 0))
 		require.NoError(t, steps(t, c.prepare))
 		second := records.GatewayID{Peering: "b", Number: 2}
+		replaced := false
 		a.Fake.PrependReactor("patch", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			p, is := action.(clienttesting.PatchActionImpl)
-			if is && len(p.PatchOptions.DryRun) == 0 && p.GetName() == second.Name() && acceptedKey(t, b.Peering(t).Gateways[0].Tunnels[0]) == before[0] {
+			if !is || len(p.PatchOptions.DryRun) > 0 || p.GetName() != second.Name() {
+				return false, nil, nil
+			}
+			if replaced = true; acceptedKey(t, b.Peering(t).Gateways[0].Tunnels[0]) == before[0] {
 				t.Error("gateway 2 is replaced while the peer does not accept gateway 1")
 			}
 			return false, nil, nil
@@ -177,5 +181,8 @@ func TestUpgradeAfterInterruptedRotation(t *testing.T) {
 		o := gatewayOptions(a, b, 2, 2)
 		o.Image, o.Timeout, o.Update = "liqonet:2", 10*time.Minute, true
 		fakecluster.Must(t, Connect, o)
+		if !replaced {
+			t.Error("gateway 2 was not replaced")
+		}
 	})
 }

@@ -206,8 +206,8 @@ func (t *rotation) converge(ctx context.Context, c *connector) (string, error) {
 	return fmt.Sprintf("%d gateways in %s, %d in %s", c.local.gatewayCount(), c.local.name, c.remote.gatewayCount(), c.remote.name), nil
 }
 
-// prepare starts missing gateways, and second ones in clusters with only one. It does not change existing gateways:
-// connect replaces those, one at a time.
+// prepare starts missing gateways, and second ones in clusters with only one. It does not change existing gateways
+// but those with other keys than their Secret: connect replaces those, one at a time.
 func (t *rotation) prepare(ctx context.Context) (string, error) {
 	c, err := t.connector(ctx, true)
 	if err != nil {

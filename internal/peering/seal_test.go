@@ -26,7 +26,7 @@ func TestSealedKey(t *testing.T) {
 	require.NoError(t, err)
 	a.keys, a.replaced = []*inventory.Keys{&made[0]}, []bool{false}
 	if a.sealed() != nil {
-		t.Error("sealed for nobody")
+		t.Error("sealed without the public key of a peer")
 	}
 	meet(a, b)
 	meet(b, a)

@@ -72,7 +72,7 @@ type Hops struct {
 // OfferedGateway is a gateway of the offering cluster.
 type OfferedGateway struct {
 	Driver Driver `json:"tunnel,omitzero"`
-	// Replaced is set if its key pair is a new one.
+	// Replaced is set while its pod runs with another key pair.
 	Replaced bool `json:"replaced,omitempty"`
 	// Endpoints are those of the server's tunnels, by the number of the peer's gateway.
 	Endpoints [][]string `json:"endpoints,omitempty"`

@@ -12,9 +12,12 @@ import (
 	"liqonet.io/liqonet/internal/setting"
 )
 
+// MaxName is the length of the longest name of a cluster. It leaves room for prefixes and suffixes within a label's 63
+// characters.
+const MaxName = 40
+
 // Limits for records. They keep an object well below the API server's 1 MiB.
 const (
-	maxNameLength  = 40        // leaves room for prefixes and suffixes within a label's 63 characters
 	maxNumber      = 1<<20 - 1 // of a peering, in the widest internal CIDR
 	maxNode        = 1<<23 - 2 // number of a node there
 	maxCIDRs       = 64
@@ -40,8 +43,8 @@ func allShort(what string, names ...string) error {
 
 // ValidateName returns an error if a cluster's or peering's name cannot be used in names of objects.
 func ValidateName(name string) error {
-	return unless(len(name) <= maxNameLength && dnsLabel.MatchString(name),
-		"name %q: want at most %d of a-z, 0-9 and -, beginning and ending with a letter or digit", name, maxNameLength)
+	return unless(len(name) <= MaxName && dnsLabel.MatchString(name),
+		"name %q: want at most %d of a-z, 0-9 and -, beginning and ending with a letter or digit", name, MaxName)
 }
 
 // unless returns an error if a condition does not hold.

@@ -31,8 +31,8 @@ type ProbeConfig struct {
 	// Timeout is the time after which a request is given up; zero: DefaultTimeout. It is extended for long round trips:
 	// see roundTrips.
 	Timeout time.Duration
-	// Eager is the timeout of the first request to a target that has not answered; it doubles after each loss, up to
-	// Timeout. Zero: Timeout.
+	// Eager is the timeout of the first request of a prober that has received no reply yet; it doubles with each
+	// request, up to Timeout. Zero: Timeout.
 	Eager time.Duration
 	Size  int // of a request, bytes without IP and UDP headers; zero: MinSize
 	// Window is the number of last requests for loss and median; zero: DefaultWindow. It is rounded up to a power of

@@ -21,6 +21,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	tools "k8s.io/client-go/tools/cache"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"liqonet.io/liqonet/internal/helper"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/sample"
@@ -148,15 +149,53 @@ func TestStaleClaim(t *testing.T) {
 	})
 }
 
+// beginEarlier has a gateway's pod begin with an earlier epoch than the recorded one, as after a restart.
+func beginEarlier(t *testing.T, l *loop) {
+	t.Helper()
+	l.Epoch = t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(l.Epoch, epochFile), []byte(membership.Epoch(100).String()), 0o600))
+}
+
 // TestRestartAfterSteppingDown checks that a pod whose successor is recorded begins without its tunnel.
 func TestRestartAfterSteppingDown(t *testing.T) {
 	for pod, want := range map[string]bool{"two": true, "one": false} {
 		l, _ := epochLoop(t, locationOf(t, pod, 200))
-		l.Epoch = t.TempDir()
-		require.NoError(t, os.WriteFile(filepath.Join(l.Epoch, epochFile), []byte(membership.Epoch(100).String()), 0o600))
+		beginEarlier(t, l)
 		if l.begin(); l.echoes.succession() != (succession{epoch: 100, outlived: want}) {
 			t.Errorf("recorded is pod %s: %+v", pod, l.echoes.succession())
 		}
+	}
+}
+
+// TestMendedAfterRestart checks that a pod that began without its tunnel, for a record that is mended or emptied before
+// its first report, takes its tunnel back: nothing else asks the API server then.
+func TestMendedAfterRestart(t *testing.T) {
+	for name, emptied := range map[string]bool{"mended": false, "emptied": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, client := epochLoop(t, locationOf(t, "two", 200))
+				beginEarlier(t, l)
+				l.echoes.setEpoch(0)
+				ctx, cancel := context.WithCancel(t.Context())
+				go l.watchSuccessor(ctx) // as in Run: it waits for a claim before begin
+				synctest.Wait()
+				cm := locationOf(t, "one", 100)
+				if emptied {
+					cm.Data = nil
+				}
+				l.begin()
+				_, err := client.CoreV1().ConfigMaps(sample.Namespace).Update(ctx, cm, metav1.UpdateOptions{})
+				require.NoError(t, err)
+				require.NoError(t, l.location.Update(cm))
+				time.Sleep(3 * successorEvery) //nolint:forbidigo // synctest's clock
+				synctest.Wait()
+				if l.echoes.succession().outlived {
+					t.Error("the pod stays without its tunnel, and does not ask the API server")
+				}
+				cancel()
+				synctest.Wait()
+			})
+		})
 	}
 }
 

@@ -39,7 +39,7 @@ type Helper struct {
 	PodIP netip.Addr // its address in the cluster
 	Node  string     // on which it runs
 	Keys  string     // folder of the mounted Secret
-	Key   string     // identifies the keys for which the pod was made, as wireguard.KeyID; "": any
+	KeyID string     // identifies the keys for which the pod was made, as wireguard.KeyID; "": any
 	Epoch string     // folder with the pod's epoch, which outlives its processes; "": none
 }
 
@@ -113,11 +113,11 @@ func (g Helper) Run(ctx context.Context) error {
 func (g Helper) openKeys(ctx context.Context) (wireguard.Driver, error) {
 	for waited := false; ; waited = true {
 		driver, err := wireguard.New(g.Keys)
-		if err != nil || g.Key == "" || driver.ID() == g.Key {
+		if err != nil || g.KeyID == "" || driver.ID() == g.KeyID {
 			return driver, err
 		}
 		if !waited {
-			g.Log.Warn("the Secret has other keys than this pod was made for: waiting", "want", g.Key, "have", driver.ID())
+			g.Log.Warn("the Secret has other keys than this pod was made for: waiting", "want", g.KeyID, "have", driver.ID())
 		}
 		select {
 		case <-ctx.Done():

@@ -43,13 +43,13 @@ func TestGatewayWaitsForItsKeys(t *testing.T) {
 			t.Fatal("different keys have one identifier")
 		}
 		mount(1)
-		g.Key = newer.ID()
+		g.KeyID = newer.ID()
 		start := time.Now()
 		time.AfterFunc(10*time.Second, func() { mount(2) })
 		if got, err := g.openKeys(t.Context()); err != nil || got.ID() != newer.ID() || time.Since(start) < 10*time.Second {
 			t.Errorf("it started after %s with keys %s, %v", time.Since(start), got.ID(), err)
 		}
-		g.Key = "others"
+		g.KeyID = "others"
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if _, err := g.openKeys(ctx); err == nil {

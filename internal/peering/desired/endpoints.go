@@ -16,8 +16,9 @@ import (
 	"liqonet.io/liqonet/internal/setting"
 )
 
-// maxEndpoints limits the number of nodes in a client's record. Two are sufficient; more help while nodes are replaced.
-const maxEndpoints = 16
+// offeredEndpoints limits the number of nodes in a client's record. Two are sufficient; more help while nodes are
+// replaced.
+const offeredEndpoints = 16
 
 // serviceEndpoints returns the addresses, host:port, at which a tunnel reaches a server's Service from outside the
 // cluster, or what is missing. Those that the user has set replace those of the Service. nodes are used for Services of
@@ -46,7 +47,7 @@ func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []discover.
 	if *s.EndpointHost != "" {
 		hosts, missing = []string{*s.EndpointHost}, ""
 	}
-	for i := range min(len(hosts), maxEndpoints) {
+	for i := range min(len(hosts), offeredEndpoints) {
 		// Each tunnel begins with another node, so that the loss of a node does not interrupt all tunnels.
 		host := hosts[(i+t.Server+t.Client-2)%len(hosts)]
 		endpoints = append(endpoints, net.JoinHostPort(host, strconv.Itoa(int(port))))

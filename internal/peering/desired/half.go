@@ -41,7 +41,7 @@ type Wanted struct {
 // Key is the public part of a gateway's keys.
 type Key struct {
 	Driver   records.Driver
-	Replaced bool // the gateway has another key pair until the command replaces it
+	Replaced bool // the gateway's pod still runs with another key pair
 }
 
 // onePort reports whether the user has set the server's port.

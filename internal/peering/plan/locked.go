@@ -26,7 +26,7 @@ func Locked[R any](ctx context.Context, r progress.Reporter, do func(context.Con
 		if err := locks.Await(ctx, r.Note); err != nil {
 			return result, err
 		}
-		r.Note("another run has changed the clusters: beginning again")
+		r.Note("the clusters have changed since they were read: beginning again")
 	}
 }
 
