@@ -30,6 +30,10 @@ func Run(ctx context.Context, env *cli.Env, args []string) int {
 		env.Progress.Stop()
 		return cli.ExitOK
 	}
+	if errors.Is(err, cli.ErrInterrupted) { // of what only a signal ends
+		env.Progress.Stop()
+		return cli.ExitInterrupted
+	}
 	code, hint := cli.ExitCode(ctx, err), hint.Of(err)
 	if hint == "" && code == cli.ExitUsage {
 		hint = cmd.CommandPath() + " --help"

@@ -149,6 +149,7 @@ func (f *flow) results() []bool {
 type count struct{ sent, answered int }
 
 func (c count) lost() int           { return c.sent - c.answered }
+func (c count) plus(o count) count  { return count{c.sent + o.sent, c.answered + o.answered} }
 func (c count) minus(o count) count { return count{c.sent - o.sent, c.answered - o.answered} }
 
 func countOf(results []bool) (c count) {
@@ -163,11 +164,36 @@ func countOf(results []bool) (c count) {
 
 // count returns the count of packets from and to the pod of a node; "": any.
 func (k *traffic) count(node string) (all count) {
-	for _, f := range k.flows {
-		if node == "" || strings.HasPrefix(f.name, node+" ") || strings.HasSuffix(f.name, " "+node) {
-			c := countOf(f.results()[f.first:])
-			all.sent, all.answered = all.sent+c.sent, all.answered+c.answered
+	for _, f := range k.of(node) {
+		all = all.plus(countOf(f.results()[f.first:]))
+	}
+	return all
+}
+
+// of returns the flows from and to the pod of a node; "": all.
+func (k *traffic) of(node string) []*flow {
+	return slices.DeleteFunc(slices.Clone(k.flows), func(f *flow) bool {
+		return node != "" && !strings.HasPrefix(f.name, node+" ") && !strings.HasSuffix(f.name, " "+node)
+	})
+}
+
+// during returns the count of packets that are sent in a while from and to the pod of a node. It waits until later ones
+// are answered: on a busy machine, half a second of packets is in flight.
+func (k *traffic) during(t *testing.T, node string, while time.Duration) (all count) {
+	t.Helper()
+	flows := k.of(node)
+	sent := func() (all []int) {
+		for _, f := range flows {
+			all = append(all, len(f.results()))
 		}
+		return all
+	}
+	begin := sent()
+	<-time.After(while)
+	end := sent()
+	for i, f := range flows {
+		wait.Until(t, "an answer from "+f.name, joining, func() bool { return len(untilAnswered(f.results())) > end[i] })
+		all = all.plus(countOf(f.results()[begin[i]:end[i]]))
 	}
 	return all
 }

@@ -107,9 +107,7 @@ func (c *testCluster) expectSuccessor(old *clusters.Gateway, begin time.Time, k 
 // expectUndisturbed counts packets of the other node for a while: they cross.
 func (c *testCluster) expectUndisturbed(k *traffic) {
 	c.t.Helper()
-	before := k.count(c.NodeName(1))
-	<-time.After(undisturbed)
-	all := k.count(c.NodeName(1)).minus(before)
+	all := k.during(c.t, c.NodeName(1), undisturbed)
 	c.t.Logf("then %d of %d packets were lost", all.lost(), all.sent)
 	if !testing.Short() && all.lost()*100 > undisturbedLoss*all.sent {
 		c.t.Errorf("%d of %d packets were lost", all.lost(), all.sent)

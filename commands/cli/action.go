@@ -53,6 +53,7 @@ func sizedTimeoutFlag(flags *pflag.FlagSet, timeout *time.Duration) {
 type Action[O, R any] struct {
 	Do   Operation[O, R]
 	Text func(R) string // writes the result for people
+	Wide func(R) string // the same with -o wide; nil: there is no wide answer
 	// options are what the flags and the arguments ask for. timeout is theirs.
 	Options func(args []string) (O, error)
 	Timeout *time.Duration
@@ -83,7 +84,14 @@ func (a Action[O, R]) Command(env *Env, cmd *cobra.Command) *cobra.Command {
 				return err
 			}
 		}
-		result, err := perform(cmd.Context(), env, a.Do, o, output, a.Text)
+		text := a.Text
+		switch {
+		case output == ui.FormatWide && a.Wide != nil:
+			text = a.Wide
+		case output == ui.FormatWide:
+			return Usagef("%s: -o wide is for --dry-run", cmd.CommandPath())
+		}
+		result, err := perform(cmd.Context(), env, a.Do, o, output, text)
 		if err != nil || a.Verdict == nil {
 			return err
 		}
@@ -102,6 +110,10 @@ func (a Action[O, R]) Command(env *Env, cmd *cobra.Command) *cobra.Command {
 		TimeoutFlag(cmd.Flags(), a.Timeout)
 	}
 	upstreamFlags(cmd, a.Ignored...)
-	ui.OutputFlag(cmd, &output)
+	if a.Plan != nil || a.Wide != nil {
+		ui.OutputFlag(cmd, &output, ui.FormatWide)
+	} else {
+		ui.OutputFlag(cmd, &output)
+	}
 	return cmd
 }

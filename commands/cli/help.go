@@ -35,9 +35,9 @@ var sections = []struct{ title, flags string }{
 	{records.GroupGateways, "server-side gateways remote-gateways"},
 	{records.GroupTunnel, ""},
 	{"Installation", "image overlay allow-forward update all-nodes skip-validation"},
-	{"Cluster", "kubeconfig context cluster user namespace request-timeout"},
+	{"Cluster", "kubeconfig context cluster user as as-group namespace request-timeout"},
 	{"Addresses", "name pod-cidr service-cidr node-network reserve pool external-cidr internal-cidr"},
-	{"Remote cluster", "remote-kubeconfig remote-context remote-cluster remote-user remote-namespace"},
+	{"Remote cluster", "remote-kubeconfig remote-context remote-cluster remote-user remote-as remote-as-group remote-namespace"},
 	{"Remote addresses", "remote-name remote-pod-cidr remote-service-cidr remote-node-network remote-reserve remote-pool remote-external-cidr remote-internal-cidr"},
 	{"Global flags", "config verbose help help-all"},
 }

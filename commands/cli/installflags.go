@@ -59,6 +59,11 @@ func ImageFlag(cmd *cobra.Command, to *string) {
 	ui.TextFlag(cmd.Flags(), to, "image", "IMAGE", "container image of the helpers (default: the image of this release; other builds have none)", ui.ImageName)
 }
 
+// InstalledImageFlag adds the flag that names the image of a command's own pods.
+func InstalledImageFlag(cmd *cobra.Command, to *string) {
+	ui.TextFlag(cmd.Flags(), to, "image", "IMAGE", "container image of the command's pods (default: that of the installation)", ui.ImageName)
+}
+
 // Installation is what the flags ask for, with the default image. It is called last, so that errors in the command line
 // come first.
 func Installation(env *Env, o peering.Installation) (_ peering.Installation, err error) {

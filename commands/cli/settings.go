@@ -91,7 +91,7 @@ func applySetting(f *pflag.Flag, variable string, entry any) error {
 func settable(cmd *cobra.Command) map[string]bool {
 	names := make(map[string]bool)
 	add := func(f *pflag.Flag) {
-		names[f.Name] = f.Name != ConfigFlag && !slices.Contains([]string{"help", "help-all", "version"}, f.Name)
+		names[f.Name] = f.Name != ConfigFlag && !slices.Contains([]string{"help", "help-all", "version", "explain"}, f.Name)
 	}
 	cmd.Flags().VisitAll(add)
 	cmd.PersistentFlags().VisitAll(add)

@@ -94,7 +94,7 @@ func addReservations(ctx context.Context, c *kube.Cluster, change func(*ipam.Reg
 // cluster is asked, and returns what is done then.
 func reservationCommand(env *cli.Env, connect connector, cmd *cobra.Command, prepare func(args []string) (onReservations, error)) *cobra.Command {
 	output := ui.FormatText
-	ui.OutputFlag(cmd, &output)
+	ui.OutputFlag(cmd, &output, ui.FormatWide)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		run, err := prepare(args)
 		if err != nil {

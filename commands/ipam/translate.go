@@ -83,7 +83,7 @@ belongs to no cluster, the command prints nothing and the exit code is 1.
 	ui.BoolFlag(flagSet, &o.reverse, "reverse", "translate remapped addresses to real ones")
 	ui.BoolFlag(flagSet, &o.slices, "endpointslice", "translate EndpointSlices")
 	ui.TextFlag(flagSet, &o.file, "filename,f", "FILE", "addresses, one a line, or EndpointSlices; - is standard input", nil)
-	ui.OutputFlag(cmd, &o.output)
+	ui.OutputFlag(cmd, &o.output, ui.FormatWide)
 	return cmd
 }
 

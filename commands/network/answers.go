@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,40 +46,84 @@ func verifiedAll(nodes ...peering.UnverifiedNode) error {
 	return hint.With(cli.ErrUnverified, "they take part as soon as their helpers work; see liqoctl network status -o wide")
 }
 
-// describeConnection formats the answer of `network connect` as text: the verification, and the address map.
-func describeConnection(r peering.Connection) string {
+// describeConnection formats the answer of `network connect` as text. again are the flags that select both clusters.
+func describeConnection(r peering.Connection, again string) string {
 	var b strings.Builder
 	local, remote := r.Local, r.Remote
-	if r.Changed {
-		ui.Writef(&b, "%s and %s are connected\n", local.Cluster.Name, remote.Cluster.Name)
-	} else {
-		ui.Writef(&b, "%s and %s are already connected: nothing changed\n", local.Cluster.Name, remote.Cluster.Name)
+	unchanged := ""
+	if !r.Changed {
+		unchanged = ": nothing changed"
 	}
-	fmt.Fprintln(&b)
-	describeAddresses(&b, local)
-	describeAddresses(&b, remote)
-	fmt.Fprintln(&b, "\nverified with full-size packets, from each node to the peer and back:")
-	describeProof(&b, local, remote)
-	describeProof(&b, remote, local)
+	ui.Writef(&b, "%s and %s are connected%s (%s)\n", local.Cluster.Name, remote.Cluster.Name, unchanged, ui.Seconds(time.Duration(r.Took)))
+	rows := [][]string{{"  IN", "PODS OF", "ORIGINAL", "REACHED AT"}}
+	verified, all := 0, 0
+	for _, side := range []peering.SideResult{local, remote} {
+		rows = append(rows, podRows(side)...)
+		ok := verifiedNodes(side)
+		verified, all = verified+ok, all+ok+len(side.Unverified)
+	}
+	_ = ui.Table(&b, rows) // a strings.Builder takes everything
+	ui.Writef(&b, "verified: %d of %d nodes in both directions; MTU %d; %d + %d gateways\n",
+		verified, all, r.MTU, 1+len(local.OtherGateways), 1+len(remote.OtherGateways))
+	describeBottlenecks(&b, r)
 	describeUnverified(&b, local.Cluster.Name, local.Unverified)
 	describeUnverified(&b, remote.Cluster.Name, remote.Unverified)
-	fmt.Fprintln(&b)
-	describeSizes(&b, r)
-	ui.Writef(&b, "\ntook %s: %s\n", ui.Seconds(time.Duration(r.Took)), stageTimes(r.Stages))
+	ui.Writef(&b, "next: liqoctl network test %s\n", again)
 	return b.String()
 }
 
-// describeAddresses writes the addresses of the peer as they are in one cluster.
+// podRows returns a row for each pod CIDR of the peer: where it is reached in one cluster.
+func podRows(side peering.SideResult) (rows [][]string) {
+	for _, m := range side.Addresses {
+		if m.Kind != "pods" {
+			continue
+		}
+		reached := m.ReachedAt.String()
+		if m.Remapped() {
+			reached += " (remapped)"
+		}
+		rows = append(rows, []string{"  " + side.Cluster.Name, side.Peering, m.Original.String(), reached})
+	}
+	return rows
+}
+
+// verifiedNodes counts the nodes of a cluster that all of its gateways have verified.
+func verifiedNodes(side peering.SideResult) (n int) {
+	for _, node := range side.Proof.Nodes {
+		if !slices.ContainsFunc(side.Unverified, func(u peering.UnverifiedNode) bool { return u.Name == node.Name }) {
+			n++
+		}
+	}
+	return n
+}
+
+// describeBottlenecks writes which parts of the path allow no larger packets.
+func describeBottlenecks(b *strings.Builder, r peering.Connection) {
+	for _, h := range desired.Narrow(r.Hops) {
+		ui.Writef(b, "bottleneck: %s, path MTU %d, allows an MTU of %d\n", h.Name, h.Size, h.Fits)
+	}
+}
+
+// describeConnectionWide adds to describeConnection what was verified by each gateway, and where the MTU comes from.
+func describeConnectionWide(r peering.Connection, again string) string {
+	var b strings.Builder
+	b.WriteString(describeConnection(r, again))
+	fmt.Fprintln(&b)
+	describeAddresses(&b, r.Local)
+	describeAddresses(&b, r.Remote)
+	describeProof(&b, r.Local, r.Remote)
+	describeProof(&b, r.Remote, r.Local)
+	describeSizes(&b, r)
+	ui.Writef(&b, "took: %s\n", stageTimes(r.Stages))
+	return b.String()
+}
+
+// describeAddresses writes the addresses of the peer's nodes and exposed hosts, as they are in one cluster.
 func describeAddresses(b *strings.Builder, side peering.SideResult) {
 	for _, m := range side.Addresses {
-		what, remapped := m.Kind, "not remapped"
-		if what == "external" {
-			what = "external CIDR"
+		if m.Kind == "external" {
+			ui.Writef(b, "nodes and exposed hosts of %s: %s in %s\n", side.Peering, m.String(), side.Cluster.Name)
 		}
-		if m.Remapped() {
-			remapped = "remapped to " + m.ReachedAt.String()
-		}
-		ui.Writef(b, "%s of %s: %s, %s in %s\n", what, side.Peering, m.Original, remapped, side.Cluster.Name)
 	}
 }
 
@@ -94,12 +139,12 @@ func describeProof(b *strings.Builder, from, to peering.SideResult) {
 			by = fmt.Sprintf(" by gateway %d", i+1)
 		}
 		nodes := ui.Joined(p.Nodes, func(n peering.NodeProof) string { return n.Name + " " + ui.RoundTrip(time.Duration(n.RTT)) })
-		ui.Writef(b, "  %s to %s%s: %s (MTU %d, %s, %s WireGuard; between gateways %s, loss %s)\n", from.Cluster.Name, to.Cluster.Name, by,
+		ui.Writef(b, "%s to %s%s: %s (MTU %d, %s, %s WireGuard; between gateways %s, loss %s)\n", from.Cluster.Name, to.Cluster.Name, by,
 			nodes, from.MTU, p.Overlay, p.Implementation, ui.RoundTrip(time.Duration(p.RTT)), ui.Percent(p.Loss))
 	}
 }
 
-// describeSizes writes the largest packet size between pods, and what limits it.
+// describeSizes writes the largest packet size between pods, and the measurements that it comes from.
 func describeSizes(b *strings.Builder, r peering.Connection) {
 	var measured, links []string
 	for _, h := range r.Hops {
@@ -114,9 +159,6 @@ func describeSizes(b *strings.Builder, r peering.Connection) {
 		}
 	}
 	ui.Writef(b, "MTU %d: measured %s; %s\n", r.MTU, strings.Join(measured, ", "), strings.Join(links, ", "))
-	for _, h := range desired.Narrow(r.Hops) {
-		ui.Writef(b, "  bottleneck: %s, path MTU %d, allows an MTU of %d\n", h.Name, h.Size, h.Fits)
-	}
 }
 
 // describeDisconnection formats the answer of `network disconnect` as text.
@@ -138,10 +180,11 @@ func describeRemoval(b *strings.Builder, r removal.Removed) {
 		ui.Writef(b, "%s: no such peering\n", r.Context)
 		return
 	}
-	ui.Writef(b, "%s: peering with %s removed\n", r.Context, strings.Join(r.Peerings, ", "))
-	for _, free := range r.Released {
-		ui.Writef(b, "%s: %s released (%s)\n", r.Context, free.Range, free.Use)
+	ui.Writef(b, "%s: peering %s removed", r.Context, strings.Join(r.Peerings, ", "))
+	if len(r.Released) > 0 {
+		ui.Writef(b, "; released %s", ui.Joined(r.Released, func(free removal.ReleasedRange) string { return free.Range.String() }))
 	}
+	fmt.Fprintln(b)
 }
 
 func stageTimes(stages []progress.StageTime) string {

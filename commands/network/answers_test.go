@@ -71,7 +71,7 @@ func TestUnverifiedNodes(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	require.NoError(t, cli.Answer(&cli.Env{Out: &out}, "jsonpath={.local.unverifiedNodes[0].name}: {.remote.unverifiedNodes[*].reason}", lacking(), describeConnection))
+	require.NoError(t, cli.Answer(&cli.Env{Out: &out}, "jsonpath={.local.unverifiedNodes[0].name}: {.remote.unverifiedNodes[*].reason}", lacking(), func(c peering.Connection) string { return describeConnection(c, "") }))
 	if out.String() != "a-3: its helper has not reported" {
 		t.Error(out.String())
 	}
@@ -89,9 +89,10 @@ func TestAnswers(t *testing.T) {
 		Name: "a", PodCIDRs: []netip.Prefix{pfx("10.1.0.0/16"), pfx("10.2.0.0/16")}, ServiceCIDRs: []netip.Prefix{pfx("10.96.0.0/12")},
 		ExternalCIDR: pfx("10.70.0.0/16"), InternalCIDR: pfx("10.80.0.0/16"), Overlay: records.VXLAN, MTU: 1500, Nodes: 2,
 	}
-	golden.Check(t, "connect.golden", describeConnection(connection()))
-	golden.Check(t, "connect-again.golden", describeConnection(again))
-	golden.Check(t, "connect-unverified.golden", describeConnection(lacking()))
+	golden.Check(t, "connect.golden", describeConnection(connection(), "--context a --remote-context b"))
+	golden.Check(t, "connect-wide.golden", describeConnectionWide(connection(), "--context a --remote-context b"))
+	golden.Check(t, "connect-again.golden", describeConnection(again, "--context a --remote-context b"))
+	golden.Check(t, "connect-unverified.golden", describeConnection(lacking(), "--context a --remote-context b"))
 	golden.Check(t, "init.golden", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages, Changed: true}))
 	golden.Check(t, "init-again.golden", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages}))
 	exposed := expose.Exposure{Peer: "b", Changed: true, ExposedHost: status.ExposedHost{

@@ -8,6 +8,7 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -24,7 +25,8 @@ const (
 type connectFlags struct {
 	peering.ConnectOptions
 	clusters   cli.TwoClusters
-	serverSide place // "": unchanged
+	serverSide place  // "": unchanged
+	again      string // the flags that select both clusters, for hints
 }
 
 func newConnect(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[peering.ConnectOptions, peering.Connection]) *cobra.Command {
@@ -36,14 +38,14 @@ to free ones. The command installs liqonet where it is missing, and returns when
 been verified in both directions.
 
 With --dry-run the command prints what it would change in each cluster, and changes nothing; -o wide adds objects, fields
-and the kernels of nodes and gateways. What only the run itself can decide reads "known after apply".
+and the kernels of nodes and gateways. Values that depend on the run are printed as known after apply.
 
 A node that joins, leaves or becomes Ready meanwhile is taken into account; nodes that are not Ready are skipped. If Ready
 nodes cannot be verified in time, the others stay connected: the command names these nodes with the reason, and its exit
 code is 3. It fails if no node of a cluster can be verified, and with --all-nodes if one cannot.
 
 Running it again changes nothing. With other flags it prints the differences, and applies them with --update; what flags
-leave out keeps its value. A run that fails or is interrupted is rolled back, unless --keep is given.`,
+leave out keeps its value. A run that fails or is interrupted is rolled back, unless --no-rollback is given.`,
 		Example: `  # The remote cluster has a load balancer
   liqoctl network connect --context a --remote-context b
 
@@ -56,9 +58,12 @@ leave out keeps its value. A run that fails or is interrupted is rolled back, un
 	}
 	f := newConnectFlags(cmd, local)
 	cli.AllNodesFlag(cmd, &f.Installation)
-	ui.BoolFlag(cmd.Flags(), &f.Keep, "keep", "do not roll back on failure")
+	ui.BoolFlag(cmd.Flags(), &f.Keep, "no-rollback", "leave what a failed run has made")
 	cmd = cli.Action[peering.ConnectOptions, peering.Connection]{
-		Do: do, Plan: peering.PlanConnect, Text: describeConnection, Timeout: &f.Timeout, BySize: true, Ignored: []string{"wait", "yes"},
+		Do: do, Plan: peering.PlanConnect,
+		Text:    func(r peering.Connection) string { return describeConnection(r, f.again) },
+		Wide:    func(r peering.Connection) string { return describeConnectionWide(r, f.again) },
+		Timeout: &f.Timeout, BySize: true, Ignored: []string{"wait", "yes"},
 		Verdict: func(r peering.Connection) error {
 			return verifiedAll(slices.Concat(r.Local.Unverified, r.Remote.Unverified)...)
 		},
@@ -130,6 +135,7 @@ func (f *connectFlags) options(env *cli.Env) (peering.ConnectOptions, error) {
 	if o.Local.Cluster, o.Remote.Cluster, err = f.clusters.Connect(env); err != nil {
 		return o, err
 	}
+	f.again = kube.Flags(o.Local.Cluster, o.Remote.Cluster)
 	o.Installation, err = cli.Installation(env, o.Installation)
 	return o, err
 }

@@ -3,6 +3,7 @@ package network
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -21,8 +22,8 @@ func newDiagnose(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[diagnos
 		Use:   "diagnose [PEER]",
 		Short: "Find out why a peering does not work",
 		Long: `Find out why a peering does not work. The command reads objects and the reports of nodes and gateways, and makes checks
-in order of dependency. A failure has what was observed, the likely cause and what to do; checks that fail because of another
-failure are listed with it. Every check has a stable ID and a page in docs/checks.
+in order of dependency. Each failure shows the observation, the likely cause and the fix, and the number of its consequences:
+checks that fail because of it. Every check has a stable ID, which --explain describes.
 
 With a remote cluster it checks both sides of their peering, and compares them. --probe also sends packets along all paths, like
 network test. Checks for which you lack rights are skipped: level view is enough for most. The exit code is 3 if a check fails.`,
@@ -31,16 +32,22 @@ network test. Checks for which you lack rights are skipped: level view is enough
   # Both sides of a peering, with packets
   liqoctl network diagnose --context a --remote-context b --probe
 
+  # What a check means
+  liqoctl network diagnose --explain LQ-TUNNEL-HANDSHAKE
+
   # In CI
   liqoctl network diagnose b --context a --junit diagnosis.xml`,
 		Args: cli.Arguments("[PEER]"),
 	}
 	clusters.Remote.Register(cmd, cmd.Flags())
-	cli.ImageFlag(cmd, &flags.Image)
+	cli.InstalledImageFlag(cmd, &flags.Image)
 	ui.BoolFlag(cmd.Flags(), &flags.Probe, "probe", "send packets along all paths; needs a remote cluster, and level administer")
 	ui.TextFlag(cmd.Flags(), &junit, "junit", "FILE", "file to write a JUnit report to", nil)
-	return cli.Action[diagnose.Options, diagnose.Result]{
-		Do: alsoTo(&junit, do, diagnose.Result.JUnit), Text: describeDiagnosis, Timeout: &flags.Timeout,
+	var explained string
+	ui.TextFlag(cmd.Flags(), &explained, "explain", "CODE", "print what a check means and what to do, and connect to no cluster", nil)
+	ui.Complete(cmd, "explain", cobra.FixedCompletions(checkIDs(), cobra.ShellCompDirectiveNoFileComp))
+	act := cli.Action[diagnose.Options, diagnose.Result]{
+		Do: alsoTo(&junit, do, diagnose.Result.JUnit), Text: describeDiagnosis, Wide: describeDiagnosisWide, Timeout: &flags.Timeout,
 		Options: func(args []string) (o diagnose.Options, err error) {
 			o = flags
 			if len(args) > 0 {
@@ -52,8 +59,7 @@ network test. Checks for which you lack rights are skipped: level view is enough
 			if o.Remote == nil {
 				return o, cli.Usagef("--probe needs a remote cluster")
 			}
-			o.Image, err = cli.ImageOrDefault(env, o.Image)
-			return o, err
+			return o, nil
 		},
 		Verdict: func(r diagnose.Result) error {
 			if r.Passed {
@@ -62,35 +68,87 @@ network test. Checks for which you lack rights are skipped: level view is enough
 			return cli.ErrDiagnosed
 		},
 	}.Command(env, cmd)
+	run := act.RunE
+	act.RunE = func(cmd *cobra.Command, args []string) error {
+		if explained != "" {
+			return explain(env.Out, explained)
+		}
+		return run(cmd, args)
+	}
+	return act
 }
 
-// describeDiagnosis formats the answer of `network diagnose` as text: a line for each layer, then the findings that
-// need attention.
-func describeDiagnosis(r diagnose.Result) string {
+// explain writes the documentation of a check.
+func explain(w io.Writer, id string) error {
+	for _, c := range diagnose.Table() {
+		if strings.EqualFold(c.ID, id) {
+			_, err := io.WriteString(w, c.Page())
+			return err
+		}
+	}
+	err := cli.Usagef("--explain %q is no check", id)
+	err.Advice = "liqoctl network diagnose -o json lists the checks; so does docs/checks"
+	return err
+}
+
+// checkIDs returns the IDs of all checks.
+func checkIDs() (ids []string) {
+	for _, c := range diagnose.Table() {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+// describeDiagnosis formats the answer of `network diagnose` as text: what needs attention, and the number of checks.
+func describeDiagnosis(r diagnose.Result) string { return describeChecks(r, false) }
+
+// describeDiagnosisWide adds the checks of each layer, consequences and reasons for skipped checks.
+func describeDiagnosisWide(r diagnose.Result) string { return describeChecks(r, true) }
+
+func describeChecks(r diagnose.Result, wide bool) string {
 	var b strings.Builder
-	layerTable(&b, r)
+	if wide {
+		layerTable(&b, r)
+		fmt.Fprintln(&b)
+	}
 	for _, state := range []diagnose.State{diagnose.Failed, diagnose.Warning} {
 		for i, f := range r.Checks {
 			if f.State != state {
 				continue
 			}
-			ui.Writef(&b, "\n%s: %s %s: %s\n", state, f.ID, f.Subject(), f.Observed)
-			ui.Writef(&b, "  likely cause: %s\n  to do: %s\n  see: %s\n", f.Cause, f.Fix, diagnose.Page(f.ID))
+			ui.Writef(&b, "%s: %s, %s\n  %s\n  likely cause: %s\n  to do: %s\n", state, f.ID, f.Subject(), f.Observed, f.Cause, f.Fix)
 			again := slices.ContainsFunc(r.Checks[:i], func(before diagnose.Finding) bool { return before.ID == f.ID && before.State == state })
-			if following := consequencesOf(r, f.ID); following != "" && !again {
-				ui.Writef(&b, "  following: %s\n", following)
+			switch following := consequencesOf(r, f.ID); {
+			case len(following) == 0 || again:
+			case wide:
+				ui.Writef(&b, "  consequences: %s\n", strings.Join(following, ", "))
+			default:
+				fmt.Fprintf(&b, "  consequences: %d failed checks (-o wide lists them)\n", len(following))
 			}
+			ui.Writef(&b, "  explain: liqoctl network diagnose --explain %s\n\n", f.ID)
 		}
 	}
-	if reasons := skippedBecause(r); len(reasons) > 0 {
-		fmt.Fprintln(&b)
-		for _, why := range reasons {
+	if wide {
+		for _, why := range skippedBecause(r) {
 			ui.Writef(&b, "skipped: %s\n", why)
 		}
 	}
-	ui.Writef(&b, "\n%d checks passed, %d failed, %d following, %d warnings, %d skipped\n", r.Count(diagnose.Passed), r.Count(diagnose.Failed),
+	if r.Passed {
+		ui.Writef(&b, "%s: no fault found\n", strings.Join(clustersOf(r), " and "))
+	}
+	ui.Writef(&b, "%d checks passed, %d failed, %d consequences, %d warnings, %d skipped\n", r.Count(diagnose.Passed), r.Count(diagnose.Failed),
 		r.Count(diagnose.Following), r.Count(diagnose.Warning), r.Count(diagnose.Skipped))
 	return b.String()
+}
+
+// clustersOf returns the clusters of which checks were made.
+func clustersOf(r diagnose.Result) (names []string) {
+	for _, f := range r.Checks {
+		if !slices.Contains(names, f.Cluster) {
+			names = append(names, f.Cluster)
+		}
+	}
+	return names
 }
 
 // layerTable writes the results of the checks by layer.
@@ -114,14 +172,13 @@ func layerTable(b *strings.Builder, r diagnose.Result) {
 }
 
 // consequencesOf lists the checks that failed as a consequence of a failure.
-func consequencesOf(r diagnose.Result, id string) string {
-	var all []string
+func consequencesOf(r diagnose.Result, id string) (all []string) {
 	for _, f := range r.Checks {
 		if f.Follows == id {
 			all = append(all, fmt.Sprintf("%s (%s)", f.ID, f.Subject()))
 		}
 	}
-	return strings.Join(all, ", ")
+	return all
 }
 
 // skippedBecause returns a line for each reason why checks were skipped.

@@ -11,6 +11,7 @@ import (
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/inspect/diagnose"
 	"liqonet.io/liqonet/internal/progress"
+	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
@@ -68,7 +69,25 @@ func checkAnswer[R any](t *testing.T, name string, result R, describe func(R) st
 	golden.Check(t, name+"-json.golden", out.String())
 }
 
-func TestDescribeDiagnosis(t *testing.T) { checkAnswer(t, "diagnose", diagnosis(), describeDiagnosis) }
+func TestDescribeDiagnosis(t *testing.T) {
+	checkAnswer(t, "diagnose", diagnosis(), describeDiagnosis)
+	golden.Check(t, "diagnose-wide.golden", describeDiagnosisWide(diagnosis()))
+	healthy := diagnose.Result{Passed: true, Checks: diagnosis().Checks[:2]}
+	assert.Equal(t, "no fault", "a and b: no fault found\n2 checks passed, 0 failed, 0 consequences, 0 warnings, 0 skipped\n", describeDiagnosis(healthy))
+}
+
+// TestExplain: every check is explained, without a cluster, and what is no check is refused.
+func TestExplain(t *testing.T) {
+	for _, id := range append(checkIDs(), "lq-tunnel-handshake") {
+		var b strings.Builder
+		if err := explain(&b, id); err != nil || !strings.HasPrefix(b.String(), "# "+strings.ToUpper(id)+"\n") || !strings.Contains(b.String(), "\n## What to do\n") {
+			t.Errorf("%s: %v, %s", id, err, b.String())
+		}
+	}
+	if err := explain(&strings.Builder{}, "LQ-NONE"); cli.ExitCode(t.Context(), err) != cli.ExitUsage {
+		t.Errorf("no check: %v", err)
+	}
+}
 
 // TestFailedChecks: a failed check is an answer and has its own exit code; the JUnit report is written in any case.
 func TestFailedChecks(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/inspect/diagnose"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inspect/trace"
 	"liqonet.io/liqonet/internal/pathtest"
@@ -29,14 +30,14 @@ func hostilePeering() status.Peering {
 }
 
 func TestTablesObeyNobody(t *testing.T) {
-	for _, output := range []ui.Format{ui.FormatText, ui.FormatWide, ui.FormatJSON, ui.FormatYAML} {
+	for output, lines := range map[ui.Format]int{ui.FormatText: 4, ui.FormatWide: 8, ui.FormatJSON: 0, ui.FormatYAML: 0} {
 		var b strings.Builder
 		o := statusOptions{Options: here(), output: output}
 		require.NoError(t, o.print(&b, statusAnswer{Peerings: []status.Peering{hostilePeering()}}))
 		if bad := hostile.Obeyed(b.String()); bad != "" {
 			t.Errorf("-o %s: a terminal would obey %q in\n%q", output, bad, b.String())
 		}
-		if lines := strings.Count(b.String(), "\n"); (output == ui.FormatText || output == ui.FormatWide) && lines != 4 {
+		if got := strings.Count(b.String(), "\n"); lines != 0 && got != lines {
 			t.Errorf("-o %s: a forged line:\n%s", output, b.String())
 		}
 		if output != ui.FormatJSON {
@@ -55,15 +56,17 @@ func written(text string) map[string]string {
 	tree, diagram := statusOptions{Options: here(), output: ui.FormatTree}, statusOptions{Options: here(), output: ui.FormatMermaid}
 	return map[string]string{
 		"init":        describeInstallation(hostile.Filled[peering.InitResult](text)),
-		"connect":     describeConnection(hostile.Filled[peering.Connection](text)),
+		"connect":     describeConnectionWide(hostile.Filled[peering.Connection](text), ""),
 		"disconnect":  describeDisconnection(hostile.Filled[removal.Disconnection](text)),
 		"reset":       describeReset(hostile.Filled[removal.ResetResult](text), false),
 		"no reset":    describeReset(removal.ResetResult{Removed: removal.Removed{Context: text}}, false),
 		"verify only": describeReset(hostile.Filled[removal.ResetResult](text), true),
 		"expose":      describeExposure(hostile.Filled[expose.Exposure](text)),
 		"unexpose":    describeUnexposure(hostile.Filled[expose.Exposure](text)),
-		"test":        describePaths(hostile.Filled[pathtest.Result](text)),
-		"trace":       describeTrace(hostile.Filled[trace.Result](text)),
+		"test":        describePathsWide(hostile.Filled[pathtest.Result](text), ""),
+		"trace":       describeTraceWide(hostile.Filled[trace.Result](text)),
+		"short trace": describeTrace(hostile.Filled[trace.Result](text)),
+		"diagnose":    describeDiagnosisWide(hostile.Filled[diagnose.Result](text)),
 		"perf":        describePerformance(hostile.Filled[pathtest.Result](text)),
 		"tree":        hostile.Written(func(w io.Writer) error { return tree.print(w, hostile.Filled[statusAnswer](text)) }),
 		"mermaid":     hostile.Written(func(w io.Writer) error { return diagram.print(w, hostile.Filled[statusAnswer](text)) }),

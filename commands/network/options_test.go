@@ -71,7 +71,8 @@ func parse(t *testing.T, command func(*cli.Env, *cli.ClusterFlags) *cobra.Comman
 	local.Register(parent, parent.PersistentFlags())
 	cmd := command(env, local)
 	parent.AddCommand(cmd)
-	parent.SetArgs(append([]string{cmd.Name(), "--kubeconfig", file}, args...))
+	t.Setenv("KUBECONFIG", file)
+	parent.SetArgs(append([]string{cmd.Name()}, args...))
 	return parent.ExecuteContext(t.Context())
 }
 
@@ -155,7 +156,7 @@ func TestConnectAllFlags(t *testing.T) {
 		"--gw-server-service-nodeport", "30000", "--gw-server-service-annotation", "example.com/a=b,c=d", "--gw-server-service-annotation", "e=",
 		"--gw-client-address", "gw.example.com", "--gw-client-port", "6000",
 		"--mtu", "1400", "--timeout", "30s", "--wait", "--skip-validation", "--overlay", "vxlan", "--wireguard", "userspace",
-		"--mss-clamp=false", "--image", "example.com/liqonet:1", "--update", "--keep", "-o", "json",
+		"--mss-clamp=false", "--image", "example.com/liqonet:1", "--update", "--no-rollback", "-o", "json",
 	}
 	want := peering.ConnectOptions{
 		Local: peering.Side{

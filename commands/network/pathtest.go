@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,9 +16,10 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/progress"
+	"liqonet.io/liqonet/internal/seconds"
 )
 
 var errCount = errors.New("must be a number of nodes, at least 1")
@@ -58,13 +60,15 @@ measurements sends as fast as it can for about 10 seconds: other traffic suffers
 		Args: cli.Arguments("[PEER]"),
 	}
 	clusters.Remote.Register(cmd, cmd.Flags())
-	cli.ImageFlag(cmd, &o.Image)
+	cli.InstalledImageFlag(cmd, &o.Image)
 	ui.AddFlag(cmd.Flags(), &o.Nodes, "nodes", "NUMBER", "nodes of each cluster that take part (default: all; with --perf, 1)", nodeCount)
 	ui.AddFlag(cmd.Flags(), &o.Hold, "duration", "DURATION", "how long connections are kept open", ui.PositiveDuration)
 	ui.TextFlag(cmd.Flags(), &junit, "junit", "FILE", "file to write a JUnit report to", nil)
 	perf.register(cmd)
 	return cli.Action[pathtest.Options, pathtest.Result]{
-		Do: alsoTo(&junit, do, pathtest.Result.JUnit), Text: describePaths, Timeout: &o.Timeout,
+		Do: alsoTo(&junit, do, pathtest.Result.JUnit), Timeout: &o.Timeout,
+		Text: func(r pathtest.Result) string { return describePaths(r, kube.Flags(o.Local, o.Remote)) },
+		Wide: func(r pathtest.Result) string { return describePathsWide(r, kube.Flags(o.Local, o.Remote)) },
 		Options: func(args []string) (_ pathtest.Options, err error) {
 			if len(args) > 0 {
 				o.Peer = args[0]
@@ -72,10 +76,7 @@ measurements sends as fast as it can for about 10 seconds: other traffic suffers
 			if perf.perf {
 				o.Streams = perf.streams
 			}
-			if o.Local, o.Remote, err = clusters.Connect(env); err != nil {
-				return o, err
-			}
-			o.Image, err = cli.ImageOrDefault(env, o.Image)
+			o.Local, o.Remote, err = clusters.Connect(env)
 			return o, err
 		},
 		Verdict: allPassed,
@@ -102,7 +103,7 @@ func allPassed(r pathtest.Result) error {
 	if r.Passed {
 		return nil
 	}
-	return hint.With(cli.ErrPaths, "liqoctl network status -o wide shows what gateways and nodes measure; see docs/troubleshooting.md")
+	return cli.ErrPaths
 }
 
 func nodeCount(text string) (int, error) {
@@ -113,49 +114,122 @@ func nodeCount(text string) (int, error) {
 	return n, nil
 }
 
-// describePaths formats the answer of `network test` as text.
-func describePaths(r pathtest.Result) string {
+// describePaths formats the answer of `network test` as text. again are the flags that select both clusters.
+func describePaths(r pathtest.Result, again string) string {
 	var b strings.Builder
 	if len(r.Checks) == 0 && len(r.Performance) > 0 {
 		return describePerformance(r)
 	}
-	byDirection := make(map[string][]pathtest.Check)
-	var directions []string
-	count := make(map[pathtest.State]int)
-	for _, c := range r.Checks {
-		name := c.From.Cluster + " to " + c.To.Cluster
-		if byDirection[name] == nil {
-			directions = append(directions, name)
-		}
-		byDirection[name] = append(byDirection[name], c)
-		count[c.State]++
-	}
-	for _, name := range directions {
-		ui.Writef(&b, "%s\n", name)
-		pathMatrix(&b, byDirection[name])
+	for _, way := range byDirection(r.Checks) {
+		pathMatrix(&b, way)
 		fmt.Fprintln(&b)
 	}
-	for _, c := range r.Checks {
-		if c.State == pathtest.Failed {
-			ui.Writef(&b, "failed: %s to %s: %s\n  seen: %s\n  expected: %s\n", c.From.String(), c.To.String(), c.Name, c.Seen, c.Expected)
-		}
+	for _, f := range failures(r.Checks) {
+		ui.Writef(&b, "failed: %s\n", f)
 	}
-	for _, why := range skippedChecks(r.Checks) {
-		ui.Writef(&b, "skipped: %s\n", why)
+	pathSummary(&b, r)
+	if next := traceFailed(r.Checks, again); next != "" {
+		fmt.Fprintf(&b, "next: %s\n", next)
 	}
-	for _, n := range r.Silent {
-		ui.Writef(&b, "not tested, not Ready: %s\n", n.String())
-	}
-	if gap, ok := longestGap(r.Checks); ok {
-		ui.Writef(&b, "open connections: longest time without an answer %s\n", gap)
-	}
-	ui.Writef(&b, "%d checks passed, %d failed, %d skipped (%s)\n", count[pathtest.Passed], count[pathtest.Failed], count[pathtest.Skipped], stageTimes(r.Stages))
 	return b.String()
 }
 
-// pathMatrix writes the failed checks: a row for each sender, a column for each receiver.
+// describePathsWide is describePaths with each failed check.
+func describePathsWide(r pathtest.Result, again string) string {
+	var b strings.Builder
+	b.WriteString(describePaths(r, again))
+	for _, c := range r.Checks {
+		if c.State == pathtest.Failed {
+			ui.Writef(&b, "\n%s to %s: %s\n  seen: %s\n  expected: %s\n", c.From.String(), c.To.String(), c.Name, c.Seen, c.Expected)
+		}
+	}
+	return b.String()
+}
+
+// byDirection groups checks by the clusters of sender and receiver.
+func byDirection(checks []pathtest.Check) (groups [][]pathtest.Check) {
+	for _, c := range checks {
+		i := slices.IndexFunc(groups, func(g []pathtest.Check) bool {
+			return g[0].From.Cluster == c.From.Cluster && g[0].To.Cluster == c.To.Cluster
+		})
+		if i < 0 {
+			i, groups = len(groups), append(groups, nil)
+		}
+		groups[i] = append(groups[i], c)
+	}
+	return groups
+}
+
+// failures returns a text for each path with failed checks, by what was seen.
+func failures(checks []pathtest.Check) (all []string) {
+	type failure struct {
+		from, to pathtest.End
+		seen     string
+	}
+	names, expected := make(map[failure][]string), make(map[failure]string)
+	var order []failure
+	for _, c := range checks {
+		if c.State != pathtest.Failed {
+			continue
+		}
+		f := failure{c.From, c.To, c.Seen}
+		if names[f] == nil {
+			order = append(order, f)
+		}
+		names[f], expected[f] = append(names[f], string(c.Name)), c.Expected
+	}
+	for _, f := range order {
+		text := fmt.Sprintf("%s to %s: %s: %s", f.from.String(), f.to.String(), strings.Join(names[f], ", "), f.seen)
+		if len(names[f]) == 1 && !strings.Contains(f.seen, "no answer") {
+			text += ", expected " + expected[f]
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// pathSummary writes what was not tested, and how many checks passed.
+func pathSummary(b *strings.Builder, r pathtest.Result) {
+	count := make(map[pathtest.State]int)
+	for _, c := range r.Checks {
+		count[c.State]++
+	}
+	for _, n := range r.Silent {
+		ui.Writef(b, "not tested, not Ready: %s\n", n.String())
+	}
+	if gap, ok := longestGap(r.Checks); ok {
+		ui.Writef(b, "open connections: longest time without an answer %s\n", gap)
+	}
+	because := ""
+	if reasons := skippedChecks(r.Checks); len(reasons) > 0 {
+		because = " (" + strings.Join(reasons, "; ") + ")"
+	}
+	var took seconds.Duration
+	for _, s := range r.Stages {
+		took += s.Took
+	}
+	ui.Writef(b, "%d passed, %d failed, %d skipped%s; %s\n",
+		count[pathtest.Passed], count[pathtest.Failed], count[pathtest.Skipped], because, ui.Seconds(time.Duration(took)))
+}
+
+// traceFailed returns the command that follows packets between the nodes of the first failed check; "": none failed.
+func traceFailed(checks []pathtest.Check, again string) string {
+	for _, c := range checks {
+		switch {
+		case c.State != pathtest.Failed:
+		case c.To.Node == "" || !strings.Contains(again, " --remote"):
+			return "liqoctl network diagnose " + again
+		default:
+			return fmt.Sprintf("liqoctl network trace %s %s --live %s", kube.ShellWord(c.From.Node), kube.ShellWord(c.To.Node), again)
+		}
+	}
+	return ""
+}
+
+// pathMatrix writes the checks of a direction: a row for each sender, a column for each receiver. A cell has the check
+// that failed, or the number of several.
 func pathMatrix(w io.Writer, checks []pathtest.Check) {
-	rows, columns := [][]string{{"FROM"}}, []pathtest.End{}
+	rows, columns := [][]string{{checks[0].From.Cluster + " to " + checks[0].To.Cluster}}, []pathtest.End{}
 	row := make(map[pathtest.End]int)
 	for _, c := range checks {
 		if row[c.From] == 0 {
@@ -167,26 +241,28 @@ func pathMatrix(w io.Writer, checks []pathtest.Check) {
 		}
 	}
 	slices.SortStableFunc(columns, compareReceivers)
-	cells := make(map[[2]int]string)
+	failed, tested := make(map[[2]int][]string), make(map[[2]int]bool)
 	for _, c := range checks {
 		at := [2]int{row[c.From], slices.Index(columns, c.To)}
-		switch {
-		case c.State == pathtest.Failed && cells[at] != "" && cells[at] != "passed":
-			cells[at] += "," + string(c.Name)
-		case c.State == pathtest.Failed:
-			cells[at] = string(c.Name)
-		case cells[at] == "":
-			cells[at] = "passed"
+		tested[at] = true
+		if c.State == pathtest.Failed {
+			failed[at] = append(failed[at], string(c.Name))
 		}
 	}
 	for i, to := range columns {
-		title := to.Node
-		if title == "" {
-			title = string(to.Kind)
-		}
-		rows[0] = append(rows[0], title)
+		rows[0] = append(rows[0], cmp.Or(to.Node, string(to.Kind)))
 		for n := range rows[1:] {
-			rows[n+1] = append(rows[n+1], ui.OrDash(cells[[2]int{n + 1, i}]))
+			at := [2]int{n + 1, i}
+			cell := ui.Unknown
+			switch names := failed[at]; {
+			case len(names) > 1:
+				cell = fmt.Sprintf("%d failed", len(names))
+			case len(names) == 1:
+				cell = names[0]
+			case tested[at]:
+				cell = "ok"
+			}
+			rows[n+1] = append(rows[n+1], cell)
 		}
 	}
 	_ = ui.Table(w, rows) // a strings.Builder takes everything

@@ -11,6 +11,7 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/seconds"
 	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/golden"
 )
 
 func TestPathTestOptions(t *testing.T) {
@@ -42,7 +43,11 @@ func tested() pathtest.Result {
 	}
 }
 
-func TestDescribePaths(t *testing.T) { checkAnswer(t, "test", tested(), describePaths) }
+func TestDescribePaths(t *testing.T) {
+	const again = "--context a --remote-context b"
+	checkAnswer(t, "test", tested(), func(r pathtest.Result) string { return describePaths(r, again) })
+	golden.Check(t, "test-wide.golden", describePathsWide(tested(), again))
+}
 
 // performed returns a measurement of two pairs of nodes, of which one pair has a connection.
 func performed() pathtest.Result {
@@ -62,7 +67,7 @@ func performed() pathtest.Result {
 	}
 }
 
-func TestDescribePerformance(t *testing.T) { checkAnswer(t, "perf", performed(), describePaths) }
+func TestDescribePerformance(t *testing.T) { checkAnswer(t, "perf", performed(), describePerformance) }
 
 func TestPerformanceOptions(t *testing.T) {
 	for line, want := range map[string][2]int{"--perf": {8, 0}, "--perf --streams 3 --nodes 2": {3, 2}} {

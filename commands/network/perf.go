@@ -35,40 +35,42 @@ func streamCount(text string) (int, error) {
 	return n, nil
 }
 
-// measure is a figure for the tunnel and for the direct path, with the ratio of both.
+// measure is a figure for the tunnel and for the direct path.
 type measure struct {
-	title string
-	of    func(probe.Figures) float64
-	ratio func(pathtest.Ratios) float64
-	text  func(float64) string
+	title    string
+	of       func(probe.Figures) float64
+	text     func(float64) string
+	compared func(ratio float64) string
 }
 
 func measures(streams int) []measure {
 	type figures = probe.Figures
-	type ratios = pathtest.Ratios
 	trip := func(seconds float64) string { return fmt.Sprintf("%.2fms", seconds*1e3) }
+	share := func(ratio float64) string { return fmt.Sprintf("%.0f%% of direct", 100*ratio) }
+	times := func(ratio float64) string { return fmt.Sprintf("%.1f x as long", ratio) }
 	return []measure{
-		{"1 stream", func(f figures) float64 { return f.Stream }, func(r ratios) float64 { return r.Stream }, ui.BitRate},
-		{fmt.Sprintf("%d streams", streams), func(f figures) float64 { return f.Streams }, func(r ratios) float64 { return r.Streams }, ui.BitRate},
-		{"round trip p50", func(f figures) float64 { return f.P50 }, func(r ratios) float64 { return r.P50 }, trip},
-		{"round trip p90", func(f figures) float64 { return f.P90 }, func(r ratios) float64 { return r.P90 }, trip},
-		{"round trip p99", func(f figures) float64 { return f.P99 }, func(r ratios) float64 { return r.P99 }, trip},
-		{"connections", func(f figures) float64 { return f.Connections }, func(r ratios) float64 { return r.Connections }, func(v float64) string { return fmt.Sprintf("%.0f/s", v) }},
+		{"1 stream", func(f figures) float64 { return f.Stream }, ui.BitRate, share},
+		{fmt.Sprintf("%d streams", streams), func(f figures) float64 { return f.Streams }, ui.BitRate, share},
+		{"round trip p50", func(f figures) float64 { return f.P50 }, trip, times},
+		{"round trip p90", func(f figures) float64 { return f.P90 }, trip, times},
+		{"round trip p99", func(f figures) float64 { return f.P99 }, trip, times},
+		{"connections", func(f figures) float64 { return f.Connections }, func(v float64) string { return fmt.Sprintf("%.0f/s", v) }, share},
 	}
 }
 
-// cells returns the two figures and the ratio as text.
-func (m measure) cells(p pathtest.Performance) (tunnel, direct, ratio string) {
+// cells returns the two figures and their comparison as text.
+func (m measure) cells(p pathtest.Performance) (tunnel, direct, compared string) {
 	text := func(f *probe.Figures) string {
 		if f == nil {
 			return ui.Unknown
 		}
 		return m.text(m.of(*f))
 	}
-	if ratio = ui.Unknown; p.Ratios != nil {
-		ratio = fmt.Sprintf("%.2f", m.ratio(*p.Ratios))
+	compared = ui.Unknown
+	if p.Tunnel != nil && p.Direct != nil && m.of(*p.Direct) > 0 {
+		compared = m.compared(m.of(*p.Tunnel) / m.of(*p.Direct))
 	}
-	return text(p.Tunnel), text(p.Direct), ratio
+	return text(p.Tunnel), text(p.Direct), compared
 }
 
 // describePerformance formats the answer of `network test --perf` as text.
@@ -76,17 +78,17 @@ func describePerformance(r pathtest.Result) string {
 	var b strings.Builder
 	for _, p := range r.Performance {
 		ui.Writef(&b, "%s on %s to %s on %s\n", p.From.Cluster, p.From.Node, p.To.Cluster, p.To.Node)
-		rows := [][]string{{"", "TUNNEL", "DIRECT", "RATIO"}}
+		rows := [][]string{{"", "TUNNEL", "DIRECT", "TUNNEL IS"}}
 		for _, m := range measures(p.Streams) {
-			tunnel, direct, ratio := m.cells(p)
-			rows = append(rows, []string{m.title, tunnel, direct, ratio})
+			tunnel, direct, compared := m.cells(p)
+			rows = append(rows, []string{m.title, tunnel, direct, compared})
 		}
 		_ = ui.Table(&b, rows) // a strings.Builder takes everything
 		if p.Failed != "" {
 			ui.Writef(&b, "failed: the pods do not reach each other: %s\n", p.Failed)
 		}
 		if p.Unreached != "" {
-			ui.Writef(&b, "no ratio: the nodes do not reach each other outside of the tunnel: %s\n", p.Unreached)
+			ui.Writef(&b, "not compared: the nodes do not reach each other outside of the tunnel: %s\n", p.Unreached)
 		}
 		fmt.Fprintln(&b)
 	}

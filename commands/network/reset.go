@@ -85,7 +85,7 @@ func describeReset(r removal.ResetResult, verifyOnly bool) string {
 		if len(r.Peerings) > 0 {
 			describeRemoval(&b, r.Removed)
 		}
-		ui.Writef(&b, "%s: liqonet is removed (%s)\n", r.Context, stageTimes(r.Stages))
+		ui.Writef(&b, "%s: liqonet removed\n", r.Context)
 	}
 	if r.Remains != nil {
 		describeRemains(&b, *r.Remains)
@@ -106,6 +106,6 @@ func describeRemains(b *strings.Builder, r removal.Remains) {
 		ui.Writef(b, "not checked, not Ready: node %s\n", strings.Join(r.Silent, ", "))
 	}
 	if r.None() && len(r.Silent) == 0 {
-		ui.Writef(b, "nothing remains: no objects, and no state in the kernels of %d nodes\n", len(r.Nodes))
+		ui.Writef(b, "verified: nothing remains in the API server and on %d of %d nodes\n", len(r.Nodes), len(r.Nodes))
 	}
 }

@@ -59,6 +59,6 @@ func describeRotation(r peering.Rotation) string {
 	for _, g := range r.Gateways {
 		ui.Writef(&b, "%s: gateway %d has public key %s\n", g.Cluster, g.Gateway, g.PublicKey)
 	}
-	ui.Writef(&b, "keys of the peering with %s replaced in %s\n", r.Peer, time.Duration(r.Took).Round(time.Second))
+	ui.Writef(&b, "%d of %d keys of the peering with %s replaced and verified (%s)\n", len(r.Gateways), len(r.Gateways), r.Peer, ui.Seconds(time.Duration(r.Took)))
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,17 +18,16 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/kube"
-	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/seconds"
 )
 
 // statusOptions are the options of `network status`.
 type statusOptions struct {
 	status.Options
-	output ui.Format
-	watch  bool
-	// wait is the state to wait for; "": do not wait.
-	wait    health.State
+	output  ui.Format
+	watch   bool
+	wait    bool          // until all peerings have the state awaited
+	await   health.State  // "": no wait
 	timeout time.Duration // of the wait
 	// coloured adds colours to the names of states.
 	coloured bool
@@ -45,19 +45,18 @@ func newStatus(env *cli.Env, local *cli.ClusterFlags, do statusActions) *cobra.C
 	cmd := &cobra.Command{
 		Use:   "status [PEER]",
 		Short: "Show the health of a cluster's peerings",
-		Long: `Show the health of a cluster's peerings, one line for each: what its gateway and nodes measure, and how old the
-measurements are. The exit code is 0 if all peerings are healthy, and 3 if one is not.
+		Long: `List the peerings of a cluster with state, loss and round trip, as measured by gateways and nodes.
 
-With a remote cluster the command shows the peering of the two, as each of them sees it, and where they disagree, for
-example on the state, the MTU or the CIDRs. A disagreement has exit code 3 too.
+With a remote cluster the command shows the peering of the two, as each of them sees it, and where their records differ. The
+exit code is 3 if a peering is not healthy, or its two sides differ.
 
--o tree adds gateways, tunnels and nodes; -o mermaid draws them for Markdown. In clusters of more than 12 nodes, they name only
-nodes that are not verified.
+-o wide adds addresses, MTU and each tunnel; -o tree gateways, tunnels and nodes; -o mermaid draws them for Markdown. In clusters
+of more than 12 nodes, tree and mermaid name only nodes that are not verified.
 
 --watch keeps running until it is interrupted, also while the API server is unavailable. It prints a line for each change of a
-state, a reason, the number of verified nodes or a warning; with -o json or yaml the whole answer after each report. --wait returns when the peerings
-reach a state, with exit code 0, or 3 if they do not reach it in time. If liqonet is not installed in the namespace,
-the exit code is 1.`,
+state, a reason, the number of verified nodes or a warning; with -o json or yaml the whole answer after each report. --wait
+returns when all peerings are healthy, or have the state of --for; the exit code is 3 if they do not reach it in time. If
+liqonet is not installed in the namespace, the exit code is 1.`,
 		Example: `  liqoctl network status --context a
 
   # Details, then every change
@@ -71,11 +70,15 @@ the exit code is 1.`,
 
   # In a script
   liqoctl network status --context a b --wait --timeout 1m
+  liqoctl network status --context a b --wait --for degraded
   liqoctl network status --context a -o jsonpath='{.peerings[?(@.peer=="b")].state}'`,
 		Args: cli.Arguments("[PEER]"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if len(args) > 0 {
 				o.Peer = args[0]
+			}
+			if o.wait && slices.Contains(health.States(), health.State(o.Peer)) {
+				env.Progress.Note(fmt.Sprintf("waiting for peer %q to be healthy; for state %[1]s: --wait --for %[1]s", o.Peer))
 			}
 			if o.Cluster, o.Remote, err = clusters.ConnectChosen(env); err != nil {
 				return err
@@ -83,15 +86,21 @@ the exit code is 1.`,
 			if o.watch && o.output == ui.FormatMermaid {
 				return cli.Usagef("--watch has no diagrams: use another format than mermaid")
 			}
+			switch {
+			case o.wait:
+				o.await = cmp.Or(o.await, health.Healthy)
+			case o.await != "":
+				return cli.Usagef("--for needs --wait")
+			}
 			o.coloured = env.OutTerminal && env.Colours()
 			return o.run(cmd.Context(), env, do)
 		},
 	}
 	clusters.Remote.Register(cmd, cmd.Flags())
-	ui.OutputFlag(cmd, &o.output, string(ui.FormatTree), string(ui.FormatMermaid))
+	ui.OutputFlag(cmd, &o.output, ui.FormatWide, ui.FormatTree, ui.FormatMermaid)
 	ui.BoolFlag(cmd.Flags(), &o.watch, "watch,w", "keep running, and print every change")
-	ui.EnumFlag(cmd, &o.wait, "wait", "wait until all peerings have this state", health.States()...)
-	cmd.Flags().Lookup("wait").NoOptDefVal = string(health.Healthy)
+	ui.BoolFlag(cmd.Flags(), &o.wait, "wait", "wait until all peerings are healthy, or have the state of --for")
+	ui.EnumFlag(cmd, &o.await, "for", "state to wait for, with --wait (default healthy)", health.States()...)
 	cli.TimeoutFlag(cmd.Flags(), &o.timeout)
 	cmd.Flags().Lookup("timeout").Usage = "time limit of --wait"
 	cmd.MarkFlagsMutuallyExclusive("watch", "wait")
@@ -102,8 +111,8 @@ func (o statusOptions) run(ctx context.Context, env *cli.Env, do statusActions) 
 	switch {
 	case o.watch:
 		return o.printChanges(ctx, env, do)
-	case o.wait != "":
-		return o.await(ctx, env, do)
+	case o.wait:
+		return o.waitFor(ctx, env, do)
 	}
 	all, err := do.once(ctx, o.Options)
 	if err != nil {
@@ -125,14 +134,14 @@ func (o statusOptions) run(ctx context.Context, env *cli.Env, do statusActions) 
 // errReached ends a watch.
 var errReached = errors.New("reached")
 
-// await waits until all peerings, and one at least, have a state, and prints what they have in the end.
-func (o statusOptions) await(ctx context.Context, env *cli.Env, do statusActions) error {
+// waitFor waits until all peerings, and one at least, have a state, and prints what they have in the end.
+func (o statusOptions) waitFor(ctx context.Context, env *cli.Env, do statusActions) error {
 	bounded, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	var last *statusAnswer // nil: the cluster has not answered yet
 	err := do.watch(bounded, o.Options, func(all []status.Peering) error {
 		last = new(o.answer(all))
-		if len(all) == 0 || slices.ContainsFunc(all, func(p status.Peering) bool { return p.State != o.wait }) {
+		if len(all) == 0 || slices.ContainsFunc(all, func(p status.Peering) bool { return p.State != o.await }) {
 			return nil
 		}
 		return errReached
@@ -149,7 +158,7 @@ func (o statusOptions) await(ctx context.Context, env *cli.Env, do statusActions
 		}
 	}
 	if err == nil {
-		return fmt.Errorf("not %s within %s: %w", o.wait, o.timeout, cli.ErrUnhealthy)
+		return fmt.Errorf("not %s within %s: %w", o.await, o.timeout, cli.ErrUnhealthy)
 	}
 	return nil
 }
@@ -190,13 +199,13 @@ func (o statusOptions) print(w io.Writer, a statusAnswer) error {
 		fmt.Fprintln(&b, "no peerings")
 	case o.output == ui.FormatTree:
 		o.tree(&b, a.Peerings)
-	default:
-		if err := o.columns().Print(&b, o.output, a.Peerings); err != nil {
+	case o.output == ui.FormatWide:
+		if err := o.details(&b, a.Peerings); err != nil {
 			return err
 		}
-	}
-	if o.output == ui.FormatWide {
-		if err := o.gateways(&b, a.Peerings); err != nil {
+		fmt.Fprintln(&b)
+	default:
+		if err := o.columns().Print(&b, o.output, a.Peerings); err != nil {
 			return err
 		}
 	}
@@ -240,18 +249,11 @@ func (o statusOptions) explanation(all []status.Peering) string {
 // next returns the command that explains the state of a peering, or of all (""). With both clusters, that of all is
 // used.
 func (o statusOptions) next(peer string) string {
-	command := "liqoctl network diagnose"
+	command := "liqoctl network diagnose "
 	if o.Remote == nil && peer != "" {
-		command += " " + kube.ShellWord(peer)
+		command += kube.ShellWord(peer) + " "
 	}
-	command += " --context " + kube.ShellWord(o.Cluster.Context)
-	if o.Cluster.Namespace != records.DefaultNamespace {
-		command += " --namespace " + kube.ShellWord(o.Cluster.Namespace)
-	}
-	if o.Remote != nil {
-		command += " --remote-context " + kube.ShellWord(o.Remote.Context)
-	}
-	return command
+	return strings.TrimSpace(command + kube.Flags(o.Cluster, o.Remote))
 }
 
 // subject returns the name of a peering in one cluster.
@@ -270,10 +272,9 @@ func (o statusOptions) paint(state string) string {
 	return ui.StateColour(state)
 }
 
-// columns are those of the table of peerings. With both clusters, fewer of them are in the plain one.
+// columns are those of the table of peerings.
 func (o statusOptions) columns() ui.Columns[status.Peering] {
 	type side = status.Peering
-	both := o.Remote != nil
 	reported := func(cell func(status.Totals) string) func(side) string {
 		return func(p side) string {
 			if t := p.Totals(); t.ReportAge != nil {
@@ -285,29 +286,28 @@ func (o statusOptions) columns() ui.Columns[status.Peering] {
 	all := ui.Columns[side]{
 		{Title: "CLUSTER", Cell: func(p side) string { return p.Cluster }},
 		{Title: "PEER", Cell: func(p side) string { return p.Peer }},
-		{Title: "ROLE", Cell: func(p side) string { return string(p.Role) }},
 		{Title: "STATE", Cell: func(p side) string { return string(p.State) }, Paint: o.paint},
-		{Title: "ENDPOINT", Wide: both, Cell: func(p side) string { return p.Totals().Endpoint }},
-		{Title: "HANDSHAKE", Wide: both, Cell: func(p side) string { return known(p.Totals().HandshakeAge, ui.Age) }},
+		{Title: "GATEWAYS", Cell: healthyGateways},
+		{Title: "NODES", Cell: func(p side) string { return fmt.Sprintf("%d/%d", p.Nodes.Ready, p.Nodes.Total) }},
 		{Title: "RTT", Cell: func(p side) string { return known(p.Totals().RTT, ui.RoundTrip) }},
 		{Title: "LOSS", Cell: reported(func(t status.Totals) string { return ui.Percent(t.Loss) })},
-		{Title: "RX/TX", Wide: both, Cell: reported(func(t status.Totals) string { return ui.ByteCount(t.RxBytes) + "/" + ui.ByteCount(t.TxBytes) })},
-		{Title: "NODES", Cell: func(p side) string { return fmt.Sprintf("%d/%d", p.Nodes.Ready, p.Nodes.Total) }},
-		{Title: "WIREGUARD", Wide: both, Cell: func(p side) string { return firstOf(p, func(g status.Gateway) string { return string(g.WireGuard) }) }},
-		{Title: "OVERLAY", Wide: both, Cell: func(p side) string { return string(p.Overlay.Kind) }},
-		{Title: "MTU", Wide: !both, Cell: func(p side) string { return size(p.MTU.Value) }},
-		{Title: "PATHS", Wide: true, Cell: paths},
-		{Title: "DRIFT", Wide: true, Cell: reported(func(t status.Totals) string { return fmt.Sprint(t.Drifts) })},
-		{Title: "REPORT", Wide: true, Cell: func(p side) string { return known(p.Totals().ReportAge, ui.Age) }},
-		{Title: "KEY", Wide: true, Cell: func(p side) string { return keyAge(p.KeyCreated()) }},
-		{Title: "GATEWAY", Wide: true, Cell: func(p side) string { return firstOf(p, func(g status.Gateway) string { return g.Pod }) }},
-		{Title: "PEER CIDRS", Wide: !both, Cell: func(p side) string { return ui.Joined(p.Addresses, status.AddressRange.String) }},
-		{Title: "EXPOSED", Wide: true, Cell: func(p side) string { return ui.Joined(p.Exposed, exposedCell) }},
+		{Title: "TRAFFIC RX/TX", Cell: reported(func(t status.Totals) string { return ui.ByteCount(t.RxBytes) + "/" + ui.ByteCount(t.TxBytes) })},
 	}
-	if !both {
+	if o.Remote == nil {
 		return all[1:]
 	}
 	return all
+}
+
+// healthyGateways formats how many of a peering's gateways are healthy.
+func healthyGateways(p status.Peering) string {
+	healthy := 0
+	for _, g := range p.Gateways {
+		if g.State == health.Healthy {
+			healthy++
+		}
+	}
+	return fmt.Sprintf("%d/%d", healthy, len(p.Gateways))
 }
 
 // known formats a duration; "" if it is not known.
@@ -316,16 +316,6 @@ func known(d *seconds.Duration, format func(time.Duration) string) string {
 		return ""
 	}
 	return format(time.Duration(*d))
-}
-
-// firstOf returns a text of the first gateway that has one.
-func firstOf(p status.Peering, text func(status.Gateway) string) string {
-	for _, g := range p.Gateways {
-		if s := text(g); s != "" {
-			return s
-		}
-	}
-	return ""
 }
 
 // keyAge formats the age of a key pair; "" if it is not known.
@@ -345,11 +335,6 @@ func exposedCell(x status.ExposedHost) string {
 		text += " (not served)"
 	}
 	return text
-}
-
-// paths formats the path MTU between the gateways, and the smallest between a node and its gateway.
-func paths(p status.Peering) string {
-	return ui.OrDash(size(p.MTU.Gateways)) + ", nodes " + ui.OrDash(size(p.MTU.Nodes))
 }
 
 // size formats an MTU in bytes; "" if it is not known (0).

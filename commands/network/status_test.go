@@ -107,7 +107,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestStatusOfGateways: the wide table has a line for each tunnel of several gateways.
+// TestStatusOfGateways: the wide answer has a line for each tunnel of several gateways.
 func TestStatusOfGateways(t *testing.T) {
 	tunnel := status.Tunnel{
 		PeerGateway: 1, State: health.Healthy, Endpoint: "192.0.2.1:30000", HandshakeAge: secondsOf(12 * time.Second), RTT: secondsOf(600 * time.Microsecond), RxBytes: 1536, PathMTU: 1460,
@@ -214,14 +214,14 @@ func TestStatusWait(t *testing.T) {
 	if out, err := statusOf(t, peerings()[:1], "--wait"); err != nil || !strings.Contains(out, "healthy") {
 		t.Errorf("healthy all the time: %v, %s", err, out)
 	}
-	if _, err := statusOf(t, peerings()[1:], "--wait=connecting"); err != nil {
+	if _, err := statusOf(t, peerings()[1:], "--wait", "--for", "connecting"); err != nil {
 		t.Errorf("connecting all the time: %v", err)
 	}
-	out, err := statusOf(t, peerings(), "--wait=down", "--timeout", "1s")
+	out, err := statusOf(t, peerings(), "--wait", "--for", "down", "--timeout", "1s")
 	if !errors.Is(err, cli.ErrUnhealthy) || cli.ExitCode(t.Context(), err) != cli.ExitUnhealthy || strings.Count(out, "PEER ") != 1 {
 		t.Errorf("never down: %v, %s", err, out)
 	}
-	for _, args := range [][]string{{"--wait", "--watch"}, {"--wait=well"}, {"--wait", "--timeout", "0s"}} {
+	for _, args := range [][]string{{"--wait", "--watch"}, {"--wait", "--for", "well"}, {"--for", "down"}, {"--wait", "--timeout", "0s"}} {
 		if _, err := statusOf(t, peerings(), args...); err == nil {
 			t.Errorf("%v is taken", args)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,8 +41,8 @@ pods, Services and NetworkPolicies you need the right to read them, as the Clust
 code is 3 if packets do not cross.
 
 --live also sends one packet with the sender's address from the sender's node (a TCP SYN, a UDP datagram or an echo request), and
-has the kernels of these nodes and of all gateways report the routes that they choose, and every chain of nftables that the packet
-and its answer pass, with whatever drops them. It needs the rights of level administer in both clusters.`,
+shows the routes and nftables chains that the packet and its answer pass, and the rule that drops them. It needs the rights of
+level administer in both clusters. -o wide has the rules, routes, gateways and sizes of each hop, and the hops of the answer.`,
 		Example: `  liqoctl network trace shop/web-0 shop/db-0 --port 5432 --context a --remote-context b
 
   # By the address or the Service that a pod uses
@@ -58,7 +59,7 @@ and its answer pass, with whatever drops them. It needs the rights of level admi
 	ui.AddFlag(cmd.Flags(), &o.Port, "port", "PORT", "port of the receiver, or of the Service", setting.Port)
 	ui.BoolFlag(cmd.Flags(), &o.Live, "live", "also send a packet and ask the kernels; needs level administer")
 	return cli.Action[trace.Options, trace.Result]{
-		Do: do, Text: describeTrace, Timeout: &o.Timeout,
+		Do: do, Text: describeTrace, Wide: describeTraceWide, Timeout: &o.Timeout,
 		Options: func(args []string) (_ trace.Options, err error) {
 			o.From, o.To = args[0], args[1]
 			o.Local, o.Remote, err = clusters.Connect(env)
@@ -84,8 +85,85 @@ func traceProtocol(text string) (trace.Protocol, error) {
 	return "", errProtocol
 }
 
-// describeTrace formats the answer of `network trace` as text.
+// describeTrace formats the answer of `network trace` as text: a line for each hop.
 func describeTrace(r trace.Result) string {
+	var b strings.Builder
+	dropped, verdict := droppedAt(r), "ok"
+	switch {
+	case dropped != "" || r.Live != nil && !r.Crosses && r.Live.Unknown == "":
+		verdict = "dropped"
+	case !r.Crosses:
+		verdict = "unknown"
+	}
+	ui.Writef(&b, "%s: %s to %s, %s: %d hops, answer %d hops\n", verdict, endName(r.From), endName(r.To), r.String(), len(r.There), len(r.Back))
+	rows := make([][]string, 0, len(r.There))
+	for i, h := range r.There {
+		packet := h.Packet
+		if h.Translated != nil {
+			packet = *h.Translated
+		}
+		rows = append(rows, []string{fmt.Sprintf("  %d", i+1), fmt.Sprintf("%s %s of %s", h.Kind, h.Name, h.Cluster), sentTo(packet), remappedBy(h)})
+	}
+	_ = ui.Table(&b, rows) // a strings.Builder takes everything
+	for _, note := range slices.Concat(r.From.Notes, r.To.Notes) {
+		ui.Writef(&b, "note: %s\n", note)
+	}
+	switch {
+	case dropped != "":
+		ui.Writef(&b, "%s\n", dropped)
+	case r.Live == nil:
+		fmt.Fprintln(&b, "computed from records and reports: --live also sends a packet, and finds drops by other programs")
+	}
+	if r.Live != nil && len(r.Live.Places) > 0 {
+		describeVerdict(&b, r.Live)
+	}
+	fmt.Fprintln(&b, "routes, gateways, sizes and the answer's hops: -o wide")
+	return b.String()
+}
+
+// endName names the sender or the receiver.
+func endName(e trace.End) string {
+	name := fmt.Sprintf("%s %s", endKind(e), cmp.Or(e.Name, e.Address.String()))
+	if e.Cluster != "" {
+		name += " of " + e.Cluster
+	}
+	return name
+}
+
+func endKind(e trace.End) string {
+	if e.Kind == translate.Exposed {
+		return "exposed host"
+	}
+	return cmp.Or(string(e.Kind), "address")
+}
+
+// remappedBy returns which addresses of a packet a hop remaps.
+func remappedBy(h trace.Hop) string {
+	t := h.Translated
+	switch {
+	case t == nil:
+		return "not remapped"
+	case t.Source != h.Packet.Source && t.Destination != h.Packet.Destination:
+		return "source and destination remapped"
+	case t.Source != h.Packet.Source:
+		return "source remapped"
+	}
+	return "destination remapped"
+}
+
+// droppedAt returns where packets are dropped, and why; "": nowhere.
+func droppedAt(r trace.Result) string {
+	for _, way := range []trace.Way{r.There, r.Back} {
+		if why := way.Dropped(); why != "" {
+			h := way[len(way)-1]
+			return fmt.Sprintf("dropped at %s %s of %s: %s", h.Kind, h.Name, h.Cluster, why)
+		}
+	}
+	return ""
+}
+
+// describeTraceWide formats the answer with the rules and routes of each hop.
+func describeTraceWide(r trace.Result) string {
 	var b strings.Builder
 	describeEnd(&b, "from", r.From)
 	describeEnd(&b, "to", r.To)
@@ -103,14 +181,7 @@ func describeTrace(r trace.Result) string {
 			describeHop(&b, hop, h)
 		}
 	}
-	verdict := "nothing in records and reports stops these packets"
-	for _, way := range []trace.Way{r.There, r.Back} {
-		if why := way.Dropped(); why != "" {
-			h := way[len(way)-1]
-			verdict = fmt.Sprintf("dropped at %s %s of %s: %s", h.Kind, h.Name, h.Cluster, why)
-		}
-	}
-	ui.Writef(&b, "\n%s\n", verdict)
+	ui.Writef(&b, "\n%s\n", cmp.Or(droppedAt(r), "no drop found"))
 	describeLive(&b, r.Live)
 	return b.String()
 }
@@ -189,11 +260,7 @@ func describeSighting(b *strings.Builder, what string, s probe.Sighting, start t
 
 func describeEnd(b *strings.Builder, word string, e trace.End) {
 	ui.Writef(b, "%-5s ", word)
-	kind := cmp.Or(string(e.Kind), "address")
-	if e.Kind == translate.Exposed {
-		kind = "exposed host"
-	}
-	ui.Writef(b, "%s ", kind)
+	ui.Writef(b, "%s ", endKind(e))
 	if e.Name != "" {
 		ui.Writef(b, "%s, ", e.Name)
 	}

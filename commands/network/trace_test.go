@@ -35,7 +35,9 @@ func TestDescribeTrace(t *testing.T) {
 		require.NoError(t, err)
 		var r trace.Result
 		require.NoError(t, json.Unmarshal(text, &r))
-		golden.Check(t, "trace-"+strings.TrimSuffix(filepath.Base(file), ".json")+".golden", describeTrace(r))
+		name := "trace-" + strings.TrimSuffix(filepath.Base(file), ".json")
+		golden.Check(t, name+".golden", describeTrace(r))
+		golden.Check(t, name+"-wide.golden", describeTraceWide(r))
 	}
 }
 

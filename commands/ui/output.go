@@ -37,34 +37,27 @@ const (
 	FormatMermaid Format = "mermaid"
 )
 
-var errFormat = errors.New("must be text, wide, json, yaml or jsonpath=TEMPLATE")
-
-// OutputFlag adds the flag that chooses how a command prints its answer, with more formats that it has. The default is
-// *to.
-func OutputFlag(cmd *cobra.Command, to *Format, more ...string) {
-	usage := strings.Join(append([]string{"text, wide, json, yaml"}, more...), ", ") + " or jsonpath=TEMPLATE"
+// OutputFlag adds the flag that selects the format of a command's answer. more are the formats that this command has
+// besides those of all commands. The default is *to.
+func OutputFlag(cmd *cobra.Command, to *Format, more ...Format) {
+	words := slices.Concat([]Format{FormatText}, more, []Format{FormatJSON, FormatYAML})
+	usage := Joined(words, func(f Format) string { return string(f) }) + " or jsonpath=TEMPLATE"
 	AddFlag(cmd.Flags(), to, "output,o", "FORMAT", usage, func(text string) (Format, error) {
-		if word := strings.ToLower(text); slices.Contains(more, word) {
-			return Format(word), nil
+		if word := Format(strings.ToLower(text)); slices.Contains(words, word) {
+			return word, nil
 		}
-		return readFormat(text)
-	})
-	Complete(cmd, "output", cobra.FixedCompletions(slices.Concat([]string{"text", "wide", "json", "yaml", "jsonpath="}, more),
-		cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
-}
-
-func readFormat(text string) (Format, error) {
-	word, source, templated := strings.Cut(text, "=")
-	switch f := Format(strings.ToLower(word)); f {
-	case FormatText, FormatWide, FormatJSON, FormatYAML:
-		if !templated {
-			return f, nil
+		kind, source, templated := strings.Cut(text, "=")
+		if !templated || Format(strings.ToLower(kind)) != formatJSONPath {
+			return "", errors.New("must be " + usage)
 		}
-	case formatJSONPath:
 		_, err := parseTemplate(source)
-		return f + "=" + Format(source), err
+		return formatJSONPath + "=" + Format(source), err
+	})
+	completions := []string{string(formatJSONPath) + "="}
+	for _, word := range words {
+		completions = append(completions, string(word))
 	}
-	return "", errFormat
+	Complete(cmd, "output", cobra.FixedCompletions(completions, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 }
 
 // Structured reports whether the answer is for a program.

@@ -54,6 +54,7 @@ type Cluster struct {
 	Entry string
 	// Namespace is liqonet's namespace in this cluster.
 	Namespace string
+	selected  Kubeconfig // by which Connect found the cluster
 	Kube      kubernetes.Interface
 	Dynamic   dynamic.Interface
 
@@ -102,7 +103,11 @@ func Connect(k Kubeconfig, version string) (*Cluster, error) {
 		}
 		return nil, fmt.Errorf("read kubeconfig %s: %w", strings.Join(loader.ConfigAccess().GetLoadingPrecedence(), ", "), cause)
 	}
-	return Open(config, o)
+	c, err := Open(config, o)
+	if err == nil {
+		c.selected = k
+	}
+	return c, err
 }
 
 // clusterDefaultServer is client-go's default if no kubeconfig selects a cluster and the process does not run in one

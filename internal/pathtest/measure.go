@@ -96,7 +96,7 @@ func (t *test) measure(ctx context.Context, host bool) error {
 		port = templates.TestNodePort
 	}
 	err := t.each(func(s, _ *side) error {
-		v := s.values(t.Image, "--meter", "--port", fmt.Sprint(port), "--token", s.token)
+		v := s.values("--meter", "--port", fmt.Sprint(port), "--token", s.token)
 		v.Host = host
 		return s.serve(ctx, v)
 	})
@@ -146,7 +146,7 @@ func (s *side) meter(peer *side, node string, host bool) (_ netip.Addr, err erro
 
 // measureFrom measures the path to a server from a pod on a node or in its network, and removes the pod.
 func (s *side) measureFrom(ctx context.Context, node string, meter netip.AddrPort, token string, o Options, host bool) (m probe.Measured, err error) {
-	v := s.values(o.Image, "--meter", meter.String(), "--token", token, "--streams", fmt.Sprint(o.Streams), "--each", Each.String())
+	v := s.values("--meter", meter.String(), "--token", token, "--streams", fmt.Sprint(o.Streams), "--each", Each.String())
 	v.Nodes = []string{node}
 	pods, nodes, err := templates.PathTestProbes(v)
 	if err != nil {

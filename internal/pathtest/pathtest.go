@@ -17,8 +17,8 @@ import (
 // Options are the options of Run.
 type Options struct {
 	Local, Remote *kube.Cluster
-	Peer          string // in the local cluster; "": the peering between the two clusters
-	Image         string
+	Peer          string        // in the local cluster; "": the peering between the two clusters
+	Image         string        // of the pods; "": that of the installation, in each cluster
 	Nodes         int           // of each cluster that take part; 0: all Ready ones
 	Hold          time.Duration // how long connections are kept open; 0: not at all
 	Timeout       time.Duration // for the rest; 0: none
@@ -88,7 +88,7 @@ func (t *test) each(do func(s, peer *side) error) error {
 
 // reach finds the peering in both clusters, and removes the objects of an earlier test.
 func (t *test) reach(ctx context.Context) (string, error) {
-	if err := t.each(func(s, _ *side) error { return s.reach(ctx) }); err != nil {
+	if err := t.each(func(s, _ *side) error { return s.reach(ctx, t.Image) }); err != nil {
 		return "", err
 	}
 	local, remote := t.sides[0], t.sides[1]
@@ -108,7 +108,7 @@ func (t *test) reach(ctx context.Context) (string, error) {
 
 // serve runs servers on the nodes of both sides.
 func (t *test) serve(ctx context.Context) (string, error) {
-	err := t.each(func(s, _ *side) error { return s.serve(ctx, s.values(t.Image, "--token", s.token)) })
+	err := t.each(func(s, _ *side) error { return s.serve(ctx, s.values("--token", s.token)) })
 	return fmt.Sprintf("%d servers", len(t.sides[0].servers)+len(t.sides[1].servers)), err
 }
 
@@ -121,7 +121,7 @@ func (t *test) publish(ctx context.Context) (string, error) {
 func (t *test) ask(ctx context.Context) (string, error) {
 	reports := make([][]report, len(t.sides))
 	err := progress.EachOf([]int{0, 1}, func(i int) (err error) {
-		reports[i], err = t.sides[i].ask(ctx, t.sides[1-i], t.Image, t.Hold)
+		reports[i], err = t.sides[i].ask(ctx, t.sides[1-i], t.Hold)
 		return err
 	})
 	if err != nil {

@@ -35,6 +35,7 @@ type side struct {
 	translator translate.Translator
 	internal   map[string]netip.Addr // addresses of nodes in the overlay, by node
 	pods       templates.Pods
+	image      string   // of the test's pods
 	sampled    bool     // nodes are a sample
 	nodes      []string // nodes that take part
 	notReady   []string // nodes that are not Ready
@@ -43,8 +44,9 @@ type side struct {
 	service    *corev1.Service
 }
 
-// reach reads the cluster, and checks the preconditions of a test in it.
-func (s *side) reach(ctx context.Context) error {
+// reach reads the cluster, and checks the preconditions of a test in it. Without an image, that of the installation is
+// used.
+func (s *side) reach(ctx context.Context, image string) error {
 	s.seen = read.Take(ctx, s.cluster, observe.Elsewhere, observe.Records, observe.Leases, observe.Nodes)
 	if err := cmp.Or(s.seen.Errors[observe.Server], s.seen.Errors[observe.Elsewhere]); err != nil {
 		return err
@@ -63,7 +65,11 @@ func (s *side) reach(ctx context.Context) error {
 	}
 	s.fabric = *s.seen.Fabric
 	var err error
-	s.pods, err = inventory.PodSettings(ctx, s.cluster)
+	if s.pods, err = inventory.PodSettings(ctx, s.cluster); err != nil || image != "" {
+		s.image = image
+		return err
+	}
+	s.image, err = inventory.InstalledImage(ctx, s.cluster)
 	return err
 }
 
@@ -110,8 +116,8 @@ func (s *side) chooseNodes(sample int) error {
 }
 
 // values returns the template values of the side's workloads.
-func (s *side) values(image string, args ...string) templates.PathTestValues {
-	v := templates.PathTestValues{Namespace: s.cluster.Namespace, Image: image, Pods: s.pods, Args: args, Run: s.run, Without: s.notReady}
+func (s *side) values(args ...string) templates.PathTestValues {
+	v := templates.PathTestValues{Namespace: s.cluster.Namespace, Image: s.image, Pods: s.pods, Args: args, Run: s.run, Without: s.notReady}
 	if s.sampled {
 		v.Nodes = s.nodes
 	}
@@ -189,7 +195,7 @@ func (s *side) publish(ctx context.Context, peer *side) error {
 const reportsOfProbes = "reports of probes"
 
 // ask runs probes on the nodes, and returns their reports, sorted by node.
-func (s *side) ask(ctx context.Context, peer *side, image string, hold time.Duration) ([]report, error) {
+func (s *side) ask(ctx context.Context, peer *side, hold time.Duration) ([]report, error) {
 	servers, err := s.reachable(peer)
 	if err != nil {
 		return nil, err
@@ -202,7 +208,7 @@ func (s *side) ask(ctx context.Context, peer *side, image string, hold time.Dura
 	for _, pod := range servers {
 		args = append(args, "--pod", pod.Node+"="+pod.Address.String())
 	}
-	pods, nodes, err := templates.PathTestProbes(s.values(image, args...))
+	pods, nodes, err := templates.PathTestProbes(s.values(args...))
 	if err != nil {
 		return nil, err
 	}

@@ -166,7 +166,7 @@ func (c *connector) run(ctx context.Context) error {
 		progress.Step{Stage: progress.StageNodes, Hint: "what the node helpers say: kubectl -n " + c.local.cluster.Namespace + " logs daemonset/" + records.NodeName, Do: c.awaitNodes},
 		progress.Step{Stage: progress.StageGateway, Do: c.handOver},
 		progress.Step{Stage: progress.StageTunnel, Do: c.configure},
-		progress.Step{Stage: progress.StageProof, Hint: "see where packets get lost: liqoctl network status -o wide (keep what was made with --keep)", Do: c.verify})
+		progress.Step{Stage: progress.StageProof, Hint: "see where packets get lost: liqoctl network status -o wide (keep what was made with --no-rollback)", Do: c.verify})
 }
 
 // inOrder runs steps until one fails, without reporting them.

@@ -52,11 +52,11 @@ func TestLabInterrupted(t *testing.T) {
 	}
 }
 
-// TestLabKeep: a failed run with --keep does not roll back.
+// TestLabKeep: a failed run with --no-rollback does not roll back.
 func TestLabKeep(t *testing.T) {
 	clusters := fakecluster.OpenReal(t)
 	a := newPair(t, clusters, "kept")
-	r, _, code := a.disturbed(t, map[int]os.Signal{20: syscall.SIGINT}, append(a.connectArgs(), "--keep")...)
+	r, _, code := a.disturbed(t, map[int]os.Signal{20: syscall.SIGINT}, append(a.connectArgs(), "--no-rollback")...)
 	if code != interrupted {
 		t.Fatalf("exit code %d\n%s", code, &r.stderr)
 	}

@@ -40,7 +40,7 @@ func (c *connector) rollBack(ctx context.Context, cause error) {
 	case !made:
 		return
 	case c.options.Keep:
-		c.reporter.Note("not rolled back (--keep); to remove what was created: liqoctl network disconnect, liqoctl network reset")
+		c.reporter.Note("not rolled back (--no-rollback); to remove what was created: liqoctl network disconnect, liqoctl network reset")
 		return
 	}
 	rest, cancel := progress.Afterwards(ctx)

@@ -22,7 +22,7 @@ type gatewayState struct {
 func testGateways(ctx context.Context, t *testing.T, l *lab.Lab, u users, conn connection) {
 	// Gateways may have measured the path while testPaths lost large packets.
 	// flannel's VXLAN in a takes 50 bytes.
-	for cluster, paths := range map[string]string{"a": "1450, nodes 1450", "b": "1450, nodes 1500"} {
+	for cluster, paths := range map[string]string{"a": "1450 between gateways, 1450 to nodes", "b": "1450 between gateways, 1500 to nodes"} {
 		u.looker.awaitText(ctx, t, cluster, paths)
 	}
 	u.connector.defaults = true // what flags leave out stays as it is

@@ -24,7 +24,7 @@ func testMTU(ctx context.Context, t *testing.T, c liqoctl, conn connection, mtu 
 	if conn.MTU != mtu {
 		t.Fatalf("MTU %d, want %d", conn.MTU, mtu)
 	}
-	said := c.must(ctx, t, "network", "connect", "--context", "a", "--remote-context", "b")
+	said := c.must(ctx, t, "network", "connect", "--context", "a", "--remote-context", "b", "-o", "wide")
 	for _, want := range []string{
 		"nothing changed", fmt.Sprintf("MTU %d: measured", mtu), fmt.Sprintf("%d between the gateways", mtu+80),
 		fmt.Sprintf("bottleneck: between the gateways, path MTU %d,", mtu+80),
@@ -34,7 +34,7 @@ func testMTU(ctx context.Context, t *testing.T, c liqoctl, conn connection, mtu 
 		}
 	}
 	for _, cluster := range []string{"a", "b"} {
-		c.awaitText(ctx, t, cluster, fmt.Sprintf("%d, nodes 1500", mtu+80))
+		c.awaitText(ctx, t, cluster, fmt.Sprintf("%d between gateways, 1500 to nodes", mtu+80))
 	}
 	for _, s := range sides(conn) {
 		sender := podOn(ctx, t, c.lab, s.cluster, nodesOf(ctx, t, c.lab, s.cluster)[0])

@@ -68,9 +68,6 @@ func (f Finding) Subject() string {
 	return f.Cluster + " to " + f.Peer
 }
 
-// Page returns the documentation page of a check.
-func Page(id string) string { return "docs/checks/" + id + ".md" }
-
 // Result has the findings of all checks, in the order of the table.
 type Result struct {
 	Passed bool      `json:"passed"` // no check failed

@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"encoding/xml"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -61,7 +60,7 @@ func TestPages(t *testing.T) {
 		"fills them in.\n\n| check | layer | checks |\n|---|---|---|\n")
 	pages := []string{"README.md"}
 	for _, c := range Table() {
-		golden.File(t, filepath.Join(folder, c.ID+".md"), page(c))
+		golden.File(t, filepath.Join(folder, c.ID+".md"), c.Page())
 		index.WriteString("| [" + c.ID + "](" + c.ID + ".md) | " + string(LayerOf(c.ID)) + " | " + c.What + " |\n")
 		pages = append(pages, c.ID+".md")
 	}
@@ -73,19 +72,6 @@ func TestPages(t *testing.T) {
 			golden.Gone(t, filepath.Join(folder, page.Name()))
 		}
 	}
-}
-
-// page returns the documentation of a check.
-func page(c Check) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\nLayer: %s.\n\n%s\n\n## Likely cause\n\n%s\n\n## What to do\n\n%s\n", c.ID, LayerOf(c.ID), c.What, c.Cause, c.Fix)
-	if len(c.Needs) > 0 {
-		b.WriteString("\n## Depends on\n\nThis check follows if one of these fails:\n\n")
-		for _, n := range c.Needs {
-			fmt.Fprintf(&b, "- [%s](%s.md)\n", n, n)
-		}
-	}
-	return b.String()
 }
 
 // runCheck runs one check of the table for a side.

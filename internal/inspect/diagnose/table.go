@@ -144,6 +144,19 @@ func Table() []Check {
 	return table
 }
 
+// Page returns the documentation of a check, in Markdown.
+func (c Check) Page() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\nLayer: %s.\n\n%s\n\n## Likely cause\n\n%s\n\n## What to do\n\n%s\n", c.ID, LayerOf(c.ID), c.What, c.Cause, c.Fix)
+	if len(c.Needs) > 0 {
+		b.WriteString("\n## Depends on\n\nThis check follows if one of these fails:\n\n")
+		for _, n := range c.Needs {
+			fmt.Fprintf(&b, "- [%s](%s.md)\n", n, n)
+		}
+	}
+	return b.String()
+}
+
 // needs returns the checks of a table whose failures explain a failure of a check, directly or through others, in the
 // order of the table.
 func needs(table []Check, id string) (all []string) {

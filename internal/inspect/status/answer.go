@@ -118,14 +118,12 @@ func measured[D ~int64](d D) *seconds.Duration {
 
 // Totals are the measurements of all gateways and tunnels of a peering together. Unknown ones are nil or zero.
 type Totals struct {
-	Endpoint     string // of the first tunnel that works, else of the first one
-	HandshakeAge *seconds.Duration
-	RTT          *seconds.Duration // the longest of tunnels that work
-	ReportAge    *seconds.Duration // of the oldest report; nil: no gateway has reported
-	Loss         float64           // the largest
-	RxBytes      int64
-	TxBytes      int64
-	Drifts       int64 // how often helpers restored kernels after external changes
+	RTT       *seconds.Duration // the longest of tunnels that work
+	ReportAge *seconds.Duration // of the oldest report; nil: no gateway has reported
+	Loss      float64           // the largest
+	RxBytes   int64
+	TxBytes   int64
+	Drifts    int64 // how often helpers restored kernels after external changes
 }
 
 // Totals returns the measurements of all gateways and tunnels together.
@@ -135,14 +133,10 @@ func (p Peering) Totals() (t Totals) {
 			*to = d
 		}
 	}
-	works := false
 	for _, g := range p.Gateways {
 		longest(&t.ReportAge, g.ReportAge)
 		t.Drifts += g.Drift.Times
 		for _, one := range g.Tunnels {
-			if healthy := one.State == health.Healthy; t.Endpoint == "" || healthy && !works {
-				t.Endpoint, t.HandshakeAge, works = one.Endpoint, one.HandshakeAge, healthy
-			}
 			if one.State == health.Healthy {
 				longest(&t.RTT, one.RTT)
 			}
@@ -169,14 +163,4 @@ func (p Peering) NodeStates() (states []NodeState) {
 		}
 	}
 	return states
-}
-
-// KeyCreated returns the creation time of the oldest key pair of the gateways; zero if one of them is unknown.
-func (p Peering) KeyCreated() (oldest time.Time) {
-	for i, g := range p.Gateways {
-		if i == 0 || g.KeyCreated.Before(oldest) { // the zero time is before all others
-			oldest = g.KeyCreated
-		}
-	}
-	return oldest
 }

@@ -19,25 +19,3 @@ func TestDrift(t *testing.T) {
 		t.Errorf("status %+v, %d times: want that of the gateway and of n2", got, drifts)
 	}
 }
-
-// TestOldestKey checks that the age of keys is that of the oldest key, and unknown if one of them is unknown.
-func TestOldestKey(t *testing.T) {
-	new, old := time.Unix(1_700_000_000, 0), time.Unix(1_600_000_000, 0)
-	for _, test := range []struct {
-		created []time.Time
-		want    time.Time
-	}{
-		{[]time.Time{new}, new},
-		{[]time.Time{new, old}, old},
-		{[]time.Time{new, {}}, time.Time{}},
-		{[]time.Time{{}, new}, time.Time{}},
-	} {
-		var gateways []health.Observation
-		for _, created := range test.created {
-			gateways = append(gateways, health.Observation{Status: &records.Status{KeyCreated: created}})
-		}
-		if got := describeStatus(records.Peering{}, gateways, nil).KeyCreated(); !got.Equal(test.want) {
-			t.Errorf("of %v: %v, want %v", test.created, got, test.want)
-		}
-	}
-}
