@@ -119,9 +119,11 @@ func (r role) add(cluster bool, rules []rbacv1.PolicyRule) {
 	}
 }
 
-// rightsTable returns the table, with a line for each object and a column for each role.
+// rightsTable returns the table, with a column for each role. Objects of one resource with the same permissions share a
+// line, if they follow each other.
 func rightsTable(roles []role) string {
 	objects := make(map[object]bool)
+	var names []string
 	var b strings.Builder
 	b.WriteString("| on |")
 	for _, r := range roles {
@@ -131,20 +133,36 @@ func rightsTable(roles []role) string {
 		}
 	}
 	b.WriteString("\n" + strings.Repeat("|---", len(roles)+1) + "|\n")
-	for _, o := range slices.SortedFunc(maps.Keys(objects), compareObjects) {
-		fmt.Fprintf(&b, "| %s |", o)
+	sorted := slices.SortedFunc(maps.Keys(objects), compareObjects)
+	for i, o := range sorted {
+		// The last of several objects has the line.
+		names = append(names, o.name)
+		if i+1 < len(sorted) && sameLine(roles, o, sorted[i+1]) {
+			continue
+		}
+		fmt.Fprintf(&b, "| %s |", o.with(names))
 		for _, r := range roles {
 			fmt.Fprintf(&b, " %s |", strings.Join(r.verbs[o], " "))
 		}
 		b.WriteString("\n")
+		names = nil
 	}
 	return b.String()
 }
 
-func (o object) String() string {
+// sameLine reports whether two objects differ in their names alone.
+func sameLine(roles []role, o, next object) bool {
+	return o.name != "" && o.resource == next.resource && o.cluster == next.cluster &&
+		!slices.ContainsFunc(roles, func(r role) bool { return !slices.Equal(r.verbs[o], r.verbs[next]) })
+}
+
+func (o object) String() string { return o.with([]string{o.name}) }
+
+// with returns the text for the objects of these names.
+func (o object) with(names []string) string {
 	text := o.resource
 	if o.name != "" {
-		text += " `" + o.name + "`"
+		text += " `" + strings.Join(names, "`, `") + "`"
 	}
 	if o.cluster {
 		text += ", cluster-wide"
