@@ -16,10 +16,10 @@ import (
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
-// TestRightsTable: the table in docs/contributing/from-security.md matches the permissions of all roles.
+// TestRightsTable: the table in docs/contributing/security.md matches the permissions of all roles.
 func TestRightsTable(t *testing.T) {
 	const (
-		page  = "../docs/contributing/from-security.md"
+		page  = "../docs/contributing/security.md"
 		begin = "<!-- rights: written by make generate -->\n"
 		end   = "<!-- end of rights -->\n"
 	)

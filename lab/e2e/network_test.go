@@ -111,7 +111,7 @@ func TestNetwork(t *testing.T) {
 	t.Run("a gateway writes its own records alone", func(t *testing.T) { testGatewayAccount(ctx, t, l) })
 	t.Run("pods are no more than helpers", func(t *testing.T) { testPodPolicy(ctx, t, l) })
 	long(t, "a node that joins takes part", func(t *testing.T) {
-		crossing.enter(joining) // see docs/security.md
+		crossing.enter(joining) // see docs/contributing/security.md
 		defer crossing.enter(connected)
 		if _, err := l.AddNode(ctx, "a"); err != nil {
 			t.Fatal(err)
