@@ -10,7 +10,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
-// Elements of the model of Liqo's path. Section "Model of Liqo's path" of docs/contributing/from-performance.md names
+// Elements of the model of Liqo's path. Section "Model of Liqo's path" of docs/contributing/measurements.md names
 // the part of Liqo's documentation for each element, and the assumptions.
 const (
 	// LiqoMTU is the default MTU of Liqo's links, in bytes.

@@ -132,7 +132,7 @@ func TestFaultsAreShown(t *testing.T) {
 	for _, f := range pathFaults {
 		t.Run(f.name, func(t *testing.T) { rows = append(rows, f.shows(t, a, b)) })
 	}
-	t.Log("\n" + strings.Join(rows, "\n")) // see docs/contributing/from-monitoring.md
+	t.Log("\n" + strings.Join(rows, "\n")) // see docs/contributing/measurements.md
 }
 
 // shows fails unless the fault and its repair are shown in time in one of several attempts. It returns a row with the
