@@ -5,7 +5,7 @@
 // tags; documents written by helpers are JSON. Decoding takes time and memory in proportion to the length of a text,
 // which is limited (MaxSize). An unknown version, a duplicate key, a wrong type or an invalid value is an error, and
 // the caller leaves the object unchanged. Unknown fields are ignored: later releases add fields within a version.
-// docs/contributing/from-upgrade.md lists them.
+// docs/contributing/design.md lists them.
 package records
 
 import (
