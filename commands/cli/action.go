@@ -65,43 +65,27 @@ type Action[O, R any] struct {
 	Ignored []string       // flags of Liqo's liqoctl that change nothing here
 }
 
+// RunFlags are the flags that select how an action is run and printed.
+type RunFlags struct {
+	Yes, DryRun bool
+	Output      ui.Format
+}
+
 // Command completes a command: it adds the flags that all of them have, and has the action run.
 func (a Action[O, R]) Command(env *Env, cmd *cobra.Command) *cobra.Command {
-	var yes, dryRun bool
-	output := ui.FormatText
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		env.locking.Holder = lockHolder(cmd)
-		o, err := a.Options(args)
-		if err != nil {
-			return err
-		}
-		if dryRun {
-			_, err := perform(cmd.Context(), env, dryly(a.Plan), o, output, func(p PlanAnswer) string { return DescribeDryRun(p, output == ui.FormatWide) })
-			return err
-		}
-		if a.Ask != nil && a.Ask(o) != "" {
-			if err := env.confirm(cmd.Context(), yes, a.Ask(o)); err != nil {
-				return err
-			}
-		}
-		text := a.Text
-		switch {
-		case output == ui.FormatWide && a.Wide != nil:
-			text = a.Wide
-		case output == ui.FormatWide:
-			return Usagef("%s: -o wide is for --dry-run", cmd.CommandPath())
-		}
-		result, err := perform(cmd.Context(), env, a.Do, o, output, text)
-		if err != nil || a.Verdict == nil {
-			return err
-		}
-		return a.Verdict(result)
-	}
+	flags := a.Flags(env, cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.Run(env, cmd, *flags, args) }
+	return cmd
+}
+
+// Flags adds the flags that all actions have.
+func (a Action[O, R]) Flags(env *Env, cmd *cobra.Command) *RunFlags {
+	f := &RunFlags{Output: ui.FormatText}
 	if a.Ask != nil {
-		ui.BoolFlag(cmd.Flags(), &yes, "yes,y", "do not ask for confirmation (alias --skip-confirm)")
+		ui.BoolFlag(cmd.Flags(), &f.Yes, "yes,y", "do not ask for confirmation (alias --skip-confirm)")
 	}
 	if a.Plan != nil {
-		AddDryRunFlag(cmd, &dryRun)
+		AddDryRunFlag(cmd, &f.DryRun)
 		lockFlags(cmd, &env.locking)
 	}
 	if a.BySize {
@@ -111,9 +95,39 @@ func (a Action[O, R]) Command(env *Env, cmd *cobra.Command) *cobra.Command {
 	}
 	upstreamFlags(cmd, a.Ignored...)
 	if a.Plan != nil || a.Wide != nil {
-		ui.OutputFlag(cmd, &output, ui.FormatWide)
+		ui.OutputFlag(cmd, &f.Output, ui.FormatWide)
 	} else {
-		ui.OutputFlag(cmd, &output)
+		ui.OutputFlag(cmd, &f.Output)
 	}
-	return cmd
+	return f
+}
+
+// Run runs the action of a command, and prints its result or its plan.
+func (a Action[O, R]) Run(env *Env, cmd *cobra.Command, f RunFlags, args []string) error {
+	env.locking.Holder = lockHolder(cmd)
+	o, err := a.Options(args)
+	if err != nil {
+		return err
+	}
+	if f.DryRun {
+		_, err := perform(cmd.Context(), env, dryly(a.Plan), o, f.Output, func(p PlanAnswer) string { return DescribeDryRun(p, f.Output == ui.FormatWide) })
+		return err
+	}
+	if a.Ask != nil && a.Ask(o) != "" {
+		if err := env.confirm(cmd.Context(), f.Yes, a.Ask(o)); err != nil {
+			return err
+		}
+	}
+	text := a.Text
+	switch {
+	case f.Output == ui.FormatWide && a.Wide != nil:
+		text = a.Wide
+	case f.Output == ui.FormatWide:
+		return Usagef("%s: -o wide is for --dry-run", cmd.CommandPath())
+	}
+	result, err := perform(cmd.Context(), env, a.Do, o, f.Output, text)
+	if err != nil || a.Verdict == nil {
+		return err
+	}
+	return a.Verdict(result)
 }

@@ -101,6 +101,20 @@ func (c *ClusterFlags) Connect(env *Env) (*kube.Cluster, error) {
 	return connected, nil
 }
 
+// ConnectAll makes the clients of several contexts of the kubeconfig. Errors are usage errors.
+func (c *ClusterFlags) ConnectAll(env *Env, contexts []string) (all []*kube.Cluster, err error) {
+	for _, context := range contexts {
+		one := *c
+		one.Config.Context = context
+		cluster, err := one.Connect(env)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, cluster)
+	}
+	return all, nil
+}
+
 // Reach makes the clients of the cluster and finds out whether it answers.
 func (c *ClusterFlags) Reach(ctx context.Context, env *Env) (*kube.Cluster, error) {
 	connected, err := c.Connect(env)

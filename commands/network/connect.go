@@ -27,6 +27,7 @@ type connectFlags struct {
 	clusters   cli.TwoClusters
 	serverSide place  // "": unchanged
 	again      string // the flags that select both clusters, for hints
+	many       manyFlags
 }
 
 func newConnect(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[peering.ConnectOptions, peering.Connection]) *cobra.Command {
@@ -52,6 +53,10 @@ leave out keeps its value. A run that fails or is interrupted is rolled back, un
   # It has none: use a NodePort
   liqoctl network connect --context a --remote-context b --gw-server-service-type NodePort
 
+  # Several clusters, each with each other, or all with a hub
+  liqoctl network connect --contexts a,b,c
+  liqoctl network connect --contexts a,b,c --topology hub=a
+
   # Two kubeconfigs, and a CIDR that must stay free in the local cluster
   liqoctl network connect --kubeconfig a.yaml --remote-kubeconfig b.yaml --reserve 10.8.0.0/16`,
 		Args: cli.Arguments(),
@@ -59,7 +64,7 @@ leave out keeps its value. A run that fails or is interrupted is rolled back, un
 	f := newConnectFlags(cmd, local)
 	cli.AllNodesFlag(cmd, &f.Installation)
 	ui.BoolFlag(cmd.Flags(), &f.Keep, "no-rollback", "leave what a failed run has made")
-	cmd = cli.Action[peering.ConnectOptions, peering.Connection]{
+	one := cli.Action[peering.ConnectOptions, peering.Connection]{
 		Do: do, Plan: peering.PlanConnect,
 		Text:    func(r peering.Connection) string { return describeConnection(r, f.again) },
 		Wide:    func(r peering.Connection) string { return describeConnectionWide(r, f.again) },
@@ -68,7 +73,19 @@ leave out keeps its value. A run that fails or is interrupted is rolled back, un
 			return verifiedAll(slices.Concat(r.Local.Unverified, r.Remote.Unverified)...)
 		},
 		Options: func([]string) (peering.ConnectOptions, error) { return f.options(env) },
-	}.Command(env, cmd)
+	}
+	many := cli.Action[peering.ManyOptions, peering.Connections]{
+		Do: peering.ConnectMany, Plan: peering.PlanConnectMany, Text: describeConnections, Verdict: verdictOnMany,
+		Options: func([]string) (peering.ManyOptions, error) { return f.many.options(env, cmd, f) },
+	}
+	f.many.register(cmd)
+	run := one.Flags(env, cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(f.many.contexts) > 0 {
+			return many.Run(env, cmd, *run, args)
+		}
+		return one.Run(env, cmd, *run, args)
+	}
 	env.Screen(cmd, connectScreen)
 	return cmd
 }
@@ -85,6 +102,7 @@ Clusters:
   --context, --remote-context CONTEXT      contexts of your kubeconfig
   --kubeconfig, --remote-kubeconfig FILE   if they are in two files
   --name, --remote-name NAME               set once (default: from the context)
+  --contexts CONTEXT,... [--topology mesh|hub=CONTEXT]   more than two clusters
 Gateways:
   --gateways, --remote-gateways NUMBER     1 to 8 (default 2; 1 if a cluster
                                            has one Ready node or a port is set)

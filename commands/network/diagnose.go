@@ -43,9 +43,6 @@ network test. Checks for which you lack rights are skipped: level view is enough
 	cli.InstalledImageFlag(cmd, &flags.Image)
 	ui.BoolFlag(cmd.Flags(), &flags.Probe, "probe", "send packets along all paths; needs a remote cluster, and level administer")
 	ui.TextFlag(cmd.Flags(), &junit, "junit", "FILE", "file to write a JUnit report to", nil)
-	var explained string
-	ui.TextFlag(cmd.Flags(), &explained, "explain", "CODE", "print what a check means and what to do, and connect to no cluster", nil)
-	ui.Complete(cmd, "explain", cobra.FixedCompletions(checkIDs(), cobra.ShellCompDirectiveNoFileComp))
 	act := cli.Action[diagnose.Options, diagnose.Result]{
 		Do: alsoTo(&junit, do, diagnose.Result.JUnit), Text: describeDiagnosis, Wide: describeDiagnosisWide, Timeout: &flags.Timeout,
 		Options: func(args []string) (o diagnose.Options, err error) {
@@ -68,14 +65,22 @@ network test. Checks for which you lack rights are skipped: level view is enough
 			return cli.ErrDiagnosed
 		},
 	}.Command(env, cmd)
-	run := act.RunE
-	act.RunE = func(cmd *cobra.Command, args []string) error {
-		if explained != "" {
-			return explain(env.Out, explained)
+	return explaining(env, act)
+}
+
+// explaining adds the flag that describes a check instead.
+func explaining(env *cli.Env, cmd *cobra.Command) *cobra.Command {
+	var id string
+	ui.TextFlag(cmd.Flags(), &id, "explain", "CODE", "print what a check means and what to do, and connect to no cluster", nil)
+	ui.Complete(cmd, "explain", cobra.FixedCompletions(checkIDs(), cobra.ShellCompDirectiveNoFileComp))
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if id != "" {
+			return explain(env.Out, id)
 		}
 		return run(cmd, args)
 	}
-	return act
+	return cmd
 }
 
 // explain writes the documentation of a check.

@@ -45,6 +45,7 @@ users:
 contexts:
 - {name: a, context: {cluster: a, user: admin, namespace: other}}
 - {name: b, context: {cluster: b, user: admin}}
+- {name: c, context: {cluster: b, user: admin}}
 `
 
 // errAsked ends a command after its options are known.

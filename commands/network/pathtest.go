@@ -3,12 +3,11 @@ package network
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -21,8 +20,6 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/seconds"
 )
-
-var errCount = errors.New("must be a number of nodes, at least 1")
 
 func newTest(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[pathtest.Options, pathtest.Result]) *cobra.Command {
 	var o pathtest.Options
@@ -61,7 +58,7 @@ measurements sends as fast as it can for about 10 seconds: other traffic suffers
 	}
 	clusters.Remote.Register(cmd, cmd.Flags())
 	cli.InstalledImageFlag(cmd, &o.Image)
-	ui.AddFlag(cmd.Flags(), &o.Nodes, "nodes", "NUMBER", "nodes of each cluster that take part (default: all; with --perf, 1)", nodeCount)
+	ui.AddFlag(cmd.Flags(), &o.Nodes, "nodes", "NUMBER", "nodes of each cluster that take part (default: all; with --perf, 1)", ui.Between(1, math.MaxInt32))
 	ui.AddFlag(cmd.Flags(), &o.Hold, "duration", "DURATION", "how long connections are kept open", ui.PositiveDuration)
 	ui.TextFlag(cmd.Flags(), &junit, "junit", "FILE", "file to write a JUnit report to", nil)
 	perf.register(cmd)
@@ -104,14 +101,6 @@ func allPassed(r pathtest.Result) error {
 		return nil
 	}
 	return cli.ErrPaths
-}
-
-func nodeCount(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		return 0, errCount
-	}
-	return n, nil
 }
 
 // describePaths formats the answer of `network test` as text. again are the flags that select both clusters.

@@ -2,7 +2,6 @@ package network
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,8 +11,6 @@ import (
 	"liqonet.io/liqonet/internal/pathtest/probe"
 )
 
-var errStreams = fmt.Errorf("must be a number of streams, from 1 to %d", probe.MaxStreams)
-
 // perfFlags are the flags of a measurement.
 type perfFlags struct {
 	perf    bool
@@ -22,17 +19,9 @@ type perfFlags struct {
 
 func (f *perfFlags) register(cmd *cobra.Command) {
 	ui.BoolFlag(cmd.Flags(), &f.perf, "perf", "measure throughput, round trips and connections a second")
-	ui.AddFlag(cmd.Flags(), &f.streams, "streams", "NUMBER", "TCP streams at once, with --perf", streamCount)
+	ui.AddFlag(cmd.Flags(), &f.streams, "streams", "NUMBER", "TCP streams at once, with --perf", ui.Between(1, probe.MaxStreams))
 	cmd.MarkFlagsMutuallyExclusive("perf", "duration")
 	cmd.MarkFlagsMutuallyExclusive("perf", "junit")
-}
-
-func streamCount(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > probe.MaxStreams {
-		return 0, errStreams
-	}
-	return n, nil
 }
 
 // measure is a figure for the tunnel and for the direct path.

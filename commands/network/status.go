@@ -41,6 +41,7 @@ type statusActions struct {
 
 func newStatus(env *cli.Env, local *cli.ClusterFlags, do statusActions) *cobra.Command {
 	o := statusOptions{output: ui.FormatText}
+	var contexts []string
 	clusters := cli.TwoClusters{Local: local, Remote: cli.NewRemoteFlags()}
 	cmd := &cobra.Command{
 		Use:   "status [PEER]",
@@ -68,35 +69,28 @@ liqonet is not installed in the namespace, the exit code is 1.`,
   # Gateways and tunnels of both sides
   liqoctl network status --context a --remote-context b -o tree
 
+  # Several clusters
+  liqoctl network status --contexts a,b,c
+
   # In a script
   liqoctl network status --context a b --wait --timeout 1m
   liqoctl network status --context a b --wait --for degraded
   liqoctl network status --context a -o jsonpath='{.peerings[?(@.peer=="b")].state}'`,
 		Args: cli.Arguments("[PEER]"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if len(args) > 0 {
-				o.Peer = args[0]
-			}
-			if o.wait && slices.Contains(health.States(), health.State(o.Peer)) {
-				env.Progress.Note(fmt.Sprintf("waiting for peer %q to be healthy; for state %[1]s: --wait --for %[1]s", o.Peer))
+			o.Peer = strings.Join(args, "")
+			o.coloured = env.OutTerminal && env.Colours()
+			if len(contexts) > 0 {
+				return o.many(cmd.Context(), env, clusters, contexts, do)
 			}
 			if o.Cluster, o.Remote, err = clusters.ConnectChosen(env); err != nil {
 				return err
 			}
-			if o.watch && o.output == ui.FormatMermaid {
-				return cli.Usagef("--watch has no diagrams: use another format than mermaid")
-			}
-			switch {
-			case o.wait:
-				o.await = cmp.Or(o.await, health.Healthy)
-			case o.await != "":
-				return cli.Usagef("--for needs --wait")
-			}
-			o.coloured = env.OutTerminal && env.Colours()
 			return o.run(cmd.Context(), env, do)
 		},
 	}
 	clusters.Remote.Register(cmd, cmd.Flags())
+	contextsFlag(cmd, &contexts, "show the peerings of these contexts as a matrix")
 	ui.OutputFlag(cmd, &o.output, ui.FormatWide, ui.FormatTree, ui.FormatMermaid)
 	ui.BoolFlag(cmd.Flags(), &o.watch, "watch,w", "keep running, and print every change")
 	ui.BoolFlag(cmd.Flags(), &o.wait, "wait", "wait until all peerings are healthy, or have the state of --for")
@@ -107,7 +101,31 @@ liqonet is not installed in the namespace, the exit code is 1.`,
 	return cmd
 }
 
+// many prints the peerings of several contexts.
+func (o statusOptions) many(ctx context.Context, env *cli.Env, clusters cli.TwoClusters, contexts []string, do statusActions) error {
+	plain := o.output == ui.FormatText || o.output.Structured()
+	if o.Peer != "" || o.watch || o.wait || clusters.Remote.Chosen() || clusters.Local.Config.Context != "" || !plain {
+		return cli.Usagef("--contexts excludes a peer, other contexts, --watch, --wait and -o wide, tree and mermaid")
+	}
+	all, err := clusters.Local.ConnectAll(env, contexts)
+	if err != nil {
+		return err
+	}
+	return o.printMany(ctx, env, all, do)
+}
+
 func (o statusOptions) run(ctx context.Context, env *cli.Env, do statusActions) error {
+	if o.wait {
+		o.await = cmp.Or(o.await, health.Healthy)
+	}
+	switch {
+	case o.watch && o.output == ui.FormatMermaid:
+		return cli.Usagef("--watch has no diagrams: use another format than mermaid")
+	case !o.wait && o.await != "":
+		return cli.Usagef("--for needs --wait")
+	case o.wait && slices.Contains(health.States(), health.State(o.Peer)):
+		env.Progress.Note(fmt.Sprintf("waiting for peer %q; to wait for that state: --wait --for %[1]s", o.Peer))
+	}
 	switch {
 	case o.watch:
 		return o.printChanges(ctx, env, do)

@@ -253,3 +253,44 @@ func TestStatusWaitForUnreachable(t *testing.T) {
 		t.Errorf("%v, %q", err, b.String())
 	}
 }
+
+// TestStatusOfMany: the state of each peering is in the row of the cluster that sees it. What cannot be read, or
+// is with another cluster, is named.
+func TestStatusOfMany(t *testing.T) {
+	of := func(cluster, peer string, state health.State) status.Peering {
+		return status.Peering{Cluster: cluster, Peer: peer, State: state, Reason: map[bool]string{true: "no handshake yet"}[state != health.Healthy]}
+	}
+	views := map[string][]status.Peering{
+		"a": {of("eu", "us", health.Healthy), of("eu", "edge", health.Healthy)},
+		"b": {of("us", "eu", health.Healthy), of("us", "ap", health.Down)},
+	}
+	var b strings.Builder
+	run := func(args ...string) error {
+		b.Reset()
+		return parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
+			env.Out = &b
+			return newStatus(env, local, statusActions{once: func(_ context.Context, o status.Options) ([]status.Peering, error) {
+				if views[o.Cluster.Context] == nil {
+					return nil, errAsked
+				}
+				return views[o.Cluster.Context], nil
+			}})
+		}, args...)
+	}
+	if err := run("--contexts", "a,b,c"); !errors.Is(err, cli.ErrUnhealthy) {
+		t.Errorf("error %v", err)
+	}
+	golden.Check(t, "status-many.golden", b.String())
+	if err := run("--contexts", "a,b,c", "-o", "json"); !errors.Is(err, cli.ErrUnhealthy) || !strings.Contains(b.String(), `"error": "`+errAsked.Error()) {
+		t.Errorf("%v: %s", err, b.String())
+	}
+	views["b"] = views["b"][:1]
+	if err := run("--contexts", "a,b"); err != nil {
+		t.Errorf("error %v, though all is healthy", err)
+	}
+	for _, args := range []string{"b", "--watch", "--wait", "-o wide", "--remote-context b"} {
+		if err := run(append([]string{"--contexts", "a,b"}, strings.Fields(args)...)...); !errors.As(err, new(*cli.UsageError)) {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}

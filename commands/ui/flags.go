@@ -84,7 +84,6 @@ func Appended[T any](list []T, text string, read func(text string) (T, error)) (
 }
 
 var (
-	errGateways  = fmt.Errorf("must be a number from 1 to %d", records.MaxGateways)
 	errDuration  = errors.New("must be a duration such as 30s")
 	errPositive  = errors.New("must be longer than zero")
 	errNamespace = errors.New("must be a namespace: at most 63 of a-z, 0-9 and -, beginning and ending with a letter or digit")
@@ -93,12 +92,17 @@ var (
 )
 
 // GatewayCount reads a number of gateways.
-func GatewayCount(text string) (int, error) {
-	n, err := strconv.ParseUint(text, 10, 8)
-	if err != nil || n < 1 || n > records.MaxGateways {
-		return 0, errGateways
+func GatewayCount(text string) (int, error) { return Between(1, records.MaxGateways)(text) }
+
+// Between returns a function that reads a number from least to most.
+func Between(least, most int) func(text string) (int, error) {
+	return func(text string) (int, error) {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < least || n > most {
+			return 0, fmt.Errorf("must be a number from %d to %d", least, most)
+		}
+		return n, nil
 	}
-	return int(n), nil
 }
 
 // PositiveDuration reads a duration within which something can happen.

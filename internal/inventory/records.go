@@ -60,7 +60,10 @@ func Peerings(ctx context.Context, c *kube.Cluster) ([]records.Peering, error) {
 			continue
 		}
 		p, err := DecodeRecord[records.Peering](c, object)
-		if err != nil {
+		switch {
+		case err != nil && c.SharesDryRun():
+			continue
+		case err != nil:
 			return nil, err
 		}
 		if p.Name != id.Peering {

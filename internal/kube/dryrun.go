@@ -25,9 +25,29 @@ var ErrLater = errors.New("known after apply")
 // DryRun returns the cluster for a dry run. Writes are kept in memory, where later reads find them. The API server is
 // asked for defaulting and admission, and changes nothing. Waits end immediately: see ErrLater.
 func (c *Cluster) DryRun() *Cluster {
+	if c.dry != nil && c.dry.shared {
+		return c
+	}
 	d := *c
 	d.dry = &dryRun{objects: make(map[string]plannedObject)}
 	return &d
+}
+
+// SharedDryRun returns a DryRun for several operations: each finds the writes of those before it.
+func (c *Cluster) SharedDryRun() *Cluster {
+	d := c.DryRun()
+	d.dry.shared = true
+	return d
+}
+
+// SharesDryRun reports whether objects may be incomplete, as an operation before has planned them.
+func (c *Cluster) SharesDryRun() bool { return c.dry != nil && c.dry.shared }
+
+// Live returns the cluster without a dry run's writes.
+func (c *Cluster) Live() *Cluster {
+	live := *c
+	live.dry = nil
+	return &live
 }
 
 // Rendering returns a DryRun that keeps objects as they are applied. The API server is not asked and adds no defaults.
@@ -105,6 +125,7 @@ func (p Planned) wave() int {
 // dryRun stores the objects that a dry run has read or written.
 type dryRun struct {
 	verbatim bool // see Rendering
+	shared   bool // see SharedDryRun
 
 	mu      sync.Mutex
 	objects map[string]plannedObject // by kind, namespace and name

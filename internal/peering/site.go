@@ -107,7 +107,8 @@ func (s *site) discover(ctx context.Context) error {
 	var leases []*coordinationv1.Lease
 	group, ctx := errgroup.WithContext(ctx)
 	inventory.ReadInto(ctx, group, s.cluster, &s.observed.fabric, inventory.Fabric)
-	inventory.ReadInto(ctx, group, s.cluster, &s.observed.peerings, inventory.Peerings)
+	// A planned record is incomplete: what a shared dry run has planned before is known by its reservations.
+	inventory.ReadInto(ctx, group, s.cluster.Live(), &s.observed.peerings, inventory.Peerings)
 	inventory.ReadInto(ctx, group, s.cluster, &s.observed.pods, inventory.PodSettings)
 	inventory.ReadInto(ctx, group, s.cluster, &s.observed.registry, inventory.Reservations)
 	inventory.ReadInto(ctx, group, s.cluster, &leases, inventory.Leases)

@@ -18,8 +18,12 @@ import (
 // translate` with those of packets. a exposes a host to b.
 func testReflection(ctx context.Context, t *testing.T, u users) {
 	c := u.connector
-	for _, cluster := range []string{"a", "b"} {
-		c.must(ctx, t, "network", "connect", "--context", cluster, "--remote-context", "c", "--gw-server-service-type", "NodePort")
+	many := []string{"network", "connect", "--contexts", "a,b,c", "--topology", "hub=c", "--gw-server-service-type", "NodePort"}
+	if said := c.must(ctx, t, many...); !strings.Contains(said, "Peerings: 2 connected, 0 unchanged, ") {
+		t.Errorf("connect says:\n%s", said)
+	}
+	if said := c.must(ctx, t, many...); !strings.Contains(said, "Peerings: 0 connected, 2 unchanged, ") {
+		t.Errorf("connect again says:\n%s", said)
 	}
 	for _, from := range []string{"a", "b", "c"} {
 		for _, to := range []string{"a", "b", "c"} {

@@ -16,7 +16,7 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// Gateways are the gateway pods of two clusters, with the keys that each read when it started.
+// Gateways are the gateway pods of clusters, with the keys that each read when it started.
 type Gateways struct {
 	mu       sync.Mutex
 	running  map[string]runningPod // by cluster, peering and number
@@ -30,10 +30,12 @@ type runningPod struct {
 	public     string
 }
 
-// RunGateways simulates the gateway pods of two clusters: a tunnel works if both ends have the key of the other.
-func RunGateways(a, b *Cluster) {
-	a.gateways = &Gateways{running: make(map[string]runningPod), clusters: map[string]*Cluster{a.Context: a, b.Context: b}}
-	b.gateways = a.gateways
+// RunGateways simulates the gateway pods of clusters: a tunnel works if both ends have the key of the other.
+func RunGateways(all ...*Cluster) {
+	gateways := &Gateways{running: make(map[string]runningPod), clusters: make(map[string]*Cluster)}
+	for _, c := range all {
+		c.gateways, gateways.clusters[c.Context] = gateways, c
+	}
 }
 
 func podKey(cluster, peering string, number int) string {

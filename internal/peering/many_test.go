@@ -1,0 +1,140 @@
+package peering
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/peering/plan"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/assert"
+	"liqonet.io/liqonet/internal/testbed/bubble"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
+	"liqonet.io/liqonet/internal/testbed/require"
+)
+
+// runMany returns clusters "c0", "c1" and so on, with equal pod CIDRs, which run until the test ends.
+func runMany(t *testing.T, n int) (all []*fakecluster.Cluster) {
+	for i := range n {
+		all = append(all, fakecluster.New(fmt.Sprintf("c%d", i),
+			fakecluster.Node{Name: fmt.Sprintf("c%d-1", i), PodCIDR: "10.244.1.0/24", Address: fmt.Sprintf("172.31.%d.11", i)}))
+	}
+	fakecluster.RunGateways(all...)
+	fakecluster.Run(t, all...)
+	return all
+}
+
+func manyOptions(all []*fakecluster.Cluster, pairs ...[2]int) ManyOptions {
+	o := ManyOptions{
+		Pairs: pairs, Parallel: 10, Gateways: 1, Timeout: time.Minute, Installation: Installation{Image: "liqonet:1"},
+		Options: Options{GatewaySettings: records.GatewaySettings{ServiceType: new(records.NodePort)}},
+	}
+	for _, c := range all {
+		o.Clusters = append(o.Clusters, c.Cluster)
+	}
+	return o
+}
+
+// TestConnectMany connects three clusters with each other. No two peers of a cluster have the same addresses, the plan
+// was the same, and a second run changes nothing.
+func TestConnectMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := runMany(t, 3)
+		o := manyOptions(all, [2]int{0, 1}, [2]int{0, 2}, [2]int{1, 2})
+		planned := fakecluster.Must(t, PlanConnectMany, o)
+		fakecluster.ExpectNothingLeft(t, all...)
+		got := fakecluster.Must(t, ConnectMany, o)
+		for _, p := range got.Peerings {
+			if p.Error != "" || p.Result == nil || !got.Changed {
+				t.Errorf("%s and %s: %s", p.Local, p.Remote, p.Error)
+			}
+		}
+		for i, c := range all {
+			found, err := inventory.Peerings(t.Context(), c.Cluster)
+			if err != nil || len(found) != 2 || slices.Contains(found[1].Seen(), found[0].Seen()[0]) || found[0].Number == found[1].Number {
+				t.Errorf("%s: %+v, %v", c.Context, found, err)
+			}
+			made := 0
+			for _, change := range planned.Clusters[i].Changes {
+				if change.Action == kube.Created && (change.Kind == "Deployment" || change.Kind == "Secret") {
+					made++
+				}
+			}
+			assert.Equal(t, "planned Deployments and Secrets of "+c.Context, 4, made)
+		}
+		again := fakecluster.Must(t, ConnectMany, o)
+		if again.Changed {
+			t.Error("the second run changes something")
+		}
+		o.MTU = new(1300)
+		if _, err := ConnectMany(t.Context(), o, &fakecluster.Recorder{}); !errors.As(err, new(*plan.DifferenceError)) {
+			t.Errorf("another MTU: %v", err)
+		}
+	})
+}
+
+// TestConnectManyFailures: a peering that fails leaves nothing of itself, and the others stay. What cannot be planned
+// ends the command before the first write.
+func TestConnectManyFailures(t *testing.T) {
+	bubble.Run(t, "one peering", func(t *testing.T) {
+		all := runMany(t, 3)
+		all[2].Set(func() { all[2].NotReportingGateway = records.GatewayID{Peering: "c0", Number: 1} })
+		o := manyOptions(all, [2]int{0, 1}, [2]int{0, 2})
+		got, err := ConnectMany(t.Context(), o, &fakecluster.Recorder{})
+		require.NoError(t, err)
+		if got.Peerings[0].Error != "" || !strings.Contains(got.Peerings[1].Error, "verify") {
+			t.Errorf("%+v", got.Peerings)
+		}
+		left, err := inventory.Peerings(t.Context(), all[0].Cluster)
+		if err != nil || len(left) != 1 || left[0].Name != "c1" {
+			t.Errorf("peerings of c0: %+v, %v", left, err)
+		}
+	})
+	bubble.Run(t, "an installation", func(t *testing.T) {
+		all := runMany(t, 3)
+		all[2].Set(func() { all[2].PodFailure = "ImagePullBackOff" })
+		got, err := ConnectMany(t.Context(), manyOptions(all, [2]int{0, 1}, [2]int{0, 2}), &fakecluster.Recorder{})
+		require.NoError(t, err)
+		if got.Peerings[0].Error != "" || !strings.Contains(got.Peerings[1].Error, "ImagePullBackOff") {
+			t.Errorf("%+v", got.Peerings)
+		}
+	})
+	bubble.Run(t, "a plan", func(t *testing.T) {
+		all := runMany(t, 3)
+		o := manyOptions(all, [2]int{0, 1}, [2]int{2, 2})
+		if _, err := ConnectMany(t.Context(), o, &fakecluster.Recorder{}); err == nil {
+			t.Error("a cluster is connected with itself")
+		}
+		fakecluster.ExpectNothingLeft(t, all...)
+	})
+}
+
+// TestHubOfTen: a hub with ten spokes takes at most three times as long as one peering, in virtual time.
+func TestHubOfTen(t *testing.T) {
+	took := make(map[int]time.Duration)
+	for _, spokes := range []int{1, 10} {
+		bubble.Run(t, fmt.Sprint(spokes), func(t *testing.T) {
+			all := runMany(t, spokes+1)
+			var pairs [][2]int
+			for i := range spokes {
+				pairs = append(pairs, [2]int{0, i + 1})
+			}
+			o := manyOptions(all, pairs...)
+			got := fakecluster.Must(t, ConnectMany, o)
+			for _, p := range got.Peerings {
+				assert.Equal(t, p.Remote, "", p.Error)
+			}
+			took[spokes] = time.Duration(got.Took)
+		})
+	}
+	t.Logf("one peering %s, ten %s", took[1], took[10])
+	if took[10] > 3*took[1] {
+		t.Errorf("ten peerings take %s, one %s", took[10], took[1])
+	}
+}
