@@ -105,7 +105,7 @@ func (c *ClusterFlags) Connect(env *Env) (*kube.Cluster, error) {
 func (c *ClusterFlags) ConnectAll(env *Env, contexts []string) (all []*kube.Cluster, err error) {
 	for _, context := range contexts {
 		one := *c
-		one.Config.Context = context
+		one.Config.Context, one.Config.Shared = context, len(contexts)-1
 		cluster, err := one.Connect(env)
 		if err != nil {
 			return nil, err

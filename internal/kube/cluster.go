@@ -75,12 +75,13 @@ type Options struct {
 	Entry     string // name of the cluster in the kubeconfig
 	Namespace string // "" is records.DefaultNamespace
 	Version   string // of this binary, for the user agent
+	Shared    int    // operations that use the client at the same time; 0: one
 }
 
 // Connect builds the clients of the selected cluster. It reads the kubeconfig and sends no request.
 func Connect(k Kubeconfig, version string) (*Cluster, error) {
 	loader := k.Loader()
-	o := Options{Context: k.Context, Namespace: k.Namespace, Version: version}
+	o := Options{Context: k.Context, Namespace: k.Namespace, Version: version, Shared: k.Shared}
 	raw, err := loader.RawConfig()
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
@@ -122,7 +123,7 @@ var (
 // Open builds the clients for a configuration, which it does not change. It sends no request.
 func Open(config *rest.Config, o Options) (*Cluster, error) {
 	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = qps, burst
+	config.QPS, config.Burst = float32(qps*max(o.Shared, 1)), burst*max(o.Shared, 1)
 	config.UserAgent = FieldManager + "/" + o.Version
 	// Warnings of API servers (such as deprecated fields) concern liqonet's own objects, not the user's.
 	config.WarningHandlerWithContext = rest.NoWarnings{}

@@ -21,6 +21,7 @@ type Kubeconfig struct {
 	// As and AsGroups are impersonated: the API server checks their rights instead of the user's.
 	As       string
 	AsGroups []string
+	Shared   int // see Options
 	// Adapt, if not nil, changes the configuration of the client.
 	Adapt func(*rest.Config)
 }

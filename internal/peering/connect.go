@@ -28,8 +28,11 @@ func Connect(ctx context.Context, o ConnectOptions, r progress.Reporter) (Connec
 }
 
 func connect(ctx context.Context, o ConnectOptions, r progress.Reporter) (Connection, error) {
+	return newConnector(o, r).connect(ctx)
+}
+
+func (c *connector) connect(ctx context.Context) (Connection, error) {
 	start := time.Now()
-	c := newConnector(o, r)
 	if err := c.run(ctx); err != nil {
 		c.rollBack(ctx, err)
 		return Connection{}, err

@@ -130,7 +130,7 @@ func (s *site) reserveOwn(ctx context.Context) error {
 // makeNamespace creates the namespace, unless the user may only use the existing installation.
 func (s *site) makeNamespace(ctx context.Context) error {
 	base, err := s.base()
-	if err != nil || s.usableDigest != "" {
+	if err != nil || s.usableDigest != "" || s.installed {
 		return err
 	}
 	return s.apply(ctx, s.observed.fabric != nil, base[0])
@@ -138,7 +138,10 @@ func (s *site) makeNamespace(ctx context.Context) error {
 
 // applyBase applies the objects of the installation, unless the user may only use the existing one.
 func (s *site) applyBase(ctx context.Context) error {
-	if s.usableDigest != "" {
+	switch {
+	case s.installed:
+		return nil
+	case s.usableDigest != "":
 		return s.keepInstallation()
 	}
 	base, err := s.base()

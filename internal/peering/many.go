@@ -60,27 +60,38 @@ func ConnectMany(ctx context.Context, o ManyOptions, r progress.Reporter) (Conne
 
 func connectMany(ctx context.Context, o ManyOptions, r progress.Reporter) (Connections, error) {
 	start := time.Now()
-	p, err := PlanConnectMany(ctx, o, progress.Quiet{}) // the connects report what remains
+	run := &progress.Stages{Reporter: r}
+	err := run.Run(ctx, progress.Step{Stage: progress.StageCompare, Do: func(ctx context.Context) (string, error) {
+		p, err := PlanConnectMany(ctx, o, progress.Quiet{}) // the connects report what remains
+		if err != nil {
+			return "", err
+		}
+		return p.DecideDifferences(o.Update)
+	}})
 	if err != nil {
-		return Connections{}, err
-	}
-	if _, err := p.DecideDifferences(o.Update); err != nil {
 		return Connections{}, err
 	}
 	result := Connections{Peerings: make([]PairResult, len(o.Pairs))}
 	failures := make([]error, len(o.Clusters))
 	changed := make([]bool, len(o.Clusters))
 	each(len(o.Clusters), len(o.Clusters), func(i int) {
-		run := &progress.Stages{Reporter: about(r, o.Clusters[i].Context)}
-		s := newSite(Side{Cluster: o.Clusters[i]}, o.Installation, run.Reporter)
+		name, own := "install "+o.Clusters[i].Context, time.Now()
+		r.Stage(name)
+		s := newSite(Side{Cluster: o.Clusters[i]}, o.Installation, about(r, o.Clusters[i].Context))
 		s.connecting = true
-		failures[i] = initialise(ctx, run, &s, o.Timeout)
+		failures[i] = initialise(ctx, &progress.Stages{Reporter: s.reporter}, &s, o.Timeout)
 		changed[i] = len(s.changes) > 0
+		r.Done(name, "", time.Since(own))
 	})
 	if ctx.Err() != nil { // also if another run has written: then all begins again
 		return result, errors.Join(append(failures, ctx.Err())...)
 	}
-	each(len(o.Pairs), o.Parallel, func(i int) { result.Peerings[i] = o.connect(ctx, i, failures, r) })
+	each(len(o.Pairs), o.Parallel, func(i int) {
+		name, own := o.name(i), time.Now()
+		r.Stage(name)
+		result.Peerings[i] = o.connect(ctx, i, failures, about(r, name))
+		r.Done(name, "", time.Since(own))
+	})
 	for _, p := range result.Peerings {
 		changed = append(changed, p.Result != nil && p.Result.Changed)
 	}
@@ -88,15 +99,21 @@ func connectMany(ctx context.Context, o ManyOptions, r progress.Reporter) (Conne
 	return result, ctx.Err()
 }
 
+// name returns the contexts of a pair.
+func (o ManyOptions) name(i int) string {
+	return o.Clusters[o.Pairs[i][0]].Context + " " + o.Clusters[o.Pairs[i][1]].Context
+}
+
 // connect connects one pair. failures are the errors of the installations.
 func (o ManyOptions) connect(ctx context.Context, i int, failures []error, r progress.Reporter) PairResult {
-	pair := o.pair(i, o.Clusters)
-	p := PairResult{Local: pair.Local.Cluster.Context, Remote: pair.Remote.Cluster.Context}
+	c := newConnector(o.pair(i, o.Clusters), r)
+	p := PairResult{Local: c.local.cluster.Context, Remote: c.remote.cluster.Context}
 	err := cmp.Or(failures[o.Pairs[i][0]], failures[o.Pairs[i][1]])
 	if err == nil {
-		var c Connection
-		if c, err = connect(ctx, pair, about(r, p.Local+" "+p.Remote)); err == nil {
-			p.Result = &c
+		c.local.installed, c.remote.installed = true, true
+		var result Connection
+		if result, err = c.connect(ctx); err == nil {
+			p.Result = &result
 			return p
 		}
 	}
@@ -134,13 +151,15 @@ func PlanConnectMany(ctx context.Context, o ManyOptions, r progress.Reporter) (p
 		dry[i] = c.SharedDryRun()
 	}
 	contexts := make(map[string]string) // by the cluster's name
-	for i := range o.Pairs {
-		pair := o.pair(i, dry)
-		c := newConnector(pair, about(progress.Planning(r), pair.Local.Cluster.Context+" "+pair.Remote.Cluster.Context))
-		c.planning = true
+	planned := make(map[int]bool)       // clusters whose installations are planned
+	notes := &once{Reporter: progress.Planning(r), reported: make(map[string]bool)}
+	for i, pair := range o.Pairs {
+		c := newConnector(o.pair(i, dry), notes)
+		c.planning, c.local.installed, c.remote.installed = true, planned[pair[0]], planned[pair[1]]
 		if err := c.run(ctx); err != nil {
-			return plan.Plan{}, fmt.Errorf("%s and %s: %w", pair.Local.Cluster.Context, pair.Remote.Cluster.Context, err)
+			return plan.Plan{}, fmt.Errorf("%s and %s: %w", c.local.cluster.Context, c.remote.cluster.Context, err)
 		}
+		planned[pair[0]], planned[pair[1]] = true, true
 		for _, m := range c.members() {
 			if other := contexts[m.name]; other != "" && other != m.cluster.Context {
 				return plan.Plan{}, &progress.InputError{
@@ -154,23 +173,41 @@ func PlanConnectMany(ctx context.Context, o ManyOptions, r progress.Reporter) (p
 	return plan.Of(ctx, nil, dry...)
 }
 
-// part is the Reporter of one of several operations that run at the same time.
+// once is a Reporter that omits what it has reported before, as notes about a cluster of several peerings.
+type once struct {
+	progress.Reporter
+	reported map[string]bool
+}
+
+// Note implements progress.Reporter.
+func (o *once) Note(text string) {
+	if !o.reported[text] {
+		o.reported[text] = true
+		o.Reporter.Note(text)
+	}
+}
+
+// Warn implements progress.Reporter.
+func (o *once) Warn(text, hint string) {
+	if !o.reported[text] {
+		o.reported[text] = true
+		o.Reporter.Warn(text, hint)
+	}
+}
+
+// part is the Reporter of one of several operations that run at the same time: it omits stages.
 type part struct {
-	to   progress.Reporter
+	progress.Reporter
 	name string
 }
 
 // about returns a Reporter that names the subject of what it reports.
-func about(r progress.Reporter, name string) progress.Reporter { return part{r, name + ": "} }
-
-// Stage implements progress.Reporter.
-func (p part) Stage(name string) { p.to.Stage(p.name + name) }
-
-// Done implements progress.Reporter.
-func (p part) Done(name, detail string, took time.Duration) { p.to.Done(p.name+name, detail, took) }
+func about(r progress.Reporter, name string) progress.Reporter {
+	return part{progress.Planning(r), name + ": "}
+}
 
 // Note implements progress.Reporter.
-func (p part) Note(text string) { p.to.Note(p.name + text) }
+func (p part) Note(text string) { p.Reporter.Note(p.name + text) }
 
 // Warn implements progress.Reporter.
-func (p part) Warn(text, hint string) { p.to.Warn(p.name+text, hint) }
+func (p part) Warn(text, hint string) { p.Reporter.Warn(p.name+text, hint) }
