@@ -1,6 +1,7 @@
 package peering
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -113,6 +114,35 @@ func TestConnectManyFailures(t *testing.T) {
 		}
 		fakecluster.ExpectNothingLeft(t, all...)
 	})
+}
+
+// TestInterruptedConnectMany: a run that was killed at any write can be run again.
+func TestInterruptedConnectMany(t *testing.T) {
+	t.Parallel()
+	total := 0
+	for n := 0; n <= total; n += 5 { // 0 only counts writes
+		bubble.Run(t, fmt.Sprintf("write%03d", n), func(t *testing.T) {
+			all := runMany(t, 3)
+			o := manyOptions(all, [2]int{0, 1}, [2]int{0, 2}, [2]int{1, 2})
+			o.Keep = true // a killed process does not roll back
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var count func() int
+			all[0].Set(func() { all[1].Set(func() { all[2].Set(func() { count = fakecluster.KillAt(n, cancel, all...) }) }) })
+			// Runs differ in their number of writes.
+			if _, err := ConnectMany(ctx, o, &fakecluster.Recorder{}); (err == nil) != (n == 0 || count() < n) {
+				t.Errorf("in spite of the interruption: %v", err)
+			}
+			total = max(total, count())
+			fakecluster.NoKill(all...)
+			for _, p := range fakecluster.Must(t, ConnectMany, o).Peerings {
+				assert.Equal(t, p.Local+" and "+p.Remote, "", p.Error)
+			}
+		})
+	}
+	if total < 90 {
+		t.Errorf("only %d writes seen", total)
+	}
 }
 
 // TestHubOfTen: a hub with ten spokes takes at most three times as long as one peering, in virtual time.
