@@ -1,6 +1,9 @@
 package commands
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -8,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/commands/cli"
+	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // all calls a function for every visible command.
@@ -52,62 +56,73 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%s has no example", cmd.CommandPath())
 		}
 		for line := range strings.SplitSeq(cmd.Example, "\n") {
-			_, line, _ = strings.Cut(line, cli.ProgramName+" ")
-			line = strings.ReplaceAll(strings.TrimSuffix(line, ")"), "$JOB_ID", "7")
-			var args []string
-			for _, word := range strings.Fields(line) {
-				if word == "|" || word == ">" {
-					break
-				}
-				args = append(args, strings.Trim(word, `"'`))
-			}
-			if len(args) == 0 {
-				continue
-			}
-			root := New(env) // repeated flags would accumulate
-			found, rest, err := root.Find(args)
-			if err != nil || found == root || found.HasSubCommands() {
-				t.Errorf("%s: example %q: no such command: %v", cmd.CommandPath(), line, err)
-				continue
-			}
-			if err := found.ParseFlags(rest); err != nil {
-				t.Errorf("%s: example %q: %v", cmd.CommandPath(), line, err)
-			} else if err := found.ValidateArgs(found.Flags().Args()); err != nil {
+			if err := parses(env, line); err != nil {
 				t.Errorf("%s: example %q: %v", cmd.CommandPath(), line, err)
 			}
 		}
 	})
 }
 
-// TestScreens checks that short help names flags that exist, fits a terminal, and leads to the rest.
-func TestScreens(t *testing.T) {
+// parses returns an error if a line contains a command of liqoctl that does not exist, or not with these flags and
+// arguments.
+func parses(env *cli.Env, line string) error {
+	_, line, _ = strings.Cut(line, cli.ProgramName+" ")
+	line = strings.NewReplacer("$JOB_ID", "7", "$LIQOCTL_IMAGE", "registry.example/liqonet:v1", "-port PORT", "-port 443", "$lb-", "example.com/lb-").Replace(strings.TrimSuffix(line, ")"))
+	var args []string
+	for _, word := range strings.Fields(line) {
+		if strings.ContainsAny(word, "|>;#&") && !strings.Contains(word, "=") {
+			if before, isLast := strings.CutSuffix(word, ";"); isLast && before != "" {
+				args = append(args, before)
+			}
+			break
+		}
+		args = append(args, strings.Trim(word, `"'`))
+	}
+	if len(args) == 0 {
+		return nil
+	}
+	root := New(env) // repeated flags would accumulate
+	found, rest, err := root.Find(args)
+	if err != nil || found == root || found.HasSubCommands() {
+		return fmt.Errorf("no such command: %w", err)
+	}
+	if err := found.ParseFlags(rest); err != nil {
+		return err
+	}
+	return found.ValidateArgs(found.Flags().Args())
+}
+
+// commandLine matches a command to copy in a page, or after a label in an answer.
+var commandLine = regexp.MustCompile(`^(?:    (?:\$ )?|next: |  next: |  explain: )liqoctl .*`)
+
+// TestCommandsToCopy: commands in pages for users and in answers can be run as they are printed.
+func TestCommandsToCopy(t *testing.T) {
 	env := &cli.Env{}
 	env.Start(false)
-	screens := 0
-	all(New(env), func(cmd *cobra.Command) {
-		if cmd.Flags().Lookup("help-all") == nil {
-			return
+	var files []string
+	for _, pattern := range []string{"../README.md", "../docs/*.md", "../docs/clouds/*.md", "network/testdata/*.golden"} {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		files = append(files, found...)
+	}
+	commands := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "-hostile.golden") { // whose names are not for this parser
+			continue
 		}
-		screens++
-		var b strings.Builder
-		cmd.SetOut(&b)
-		cmd.InitDefaultHelpFlag()
-		env.Help(cmd)
-		if lines := strings.Count(b.String(), "\n"); lines > 40 {
-			t.Errorf("%s: %d lines", cmd.CommandPath(), lines)
-		}
-		for line := range strings.Lines(b.String()) {
-			if len(strings.TrimSuffix(line, "\n")) > 80 {
-				t.Errorf("%s: %q", cmd.CommandPath(), line)
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for line := range strings.SplitSeq(strings.ReplaceAll(string(text), "\\\n", " "), "\n") {
+			if !commandLine.MatchString(line) {
+				continue
+			}
+			commands++
+			if err := parses(env, line); err != nil {
+				t.Errorf("%s: %q: %v", file, line, err)
 			}
 		}
-		for _, found := range regexp.MustCompile(`--([a-z-]+)`).FindAllStringSubmatch(b.String(), -1) {
-			if cmd.Flag(found[1]) == nil {
-				t.Errorf("%s has no flag --%s", cmd.CommandPath(), found[1])
-			}
-		}
-	})
-	if screens == 0 {
-		t.Error("no command has short help")
+	}
+	if commands < 60 {
+		t.Errorf("only %d commands found", commands)
 	}
 }

@@ -77,6 +77,9 @@ Exit codes: 0 success, 1 failure, 2 usage error, 3 unhealthy, 4 no free address,
 			return err
 		}
 		env.Start(verbose)
+		if err := cmd.ValidateFlagGroups(); err != nil { // else cobra's own error, which is no usage error
+			return &cli.UsageError{Err: err}
+		}
 		return nil
 	}
 	root.AddCommand(network.New(env), ipam.New(env), image.New(env), newVersion(env), incluster.New(env))

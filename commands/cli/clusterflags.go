@@ -51,7 +51,7 @@ func (c *ClusterFlags) Register(cmd *cobra.Command, flags *pflag.FlagSet) {
 	add(&c.Config.Cluster, "cluster", "CLUSTER", "kubeconfig entry of the %s, instead of the context's", nil)
 	add(&c.Config.User, "user", "USER", "kubeconfig user for the %s, instead of the context's", nil)
 	add(&c.Config.As, "as", "USER", "user to impersonate in the %s", nil)
-	ui.AddFlag(flags, &c.Config.AsGroups, c.prefix+"as-group", "GROUP", "group to impersonate in the "+which+" cluster, with "+c.prefix+"as; may be repeated",
+	ui.AddFlag(flags, &c.Config.AsGroups, c.prefix+"as-group", "GROUP", "group to impersonate in the "+which+" cluster; may be repeated",
 		func(text string) ([]string, error) { return append(c.Config.AsGroups, text), nil })
 	add(&c.Config.Namespace, "namespace"+shorthand, "NAMESPACE", "namespace of liqonet in the %s"+inherited, ui.Namespace)
 	if c.prefix == "" {

@@ -33,7 +33,7 @@ func AddCompletions(env *Env, root *cobra.Command) {
 }
 
 func addCompletionsBelow(env *Env, cmd *cobra.Command) {
-	byFlag := map[string]names{"peer": peers, "namespace": namespaces, RemotePrefix + "namespace": namespaces, "owner": owners}
+	byFlag := map[string]names{"peer": peers, "to": peers, "from": peers, "seen-by": peers, "namespace": namespaces, RemotePrefix + "namespace": namespaces, "owner": owners}
 	set := func(flags *pflag.FlagSet) {
 		flags.VisitAll(func(f *pflag.Flag) {
 			switch {

@@ -85,17 +85,27 @@ func (e *Env) HelpAll(cmd *cobra.Command) {
 	if cmd.HasExample() {
 		fmt.Fprintf(w, "\nExamples:\n%s\n", e.Called(cmd.Example))
 	}
-	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(w, "\nCommands:\n")
-		for _, sub := range cmd.Commands() {
-			if sub.IsAvailableCommand() {
-				fmt.Fprintf(w, "  %-*s  %s\n", len("rotate-keys"), sub.Name(), sub.Short)
-			}
-		}
-	}
+	writeCommands(w, cmd)
 	writeFlags(w, cmd, columns)
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(w, "\nHelp for a command: %s COMMAND --help\n", cmd.CommandPath())
+	}
+}
+
+// writeCommands writes the subcommands of a command by group.
+func writeCommands(w io.Writer, cmd *cobra.Command) {
+	groups := cmd.Groups()
+	if len(groups) == 0 {
+		groups = []*cobra.Group{{Title: "Commands"}}
+	}
+	for _, g := range groups {
+		title := "\n" + g.Title + ":\n"
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() && sub.GroupID == g.ID {
+				fmt.Fprintf(w, "%s  %-*s  %s\n", title, len("rotate-keys"), sub.Name(), sub.Short)
+				title = ""
+			}
+		}
 	}
 }
 

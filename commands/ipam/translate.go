@@ -23,7 +23,7 @@ import (
 type translateOptions struct {
 	peer      string // "": derived from the addresses
 	imported  bool   // the addresses are the peer's, not this cluster's
-	reverse   bool   // the addresses are in the other cluster's form
+	reverse   bool   // the addresses are those at which the other cluster reaches them
 	slices    bool   // the input is EndpointSlices, not addresses
 	file      string // "": the addresses are arguments; "-": standard input
 	output    ui.Format
@@ -37,31 +37,35 @@ type translatedAddresses struct {
 
 func newIPAMTranslate(env *cli.Env, flags *cli.ClusterFlags) *cobra.Command {
 	o := translateOptions{output: ui.FormatText}
+	var to, from, seenBy string
 	cmd := &cobra.Command{
 		Use:   "translate [ADDRESS...]",
 		Short: "Translate addresses between this cluster and a peer",
-		Long: `Translate addresses between this cluster and a peer. By default, the command translates addresses of this cluster to the
-addresses that the peer uses for them; --import translates addresses of the peer to the ones that this cluster uses.
---reverse inverts the translation. Without --peer, the command takes addresses as this cluster uses them, and shows
-which peer they belong to.
+		Long: `Translate addresses between this cluster and a peer:
+
+  --to PEER        addresses of this cluster, as the peer reaches them
+  --from PEER      addresses of the peer, as this cluster reaches them
+  --seen-by PEER   addresses at which the peer reaches this cluster, as they are here
+  none of these    addresses at which this cluster reaches peers: whose they are, and what they are there
 
 Give the internal address of a node of this cluster, and the external address of a node of the peer. If an address
 belongs to no cluster, the command prints nothing and the exit code is 1.
 
 --endpointslice translates EndpointSlices, which can be applied in the other cluster beside a Service without a selector.`,
 		Example: `  # The address at which pods of b reach this pod of a
-  liqoctl ipam translate --context a --peer b 10.244.1.7
+  liqoctl ipam translate --context a --to b 10.244.1.7
 
   # The peer that this source address in an access log of a belongs to
   liqoctl ipam translate --context a 10.71.1.7
 
   # Reflect the endpoints of Service web from a to b
   kubectl --context a get endpointslices -l kubernetes.io/service-name=web -o json |
-    liqoctl ipam translate --context a --peer b --endpointslice -f - |
+    liqoctl ipam translate --context a --to b --endpointslice -f - |
     kubectl --context b apply -f -`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.addresses = args
+			o.peer, o.imported, o.reverse = cmp.Or(to, from, seenBy), from != "", seenBy != ""
 			if err := o.check(); err != nil {
 				return err
 			}
@@ -78,9 +82,10 @@ belongs to no cluster, the command prints nothing and the exit code is 1.
 		},
 	}
 	flagSet := cmd.Flags()
-	ui.TextFlag(flagSet, &o.peer, "peer", "NAME", "name of the peer", nil)
-	ui.BoolFlag(flagSet, &o.imported, "import", "translate addresses of the peer to addresses in this cluster")
-	ui.BoolFlag(flagSet, &o.reverse, "reverse", "translate remapped addresses to real ones")
+	ui.TextFlag(flagSet, &to, "to", "PEER", "translate addresses of this cluster to those at which a peer reaches them", nil)
+	ui.TextFlag(flagSet, &from, "from", "PEER", "translate addresses of a peer to those at which this cluster reaches them", nil)
+	ui.TextFlag(flagSet, &seenBy, "seen-by", "PEER", "translate addresses at which a peer reaches this cluster to those here", nil)
+	cmd.MarkFlagsMutuallyExclusive("to", "from", "seen-by")
 	ui.BoolFlag(flagSet, &o.slices, "endpointslice", "translate EndpointSlices")
 	ui.TextFlag(flagSet, &o.file, "filename,f", "FILE", "addresses, one a line, or EndpointSlices; - is standard input", nil)
 	ui.OutputFlag(cmd, &o.output, ui.FormatWide)
@@ -90,10 +95,8 @@ belongs to no cluster, the command prints nothing and the exit code is 1.
 // check rejects combinations of flags that are empty or conflict.
 func (o translateOptions) check() error {
 	switch {
-	case o.peer == "" && (o.imported || o.reverse || o.slices):
-		return cli.Usagef("ipam translate: --import, --reverse and --endpointslice require --peer")
-	case o.slices && o.reverse:
-		return cli.Usagef("ipam translate: --endpointslice and --reverse are mutually exclusive")
+	case o.slices && (o.peer == "" || o.reverse):
+		return cli.Usagef("ipam translate: --endpointslice requires --to or --from")
 	case o.slices && o.file == "":
 		return cli.Usagef("ipam translate: --endpointslice requires a file: use -f FILE, or -f -")
 	case o.file != "" && len(o.addresses) > 0:

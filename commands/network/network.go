@@ -25,21 +25,38 @@ the prefix --remote- choose the remote cluster.`, `
   liqoctl network disconnect --context a --remote-context b`)
 	local := cli.NewClusterFlags()
 	local.Register(cmd, cmd.PersistentFlags())
-	cmd.AddCommand(
-		newInit(env, local, peering.Init),
-		newConnect(env, local, peering.Connect),
-		newRender(env, local),
-		newRotateKeys(env, local, peering.RotateKeys),
-		newDisconnect(env, local, removal.Disconnect),
-		newExpose(env, local, expose.Expose),
-		newUnexpose(env, local, expose.Withdraw),
-		newReset(env, local, removal.Reset),
-		newStatus(env, local, statusActions{status.Read, status.Watch}),
-		newTest(env, local, pathtest.Run),
-		newDiagnose(env, local, diagnose.Run),
-		newTrace(env, local, trace.Run),
-		newReport(env, local, report.Run),
-		newRole(env, local),
-	)
+	for _, group := range []struct {
+		id       string
+		commands []*cobra.Command
+	}{
+		{"Connect", []*cobra.Command{
+			newConnect(env, local, peering.Connect),
+			newDisconnect(env, local, removal.Disconnect),
+			newStatus(env, local, statusActions{status.Read, status.Watch}),
+		}},
+		{"Check", []*cobra.Command{
+			newTest(env, local, pathtest.Run),
+			newDiagnose(env, local, diagnose.Run),
+			newTrace(env, local, trace.Run),
+			newReport(env, local, report.Run),
+		}},
+		{"Manage", []*cobra.Command{
+			newExpose(env, local, expose.Expose),
+			newUnexpose(env, local, expose.Withdraw),
+			newRotateKeys(env, local, peering.RotateKeys),
+			newRender(env, local),
+			newRole(env, local),
+		}},
+		{"Install", []*cobra.Command{
+			newInit(env, local, peering.Init),
+			newReset(env, local, removal.Reset),
+		}},
+	} {
+		cmd.AddGroup(&cobra.Group{ID: group.id, Title: group.id})
+		for _, sub := range group.commands {
+			sub.GroupID = group.id
+		}
+		cmd.AddCommand(group.commands...)
+	}
 	return cmd
 }

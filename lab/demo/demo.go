@@ -118,7 +118,7 @@ func (d Demo) fetch(ctx context.Context, from, to string) error {
 	}
 	_, _ = fmt.Fprintf(d.Out, "\n# pod web of %s has the address %s there; how do pods of %s reach it?", to, real, from)
 	var seen bytes.Buffer
-	translate := d.command(ctx, "ipam", "translate", "--context", from, "--peer", to, "--import", string(real))
+	translate := d.command(ctx, "ipam", "translate", "--context", from, "--from", to, string(real))
 	translate.Stdout = io.MultiWriter(&seen, d.Out)
 	d.printCommand(translate.Args...)
 	if err := d.run(translate); err != nil {

@@ -80,7 +80,7 @@ func testExposed(ctx context.Context, t *testing.T, u users) netip.Addr {
 		if again := u.connector.expose(ctx, t, host); !e.Changed || again.Changed || again.ReachedAt != e.ReachedAt {
 			t.Errorf("%+v, and again %+v", e, again)
 		}
-		if as := u.looker.translate(ctx, t, "--context", "a", "--peer", "b", host.String()); as != e.ReachedAt.String() {
+		if as := u.looker.translate(ctx, t, "--context", "a", "--to", "b", host.String()); as != e.ReachedAt.String() {
 			t.Errorf("ipam translate returns %s, expose %s", as, e.ReachedAt)
 		}
 		want := fmt.Sprintf("%s as %s", host, e.ReachedAt)

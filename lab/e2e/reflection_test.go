@@ -33,7 +33,7 @@ func testReflection(ctx context.Context, t *testing.T, u users) {
 		}
 	}
 	t.Run("an address that belongs nowhere is refused", func(t *testing.T) {
-		out, said, code := c.run(ctx, t, "ipam", "translate", "--context", "a", "--peer", "b", "192.0.2.1")
+		out, said, code := c.run(ctx, t, "ipam", "translate", "--context", "a", "--to", "b", "192.0.2.1")
 		if code != 1 || out != "" || !strings.Contains(said, "192.0.2.1") || !strings.Contains(said, "hint:") {
 			t.Errorf("exit code %d, %q\n%s", code, out, said)
 		}
@@ -58,11 +58,11 @@ func (c liqoctl) translate(ctx context.Context, t *testing.T, args ...string) st
 func (c liqoctl) testTranslated(ctx context.Context, t *testing.T, from, to string) {
 	for _, source := range nodesOf(ctx, t, c.lab, from) {
 		sender := podOn(ctx, t, c.lab, from, source)
-		as := c.translate(ctx, t, "--context", from, "--peer", to, sender.IP)
+		as := c.translate(ctx, t, "--context", from, "--to", to, sender.IP)
 		for _, target := range nodesOf(ctx, t, c.lab, to) {
 			receiver := podOn(ctx, t, c.lab, to, target)
-			called := c.translate(ctx, t, "--context", from, "--peer", to, "--import", receiver.IP)
-			if exported := c.translate(ctx, t, "--context", to, "--peer", from, receiver.IP); exported != called {
+			called := c.translate(ctx, t, "--context", from, "--from", to, receiver.IP)
+			if exported := c.translate(ctx, t, "--context", to, "--to", from, receiver.IP); exported != called {
 				t.Errorf("pod %s of %s: %s by what %s tells, %s by what %s tells", receiver.IP, to, called, from, exported, to)
 			}
 			out := inPod(ctx, t, c.lab, from, sender, "get", "http://"+called+":8080/")
@@ -95,7 +95,7 @@ func (c liqoctl) testReflected(ctx context.Context, t *testing.T, from, to strin
 	address := kubectl(ctx, t, c.lab, to, "get", "service", "web", "-o", "jsonpath={.spec.clusterIP}")
 	node := nodesOf(ctx, t, c.lab, to)[0]
 	asker := podOn(ctx, t, c.lab, to, node)
-	podIs := c.translate(ctx, t, "--context", to, "--peer", from, asker.IP)
+	podIs := c.translate(ctx, t, "--context", to, "--to", from, asker.IP)
 	kind := func(source string) string {
 		var answer struct{ Addresses []owned }
 		out := c.translate(ctx, t, "--context", from, "-o", "json", source)
@@ -151,7 +151,7 @@ func (c liqoctl) reflect(ctx context.Context, t *testing.T, from, to string, end
 	here, there := filepath.Join(dir, "here.json"), filepath.Join(dir, "there.yaml")
 	exported := kubectl(ctx, t, c.lab, from, "get", "endpointslices", "-l", "kubernetes.io/service-name=web", "-o", "json")
 	require.NoError(t, os.WriteFile(here, []byte(exported), 0o600))
-	translated := c.must(ctx, t, "ipam", "translate", "--context", from, "--peer", to, "--endpointslice", "-f", here)
+	translated := c.must(ctx, t, "ipam", "translate", "--context", from, "--to", to, "--endpointslice", "-f", here)
 	require.NoError(t, os.WriteFile(there, []byte(translated), 0o600))
 	kubectl(ctx, t, c.lab, to, "apply", "-f", "testdata/web-reflected.yaml", "-f", there)
 }

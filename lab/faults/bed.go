@@ -197,7 +197,7 @@ func (b *Bed) probers(ctx context.Context, spare ...string) ([]prober, error) {
 	}
 	var all []prober
 	for i, p := range from {
-		target, err := b.liqoctl(ctx, "ipam", "translate", "--context", client, "--peer", server, "--import", to[i%len(to)].Status.PodIP)
+		target, err := b.liqoctl(ctx, "ipam", "translate", "--context", client, "--from", server, to[i%len(to)].Status.PodIP)
 		if err != nil {
 			return nil, err
 		}

@@ -264,7 +264,7 @@ func (b *Bed) randomProber(ctx context.Context) (prober, error) {
 	}
 	p := prober{node: asking[i].Spec.NodeName, ip: asking[i].Status.PodIP}
 	for _, to := range answering {
-		seen, err := b.liqoctl(ctx, "ipam", "translate", "--context", client, "--peer", server, "--import", to.Status.PodIP)
+		seen, err := b.liqoctl(ctx, "ipam", "translate", "--context", client, "--from", server, to.Status.PodIP)
 		if err != nil {
 			return prober{}, err
 		}

@@ -60,7 +60,7 @@ func (x *exposer) checkOutside(ctx context.Context) error {
 	}
 	for _, node := range nodes {
 		if slices.ContainsFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Address == x.Host.String() }) {
-			return notExposable(x.Host, "it is node "+node.Name+" of the cluster", "peers reach nodes at their external addresses already: liqoctl ipam translate --peer "+x.Peer)
+			return notExposable(x.Host, "it is node "+node.Name+" of the cluster", "peers reach nodes at their external addresses already: liqoctl ipam translate --to "+x.Peer)
 		}
 	}
 	servers, err := discover.APIServers(ctx, x.Cluster)
@@ -76,7 +76,7 @@ func (x *exposer) checkOutside(ctx context.Context) error {
 // checkRanges rejects addresses in ranges that the registry reserves for the cluster and its peers.
 func (x *exposer) checkRanges(r *ipam.Registry) error {
 	hints := map[ipam.Purpose]string{
-		ipam.PodCIDR:      "the peer reaches pods without this: liqoctl ipam translate --peer " + x.Peer,
+		ipam.PodCIDR:      "the peer reaches pods without this: liqoctl ipam translate --to " + x.Peer,
 		ipam.ServiceCIDR:  "expose the hosts behind the Service, or mirror its EndpointSlices: docs/services.md",
 		ipam.ExternalCIDR: "name the host by its own address",
 		ipam.InternalCIDR: "name the host by its own address",
