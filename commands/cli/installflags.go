@@ -28,7 +28,7 @@ func InstallFlags(cmd *cobra.Command, to *peering.Installation) {
 	PodFlags(cmd, &to.Pods)
 	gatewayPodFlags(cmd, &to.Pods)
 	ui.BoolFlag(cmd.Flags(), &to.Update, "update", "apply changes to an existing installation")
-	ui.BoolFlag(cmd.Flags(), &to.SkipValidation, "skip-validation", "skip preflight checks; known incompatibilities become warnings")
+	ui.BoolFlag(cmd.Flags(), &to.SkipValidation, "skip-validation", "turn known incompatibilities into warnings")
 	ui.SettingFlag(cmd, setting.Value[*bool]{To: &to.AllowForward, Read: setting.Optional(setting.YesOrNo), Kind: "bool"}, "allow-forward",
 		"on nodes whose firewall drops forwarded packets, add rules that accept liqonet's (default: leave unchanged)")
 }

@@ -37,9 +37,8 @@ fails or is interrupted, run it again: it completes the peering, and replaces al
 		Args: cli.Arguments("[PEER]"),
 	}
 	clusters.Remote.Register(cmd, cmd.Flags())
-	ui.BoolFlag(cmd.Flags(), &o.SkipValidation, "skip-validation", "do not check permissions first")
 	return cli.Action[peering.RotateOptions, peering.Rotation]{
-		Do: do, Plan: peering.PlanRotateKeys, Text: describeRotation, Timeout: &o.Timeout,
+		Do: do, Plan: peering.PlanRotateKeys, Text: describeRotation, Timeout: &o.Timeout, Ignored: []string{"skip-validation"},
 		Options: func(args []string) (_ peering.RotateOptions, err error) {
 			if len(args) > 0 {
 				o.Peer = args[0]

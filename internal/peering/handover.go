@@ -61,8 +61,8 @@ func (c *connector) packetsCross(ctx context.Context) bool {
 // replaceGateways starts second gateways from the existing configuration, and then replaces the first ones.
 func (c *connector) replaceGateways(ctx context.Context) error {
 	c.reporter.Note("starting second gateways, which carry the packets while the only ones are replaced")
-	t := newRotation(RotateOptions{Local: c.local.cluster, Remote: c.remote.cluster, SkipValidation: true}, progress.Quiet{})
-	t.update = true
+	t := newRotation(RotateOptions{Local: c.local.cluster, Remote: c.remote.cluster}, progress.Quiet{})
+	t.update, t.checked = true, true
 	bounded, cancel := context.WithTimeout(ctx, replaceTime)
 	defer cancel()
 	_, err := t.prepare(bounded)
@@ -73,7 +73,7 @@ func (c *connector) replaceGateways(ctx context.Context) error {
 	c.reporter.Note(fmt.Sprintf("second gateways carry packets: replacing those of %s and %s", c.local.name, c.remote.name))
 	next := newConnector(c.options, progress.Quiet{})
 	for _, m := range next.members() {
-		m.options.SkipValidation, m.wanted.Spare = true, true
+		m.installed, m.options.SkipValidation, m.wanted.Spare = true, true, true
 	}
 	if err := inOrder(ctx, next.reach, next.discover); err != nil {
 		return err

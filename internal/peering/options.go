@@ -19,8 +19,8 @@ type Installation struct {
 	OverlayPort uint16
 	// Update allows changes to an existing configuration. Without it, differences are a *DifferenceError.
 	Update bool
-	// SkipValidation skips the check of the user's permissions, and makes known incompatibilities warnings: firewalls
-	// of nodes, settings of network plugins, a running Liqo.
+	// SkipValidation makes known incompatibilities warnings: firewalls of nodes, settings of network plugins, a running
+	// Liqo.
 	SkipValidation bool
 	// AllNodes makes it an error if a Ready node is not verified.
 	AllNodes bool

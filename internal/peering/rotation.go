@@ -20,10 +20,9 @@ import (
 
 // RotateOptions are the options of RotateKeys.
 type RotateOptions struct {
-	Local, Remote  *kube.Cluster
-	Peer           string // name of the peering in the local cluster; "": the peering with the remote cluster
-	SkipValidation bool   // skips the check of the user's permissions
-	Timeout        time.Duration
+	Local, Remote *kube.Cluster
+	Peer          string // name of the peering in the local cluster; "": the peering with the remote cluster
+	Timeout       time.Duration
 }
 
 // Rotation is the result of RotateKeys.
@@ -109,6 +108,7 @@ type rotation struct {
 	reporter progress.Reporter
 	result   Rotation
 	update   bool // the user has consented to changed CIDRs
+	checked  bool // the rights are sufficient
 }
 
 func newRotation(o RotateOptions, r progress.Reporter) *rotation {
@@ -121,7 +121,7 @@ func (t *rotation) reach(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t.options.SkipValidation = true // the permissions are checked
+	t.checked = true
 	local, remote, name := t.options.Local.Context, t.options.Remote.Context, c.local.peering
 	if t.options.Peer != "" && t.options.Peer != name {
 		return "", &progress.InputError{
@@ -142,8 +142,11 @@ func (t *rotation) connector(ctx context.Context, spare bool) (*connector, error
 	}
 	c := newConnector(ConnectOptions{
 		Local: Side{Cluster: t.options.Local}, Remote: Side{Cluster: t.options.Remote},
-		Installation: Installation{Update: true, SkipValidation: t.options.SkipValidation, AllNodes: true},
+		Installation: Installation{Update: true, AllNodes: true},
 	}, reporter)
+	for _, m := range c.members() {
+		m.installed = t.checked
+	}
 	if _, err := c.reach(ctx); err != nil {
 		return nil, err
 	}

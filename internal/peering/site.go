@@ -47,7 +47,7 @@ type site struct {
 	// the user may use but not change; "": the user may change it.
 	connecting   bool
 	usableDigest string
-	installed    bool // an operation before, of the same run, has applied the installation, or planned it
+	installed    bool // an operation before, of the same run, has checked the rights, and applied or planned the installation
 	installing   bool // this run creates the installation
 	assumedMTU   int  // of packets between pods, in bytes, used until nodes report; 0: none
 	update       bool // the user's options.Update, which dry runs always set
@@ -91,7 +91,7 @@ func (s *site) reach(ctx context.Context) error {
 			fmt.Sprintf("liqoctl network reset -n %s --context %s", namespace, kube.ShellWord(s.cluster.Context)))
 	}
 	// This is first, so that the error lists all missing permissions.
-	if !s.options.SkipValidation && !s.installed {
+	if !s.installed {
 		if err := s.checkInstaller(ctx); err != nil {
 			return err
 		}
