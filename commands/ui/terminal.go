@@ -14,8 +14,9 @@ import (
 // slowStage is the duration of a stage after which plain output shows that it is running.
 const slowStage = 3 * time.Second
 
-// Progress shows the progress of an operation on standard error: with a spinner in a terminal, else in plain lines. It
-// is a progress.Reporter; its methods may be called concurrently.
+// Progress shows the progress of an operation on standard error: in a terminal the stages that are running, in one line
+// that is redrawn, else a line for each stage that is done. It is a progress.Reporter; its methods may be called
+// concurrently.
 type Progress struct {
 	mu        sync.Mutex
 	out       io.Writer
@@ -61,10 +62,12 @@ func (p *Progress) Done(name, detail string, took time.Duration) {
 	if i := slices.Index(p.running, name); i >= 0 {
 		p.running = slices.Delete(p.running, i, i+1)
 	}
-	if detail != "" {
-		detail = ": " + visibleBlock(detail)
+	if !p.animated {
+		if detail != "" {
+			detail = ": " + visibleBlock(detail)
+		}
+		p.line("%s%s (%s)", name, detail, Seconds(took))
 	}
-	p.line("%s%s%s %s", p.mark(pterm.FgGreen, "✓ "), name, detail, p.colour(pterm.FgGray, "("+Seconds(took)+")"))
 	p.spin()
 }
 
@@ -72,7 +75,7 @@ func (p *Progress) Done(name, detail string, took time.Duration) {
 func (p *Progress) Note(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.line("%s%s", p.mark(pterm.FgCyan, "· "), visibleBlock(text))
+	p.line("%s", visibleBlock(text))
 	p.spin()
 }
 
@@ -133,14 +136,6 @@ func (p *Progress) stopSpinner() {
 		_ = p.spinner.Stop()
 		p.spinner = nil
 	}
-}
-
-// mark is a symbol at the start of a line, where somebody looks.
-func (p *Progress) mark(c pterm.Color, symbol string) string {
-	if !p.animated {
-		return ""
-	}
-	return p.colour(c, symbol)
 }
 
 // StateColour paints the state of a peering. Each colour takes the same number of characters, also that of other texts.
