@@ -123,7 +123,7 @@ func (a Action[O, R]) Run(env *Env, cmd *cobra.Command, f RunFlags, args []strin
 	case f.Output == ui.FormatWide && a.Wide != nil:
 		text = a.Wide
 	case f.Output == ui.FormatWide:
-		return Usagef("%s: -o wide is for --dry-run", cmd.CommandPath())
+		return Usagef("-o wide: %s has it with --dry-run alone", cmd.CommandPath())
 	}
 	result, err := perform(cmd.Context(), env, a.Do, o, f.Output, text)
 	if err != nil || a.Verdict == nil {

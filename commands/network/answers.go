@@ -68,7 +68,9 @@ func describeConnection(r peering.Connection, again string) string {
 	describeBottlenecks(&b, r)
 	describeUnverified(&b, local.Cluster.Name, local.Unverified)
 	describeUnverified(&b, remote.Cluster.Name, remote.Unverified)
-	ui.Writef(&b, "next: liqoctl network test %s\n", again)
+	if r.Changed && verified == all {
+		ui.Writef(&b, "next: liqoctl network test %s\n", again)
+	}
 	return b.String()
 }
 

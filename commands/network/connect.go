@@ -46,7 +46,11 @@ nodes cannot be verified in time, the others stay connected: the command names t
 code is 3. It fails if no node of a cluster can be verified, and with --all-nodes if one cannot.
 
 Running it again changes nothing. With other flags it prints the differences, and applies them with --update; what flags
-leave out keeps its value. A run that fails or is interrupted is rolled back, unless --no-rollback is given.`,
+leave out keeps its value. A run that fails or is interrupted is rolled back, unless --no-rollback is given.
+
+--contexts connects several clusters: all with each other, or with --topology hub=CONTEXT one with each other one. All must
+be reachable, and all peerings are planned before the first write. A peering that fails is rolled back alone; installations stay.
+--timeout is for each installation and each peering.`,
 		Example: `  # The remote cluster has a load balancer
   liqoctl network connect --context a --remote-context b
 
@@ -74,14 +78,11 @@ leave out keeps its value. A run that fails or is interrupted is rolled back, un
 		},
 		Options: func([]string) (peering.ConnectOptions, error) { return f.options(env) },
 	}
-	many := cli.Action[peering.ManyOptions, peering.Connections]{
-		Do: peering.ConnectMany, Plan: peering.PlanConnectMany, Text: describeConnections, Verdict: verdictOnMany,
-		Options: func([]string) (peering.ManyOptions, error) { return f.many.options(env, cmd, f) },
-	}
+	many := f.many.action(env, cmd, f)
 	f.many.register(cmd)
 	run := one.Flags(env, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(f.many.contexts) > 0 {
+		if chosen(cmd, f.many.contexts) {
 			return many.Run(env, cmd, *run, args)
 		}
 		return one.Run(env, cmd, *run, args)

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,10 +14,11 @@ import (
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/progress"
 )
 
 var (
-	errContexts = errors.New("must be at least two different contexts, separated by commas")
+	errContexts = errors.New("must be different contexts, separated by commas")
 	errTopology = errors.New("must be mesh or hub=CONTEXT")
 )
 
@@ -38,17 +40,21 @@ func (f *manyFlags) register(cmd *cobra.Command) {
 // contextsFlag adds a flag with several contexts.
 func contextsFlag(cmd *cobra.Command, to *[]string, usage string) {
 	ui.AddFlag(cmd.Flags(), to, "contexts", "CONTEXT,...", usage, func(text string) ([]string, error) {
-		all := strings.Split(text, ",")
+		all := append(slices.Clone(*to), strings.Split(text, ",")...) // a list in a file is set one by one
 		for i, name := range all {
 			if name == "" || slices.Contains(all[:i], name) {
 				return nil, errContexts
 			}
 		}
-		if len(all) < 2 {
-			return nil, errContexts
-		}
 		return all, nil
 	})
+}
+
+// chosen reports whether a command works on several contexts: the flag is given, or set otherwise and not overridden by
+// flags of one or two contexts.
+func chosen(cmd *cobra.Command, contexts []string) bool {
+	given := func(name string) bool { f := cmd.Flag(name); return f != nil && f.Changed }
+	return len(contexts) > 0 && (given("contexts") || !given("context") && !given(cli.RemotePrefix+"context"))
 }
 
 // readTopology returns the hub; "" for a mesh.
@@ -66,6 +72,9 @@ func readTopology(text string) (string, error) {
 // pairs returns the peerings of the topology, by indices of the contexts. The later one of two is the remote cluster.
 func (f manyFlags) pairs() (pairs [][2]int, err error) {
 	hub := slices.Index(f.contexts, f.hub)
+	if len(f.contexts) < 2 {
+		return nil, cli.Usagef("--contexts: at least two are needed")
+	}
 	if f.hub != "" && hub < 0 {
 		return nil, cli.Usagef("--topology hub=%s: it is none of --contexts", f.hub)
 	}
@@ -80,16 +89,34 @@ func (f manyFlags) pairs() (pairs [][2]int, err error) {
 }
 
 // ofOne are the flags that concern one of two clusters.
-const ofOne = "context cluster user name pod-cidr service-cidr node-network reserve pool external-cidr internal-cidr"
+const ofOne = "cluster user name pod-cidr service-cidr node-network reserve pool external-cidr internal-cidr"
 
-// options returns the options of the peerings. Flags of one of two clusters are usage errors.
-func (f manyFlags) options(env *cli.Env, cmd *cobra.Command, c *connectFlags) (o peering.ManyOptions, err error) {
-	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if slices.Contains(strings.Fields(ofOne), strings.TrimPrefix(flag.Name, cli.RemotePrefix)) || strings.HasPrefix(flag.Name, cli.RemotePrefix) {
-			err = cli.Usagef("--%s is of one cluster, and --contexts of all: run network init for it first", flag.Name)
+// checkOfOne rejects flags that concern one of two clusters, also if they are set otherwise.
+func checkOfOne(cmd *cobra.Command) (err error) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		name, remote := strings.CutPrefix(f.Name, cli.RemotePrefix)
+		context := name == "context"
+		switch {
+		case context && f.Changed, remote && !context && f.Value.String() != f.DefValue:
+			err = cli.Usagef("--%s and --contexts exclude each other", f.Name)
+		case slices.Contains(strings.Fields(ofOne), name) && f.Value.String() != f.DefValue:
+			err = cli.Usagef("--%s is of one cluster, and --contexts of several: set it with network init before", f.Name)
 		}
 	})
-	if err != nil {
+	return err
+}
+
+// action connects the contexts.
+func (f *manyFlags) action(env *cli.Env, cmd *cobra.Command, c *connectFlags) cli.Action[peering.ManyOptions, peering.Connections] {
+	return cli.Action[peering.ManyOptions, peering.Connections]{
+		Do: connectMany, Plan: peering.PlanConnectMany, Text: describeConnections, Verdict: verdictOnMany,
+		Options: func([]string) (peering.ManyOptions, error) { return f.options(env, cmd, c) },
+	}
+}
+
+// options returns the options of the peerings.
+func (f manyFlags) options(env *cli.Env, cmd *cobra.Command, c *connectFlags) (o peering.ManyOptions, err error) {
+	if err := checkOfOne(cmd); err != nil {
 		return o, err
 	}
 	o = peering.ManyOptions{
@@ -111,14 +138,42 @@ func (f manyFlags) options(env *cli.Env, cmd *cobra.Command, c *connectFlags) (o
 	return o, err
 }
 
-// describeConnections formats the answer of `network connect --contexts` as text: a line for each peering.
+// connectMany adds to peering.ConnectMany that errors have no URLs of requests.
+func connectMany(ctx context.Context, o peering.ManyOptions, r progress.Reporter) (peering.Connections, error) {
+	result, err := peering.ConnectMany(ctx, o, r)
+	text := func(err error, to *string) {
+		if err != nil {
+			*to = strings.ReplaceAll(cli.WithoutRequests(err).Error(), "\n", "; ")
+		}
+	}
+	for i := range result.Peerings {
+		text(result.Peerings[i].Err, &result.Peerings[i].Error)
+	}
+	for i := range result.Installations {
+		text(result.Installations[i].Err, &result.Installations[i].Error)
+	}
+	return result, err
+}
+
+// describeConnections formats the answer of `network connect --contexts` as text: a line for each peering, and for each
+// installation that was changed or failed.
 func describeConnections(r peering.Connections) string {
 	var b strings.Builder
 	count := make(map[string]int)
+	var rows [][]string
 	for _, p := range r.Peerings {
 		outcome, detail := outcomeOf(p)
 		count[outcome]++
-		ui.Writef(&b, "%s %s   %s%s\n", p.Local, p.Remote, outcome, detail)
+		rows = append(rows, []string{p.Local, p.Remote, outcome + detail})
+	}
+	_ = ui.Table(&b, rows) // a strings.Builder takes everything
+	for _, i := range r.Installations {
+		switch {
+		case i.Error != "":
+			ui.Writef(&b, "%s: not installed: %s\n", i.Context, i.Error)
+		case i.Changed:
+			ui.Writef(&b, "%s: installation created or changed\n", i.Context)
+		}
 	}
 	ui.Writef(&b, "Peerings: %d connected, %d unchanged, %d not verified, %d failed (%s)\n",
 		count["connected"], count["unchanged"], count["not verified"], count["failed"], ui.Seconds(time.Duration(r.Took)))

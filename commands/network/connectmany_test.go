@@ -32,7 +32,7 @@ func TestTopologies(t *testing.T) {
 // TestConnectManyRefuses: flags of one of two clusters, and topologies that do not exist, are usage errors.
 func TestConnectManyRefuses(t *testing.T) {
 	for _, line := range []string{
-		"--contexts a", "--contexts a,a", "--contexts a,", "--contexts a,b --topology ring", "--contexts a,b --topology hub=",
+		"--contexts a", "--contexts a,a", "--contexts a --contexts a", "--contexts a,", "--contexts a,b --topology ring", "--contexts a,b --topology hub=",
 		"--contexts a,b --topology hub=c", "--contexts a,b --context a", "--contexts a,b --remote-gateways 2", "--contexts a,b --name x",
 		"--contexts a,b --pod-cidr 10.0.0.0/8", "--contexts a,b --parallel 0", "--contexts a,absent",
 	} {
@@ -46,7 +46,7 @@ func TestConnectManyRefuses(t *testing.T) {
 func TestDescribeConnections(t *testing.T) {
 	unchanged, connected, lacks := connection(), connection(), lacking()
 	unchanged.Changed = false
-	r := peering.Connections{Took: connected.Took, Peerings: []peering.PairResult{
+	r := peering.Connections{Took: connected.Took, Installations: []peering.Installed{{Context: "eu-1"}, {Context: "us-2", Changed: true}, {Context: "ap-1", Error: "no rights"}}, Peerings: []peering.PairResult{
 		{Local: "eu-1", Remote: "eu-2", Result: &connected}, {Local: "eu-1", Remote: "us-1", Result: &unchanged},
 		{Local: "eu-1", Remote: "us-2", Result: &lacks}, {Local: "eu-1", Remote: "ap-1", Error: "verify: no handshake", Hint: "allow UDP"},
 	}}

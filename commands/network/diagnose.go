@@ -138,11 +138,15 @@ func describeChecks(r diagnose.Result, wide bool) string {
 			ui.Writef(&b, "skipped: %s\n", why)
 		}
 	}
-	if r.Passed {
+	if r.Passed && r.Count(diagnose.Passed) > 0 {
 		ui.Writef(&b, "%s: no fault found\n", strings.Join(clustersOf(r), " and "))
 	}
-	ui.Writef(&b, "%d checks passed, %d failed, %d consequences, %d warnings, %d skipped\n", r.Count(diagnose.Passed), r.Count(diagnose.Failed),
-		r.Count(diagnose.Following), r.Count(diagnose.Warning), r.Count(diagnose.Skipped))
+	more := ""
+	if r.Count(diagnose.Skipped) > 0 && !wide {
+		more = " (-o wide has the reasons)"
+	}
+	ui.Writef(&b, "checks: %d passed, %d failed, %d consequences, %d warnings, %d skipped%s\n", r.Count(diagnose.Passed), r.Count(diagnose.Failed),
+		r.Count(diagnose.Following), r.Count(diagnose.Warning), r.Count(diagnose.Skipped), more)
 	return b.String()
 }
 

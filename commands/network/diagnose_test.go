@@ -73,7 +73,7 @@ func TestDescribeDiagnosis(t *testing.T) {
 	checkAnswer(t, "diagnose", diagnosis(), describeDiagnosis)
 	golden.Check(t, "diagnose-wide.golden", describeDiagnosisWide(diagnosis()))
 	healthy := diagnose.Result{Passed: true, Checks: diagnosis().Checks[:2]}
-	assert.Equal(t, "no fault", "a and b: no fault found\n2 checks passed, 0 failed, 0 consequences, 0 warnings, 0 skipped\n", describeDiagnosis(healthy))
+	assert.Equal(t, "no fault", "a and b: no fault found\nchecks: 2 passed, 0 failed, 0 consequences, 0 warnings, 0 skipped\n", describeDiagnosis(healthy))
 }
 
 // TestExplain: every check is explained, without a cluster, and what is no check is refused.

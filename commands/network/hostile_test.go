@@ -50,6 +50,15 @@ func TestTablesObeyNobody(t *testing.T) {
 	}
 }
 
+// hostileDiagnosis has a failed check with the same text in each field.
+func hostileDiagnosis(text string) diagnose.Result {
+	r := hostile.Filled[diagnose.Result](text)
+	for i := range r.Checks {
+		r.Checks[i].State = diagnose.Failed
+	}
+	return r
+}
+
 // written returns all answers for people by name, with the same text in each field.
 func written(text string) map[string]string {
 	status, wide := statusOptions{Options: here(), output: ui.FormatText}, statusOptions{Options: here(), output: ui.FormatWide}
@@ -65,10 +74,10 @@ func written(text string) map[string]string {
 		"verify only":  describeReset(hostile.Filled[removal.ResetResult](text), true),
 		"expose":       describeExposure(hostile.Filled[expose.Exposure](text)),
 		"unexpose":     describeUnexposure(hostile.Filled[expose.Exposure](text)),
-		"test":         describePathsWide(hostile.Filled[pathtest.Result](text), ""),
+		"test":         describePathsWide(hostile.Filled[pathtest.Result](text), pathtest.Options{Local: side("a", text).Cluster, Remote: side("b", text).Cluster}),
 		"trace":        describeTraceWide(hostile.Filled[trace.Result](text)),
 		"short trace":  describeTrace(hostile.Filled[trace.Result](text)),
-		"diagnose":     describeDiagnosisWide(hostile.Filled[diagnose.Result](text)),
+		"diagnose":     describeDiagnosisWide(hostileDiagnosis(text)),
 		"perf":         describePerformance(hostile.Filled[pathtest.Result](text)),
 		"tree":         hostile.Written(func(w io.Writer) error { return tree.print(w, hostile.Filled[statusAnswer](text)) }),
 		"mermaid":      hostile.Written(func(w io.Writer) error { return diagram.print(w, hostile.Filled[statusAnswer](text)) }),

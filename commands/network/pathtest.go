@@ -64,8 +64,8 @@ measurements sends as fast as it can for about 10 seconds: other traffic suffers
 	perf.register(cmd)
 	return cli.Action[pathtest.Options, pathtest.Result]{
 		Do: alsoTo(&junit, do, pathtest.Result.JUnit), Timeout: &o.Timeout,
-		Text: func(r pathtest.Result) string { return describePaths(r, kube.Flags(o.Local, o.Remote)) },
-		Wide: func(r pathtest.Result) string { return describePathsWide(r, kube.Flags(o.Local, o.Remote)) },
+		Text: func(r pathtest.Result) string { return describePaths(r, o) },
+		Wide: func(r pathtest.Result) string { return describePathsWide(r, o) },
 		Options: func(args []string) (_ pathtest.Options, err error) {
 			if len(args) > 0 {
 				o.Peer = args[0]
@@ -103,8 +103,8 @@ func allPassed(r pathtest.Result) error {
 	return cli.ErrPaths
 }
 
-// describePaths formats the answer of `network test` as text. again are the flags that select both clusters.
-func describePaths(r pathtest.Result, again string) string {
+// describePaths formats the answer of `network test` as text. o names the clusters.
+func describePaths(r pathtest.Result, o pathtest.Options) string {
 	var b strings.Builder
 	if len(r.Checks) == 0 && len(r.Performance) > 0 {
 		return describePerformance(r)
@@ -117,16 +117,16 @@ func describePaths(r pathtest.Result, again string) string {
 		ui.Writef(&b, "failed: %s\n", f)
 	}
 	pathSummary(&b, r)
-	if next := traceFailed(r.Checks, again); next != "" {
+	if next := traceFailed(r.Checks, o); next != "" {
 		fmt.Fprintf(&b, "next: %s\n", next)
 	}
 	return b.String()
 }
 
 // describePathsWide is describePaths with each failed check.
-func describePathsWide(r pathtest.Result, again string) string {
+func describePathsWide(r pathtest.Result, o pathtest.Options) string {
 	var b strings.Builder
-	b.WriteString(describePaths(r, again))
+	b.WriteString(describePaths(r, o))
 	for _, c := range r.Checks {
 		if c.State == pathtest.Failed {
 			ui.Writef(&b, "\n%s to %s: %s\n  seen: %s\n  expected: %s\n", c.From.String(), c.To.String(), c.Name, c.Seen, c.Expected)
@@ -201,18 +201,22 @@ func pathSummary(b *strings.Builder, r pathtest.Result) {
 		count[pathtest.Passed], count[pathtest.Failed], count[pathtest.Skipped], because, ui.Seconds(time.Duration(took)))
 }
 
-// traceFailed returns the command that follows packets between the nodes of the first failed check; "": none failed.
-func traceFailed(checks []pathtest.Check, again string) string {
-	for _, c := range checks {
-		switch {
-		case c.State != pathtest.Failed:
-		case c.To.Node == "" || !strings.Contains(again, " --remote"):
-			return "liqoctl network diagnose " + again
-		default:
-			return fmt.Sprintf("liqoctl network trace %s %s --live %s", kube.ShellWord(c.From.Node), kube.ShellWord(c.To.Node), again)
-		}
+// traceFailed returns the command that looks closer at the first failed check; "": none failed. Packets are followed
+// between the nodes, as the test's pods are gone.
+func traceFailed(checks []pathtest.Check, o pathtest.Options) string {
+	i := slices.IndexFunc(checks, func(c pathtest.Check) bool { return c.State == pathtest.Failed })
+	if i < 0 {
+		return ""
 	}
-	return ""
+	from, to := checks[i].From, checks[i].To
+	if to.Node == "" {
+		return "liqoctl network diagnose " + kube.Flags(o.Local, o.Remote)
+	}
+	flags := kube.Flags(o.Local, o.Remote)
+	if from.Cluster != checks[0].From.Cluster { // the first direction begins in the local cluster
+		flags = kube.Flags(o.Remote, o.Local)
+	}
+	return fmt.Sprintf("liqoctl network trace %s %s --live %s", kube.ShellWord(from.Node), kube.ShellWord(to.Node), flags)
 }
 
 // pathMatrix writes the checks of a direction: a row for each sender, a column for each receiver. A cell has the check

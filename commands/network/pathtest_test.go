@@ -44,9 +44,14 @@ func tested() pathtest.Result {
 }
 
 func TestDescribePaths(t *testing.T) {
-	const again = "--context a --remote-context b"
-	checkAnswer(t, "test", tested(), func(r pathtest.Result) string { return describePaths(r, again) })
-	golden.Check(t, "test-wide.golden", describePathsWide(tested(), again))
+	o := pathtest.Options{Local: side("a", "liqonet").Cluster, Remote: side("b", "liqonet").Cluster}
+	checkAnswer(t, "test", tested(), func(r pathtest.Result) string { return describePaths(r, o) })
+	golden.Check(t, "test-wide.golden", describePathsWide(tested(), o))
+	back := tested()
+	for i := range back.Checks { // only the direction from b to a fails
+		back.Checks[i].State = map[string]pathtest.State{"a": pathtest.Passed, "b": pathtest.Failed}[back.Checks[i].From.Cluster]
+	}
+	assert.Equal(t, "next command", "liqoctl network trace b-1 a-1 --live --context b --remote-context a", traceFailed(back.Checks, o))
 }
 
 // performed returns a measurement of two pairs of nodes, of which one pair has a connection.

@@ -80,7 +80,7 @@ liqonet is not installed in the namespace, the exit code is 1.`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			o.Peer = strings.Join(args, "")
 			o.coloured = env.OutTerminal && env.Colours()
-			if len(contexts) > 0 {
+			if chosen(cmd, contexts) {
 				return o.many(cmd.Context(), env, clusters, contexts, do)
 			}
 			if o.Cluster, o.Remote, err = clusters.ConnectChosen(env); err != nil {
@@ -104,8 +104,8 @@ liqonet is not installed in the namespace, the exit code is 1.`,
 // many prints the peerings of several contexts.
 func (o statusOptions) many(ctx context.Context, env *cli.Env, clusters cli.TwoClusters, contexts []string, do statusActions) error {
 	plain := o.output == ui.FormatText || o.output.Structured()
-	if o.Peer != "" || o.watch || o.wait || clusters.Remote.Chosen() || clusters.Local.Config.Context != "" || !plain {
-		return cli.Usagef("--contexts excludes a peer, other contexts, --watch, --wait and -o wide, tree and mermaid")
+	if o.Peer != "" || o.watch || o.wait || o.await != "" || !plain {
+		return cli.Usagef("--contexts excludes a peer, --watch, --wait, --for and -o wide, tree and mermaid")
 	}
 	all, err := clusters.Local.ConnectAll(env, contexts)
 	if err != nil {

@@ -85,7 +85,7 @@ func (o statusOptions) matrix(a manyAnswer) string {
 			if at := column[p.Peer]; at > 0 {
 				row[at] = string(p.State)
 			} else {
-				ui.Writef(&notes, "%s: peering with %s, which is none of these: %s\n", c.Context, p.Peer, p.State)
+				ui.Writef(&notes, "%s: peering with %s, which was not read: %s\n", c.Context, p.Peer, p.State)
 			}
 			if p.State != health.Healthy {
 				ui.Writef(&notes, "%s: %s is %s: %s\n  next: %s\n", c.Context, p.Peer, p.State, p.Reason, p.Next)

@@ -65,6 +65,7 @@ type connector struct {
 	rendering     bool // the result is the objects, with keys
 	writing       bool // a failure may require a rollback
 	renewed       bool // records have got new keys of the peer
+	turn          *turn
 }
 
 func newConnector(o ConnectOptions, r progress.Reporter) *connector {
@@ -290,6 +291,9 @@ func (c *connector) prepare(ctx context.Context) (string, error) {
 	if err := c.announce(ctx); err != nil {
 		return "", err
 	}
+	if err := c.reserveInTurn(ctx); err != nil {
+		return "", err
+	}
 	err := c.both(ctx, (*member).prepare)
 	if slices.ContainsFunc(c.members(), func(m *member) bool { return m.unannounced }) && c.link == nil {
 		err = errors.Join(err, c.exchange(ctx), c.announce(ctx))
@@ -300,6 +304,18 @@ func (c *connector) prepare(ctx context.Context) (string, error) {
 		}
 	}
 	return c.describe("; ", (*member).mappingSummary), err
+}
+
+// reserveInTurn reserves addresses after connects of other pairs of the same command.
+func (c *connector) reserveInTurn(ctx context.Context) error {
+	if c.turn == nil {
+		return nil
+	}
+	defer c.turn.end()
+	if err := c.turn.await(ctx); err != nil {
+		return err
+	}
+	return c.both(ctx, (*member).reserve)
 }
 
 // announce writes the new keys of each member's gateways into the other one's record.

@@ -32,9 +32,18 @@ type ManyOptions struct {
 
 // Connections is the result of ConnectMany.
 type Connections struct {
-	Peerings []PairResult     `json:"peerings"`
-	Took     seconds.Duration `json:"tookSeconds"`
-	Changed  bool             `json:"changed"` // in any cluster
+	Installations []Installed      `json:"installations"`
+	Peerings      []PairResult     `json:"peerings"`
+	Took          seconds.Duration `json:"tookSeconds"`
+	Changed       bool             `json:"changed"` // in any cluster
+}
+
+// Installed is the result for the installation in one cluster.
+type Installed struct {
+	Context string `json:"context"`
+	Changed bool   `json:"changed"`
+	Error   string `json:"error,omitempty"`
+	Err     error  `json:"-"`
 }
 
 // PairResult is the result for one peering: a Connection, or else an error.
@@ -44,90 +53,237 @@ type PairResult struct {
 	Result *Connection `json:"result,omitempty"`
 	Error  string      `json:"error,omitempty"`
 	Hint   string      `json:"hint,omitempty"`
+	Err    error       `json:"-"`
 }
 
-// ConnectMany connects several pairs of clusters under one lock of each cluster. All peerings are planned together
-// before the first write; then liqonet is installed in all clusters, and each peering is connected as by Connect. A
-// peering that fails is rolled back and does not end the others; nor does an installation that fails, which stays.
+// ConnectMany connects several pairs of clusters under one lock of each cluster. All clusters must be reachable, and
+// all peerings are planned together before the first write; then liqonet is installed in all clusters, and each peering
+// is connected as by Connect. A peering that fails is rolled back and does not end the others; nor does an installation
+// that fails, which stays.
 func ConnectMany(ctx context.Context, o ManyOptions, r progress.Reporter) (Connections, error) {
 	o.Clusters = slices.Clone(o.Clusters)
 	var locked []**kube.Cluster
 	for i := range o.Clusters {
 		locked = append(locked, &o.Clusters[i])
 	}
-	return plan.Locked(ctx, r, func(ctx context.Context) (Connections, error) { return connectMany(ctx, o, r) }, locked...)
+	var last Connections
+	result, err := plan.Locked(ctx, r, func(ctx context.Context) (_ Connections, err error) {
+		last, err = newMany(o, r).run(ctx)
+		return last, err
+	}, locked...)
+	if err != nil && last.begun() {
+		return last, nil // it has the errors, and what was connected before
+	}
+	return result, err
 }
 
-func connectMany(ctx context.Context, o ManyOptions, r progress.Reporter) (Connections, error) {
+// begun reports whether a peering was connected or tried.
+func (c Connections) begun() bool {
+	return slices.ContainsFunc(c.Peerings, func(p PairResult) bool { return p.Local != "" })
+}
+
+// PlanConnectMany returns the changes that ConnectMany would make. It changes nothing.
+func PlanConnectMany(ctx context.Context, o ManyOptions, r progress.Reporter) (plan.Plan, error) {
+	m := newMany(o, progress.Planning(r))
+	if err := m.reach(ctx); err != nil {
+		return plan.Plan{}, err
+	}
+	return m.plan(ctx)
+}
+
+// many is a running ConnectMany.
+type many struct {
+	ManyOptions
+	reporter *once
+	names    []string // of the clusters
+	result   Connections
+}
+
+func newMany(o ManyOptions, r progress.Reporter) *many {
+	m := &many{ManyOptions: o, reporter: &once{Reporter: r, reported: make(map[string]bool)}, names: make([]string, len(o.Clusters))}
+	for _, c := range o.Clusters {
+		m.result.Installations = append(m.result.Installations, Installed{Context: c.Context})
+	}
+	m.result.Peerings = make([]PairResult, len(o.Pairs))
+	return m
+}
+
+func (m *many) run(ctx context.Context) (Connections, error) {
 	start := time.Now()
-	run := &progress.Stages{Reporter: r}
-	err := run.Run(ctx, progress.Step{Stage: progress.StageCompare, Do: func(ctx context.Context) (string, error) {
-		p, err := PlanConnectMany(ctx, o, progress.Quiet{}) // the connects report what remains
-		if err != nil {
-			return "", err
-		}
-		return p.DecideDifferences(o.Update)
-	}})
+	stages := &progress.Stages{Reporter: m.reporter}
+	err := stages.Run(ctx,
+		progress.Step{Stage: progress.StageReach, Do: func(ctx context.Context) (string, error) {
+			return fmt.Sprintf("%d clusters", len(m.Clusters)), m.reach(ctx)
+		}},
+		progress.Step{Stage: progress.StageCompare, Do: func(ctx context.Context) (string, error) {
+			p, err := m.plan(ctx)
+			if err != nil {
+				return "", err
+			}
+			return p.DecideDifferences(m.Update)
+		}})
 	if err != nil {
 		return Connections{}, err
 	}
-	result := Connections{Peerings: make([]PairResult, len(o.Pairs))}
-	failures := make([]error, len(o.Clusters))
-	changed := make([]bool, len(o.Clusters))
-	each(len(o.Clusters), len(o.Clusters), func(i int) {
-		name, own := "install "+o.Clusters[i].Context, time.Now()
-		r.Stage(name)
-		s := newSite(Side{Cluster: o.Clusters[i]}, o.Installation, about(r, o.Clusters[i].Context))
-		s.connecting = true
-		failures[i] = initialise(ctx, &progress.Stages{Reporter: s.reporter}, &s, o.Timeout)
-		changed[i] = len(s.changes) > 0
-		r.Done(name, "", time.Since(own))
-	})
+	each(len(m.Clusters), len(m.Clusters), func(i int) { m.install(ctx, i) })
 	if ctx.Err() != nil { // also if another run has written: then all begins again
-		return result, errors.Join(append(failures, ctx.Err())...)
+		err := ctx.Err()
+		for _, one := range m.result.Installations {
+			err = cmp.Or(one.Err, err)
+		}
+		return m.result, err
 	}
-	each(len(o.Pairs), o.Parallel, func(i int) {
-		name, own := o.name(i), time.Now()
-		r.Stage(name)
-		result.Peerings[i] = o.connect(ctx, i, failures, about(r, name))
-		r.Done(name, "", time.Since(own))
+	turns := make([]chan struct{}, len(m.Pairs)+1)
+	for i := range turns {
+		turns[i] = make(chan struct{})
+	}
+	close(turns[0])
+	each(len(m.Pairs), m.Parallel, func(i int) { m.connect(ctx, i, turns[i], turns[i+1]) })
+	for _, one := range m.result.Installations {
+		m.result.Changed = m.result.Changed || one.Changed
+	}
+	for _, p := range m.result.Peerings {
+		m.result.Changed = m.result.Changed || p.Result != nil && p.Result.Changed
+	}
+	m.result.Took = seconds.Duration(time.Since(start))
+	return m.result, ctx.Err()
+}
+
+// reach reads all clusters, and decides their names: a derived one that two clusters would have is replaced by the
+// longer one.
+func (m *many) reach(ctx context.Context) error {
+	sites := make([]site, len(m.Clusters))
+	errs := make([]error, len(m.Clusters))
+	each(len(m.Clusters), len(m.Clusters), func(i int) {
+		s := newSite(Side{Cluster: m.Clusters[i]}, m.Installation, m.reporter)
+		s.connecting = true
+		errs[i] = s.reach(ctx)
+		if errs[i] == nil {
+			errs[i] = s.discover(ctx)
+		}
+		sites[i] = s
 	})
-	for _, p := range result.Peerings {
-		changed = append(changed, p.Result != nil && p.Result.Changed)
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
-	result.Changed, result.Took = slices.Contains(changed, true), seconds.Duration(time.Since(start))
-	return result, ctx.Err()
-}
-
-// name returns the contexts of a pair.
-func (o ManyOptions) name(i int) string {
-	return o.Clusters[o.Pairs[i][0]].Context + " " + o.Clusters[o.Pairs[i][1]].Context
-}
-
-// connect connects one pair. failures are the errors of the installations.
-func (o ManyOptions) connect(ctx context.Context, i int, failures []error, r progress.Reporter) PairResult {
-	c := newConnector(o.pair(i, o.Clusters), r)
-	p := PairResult{Local: c.local.cluster.Context, Remote: c.remote.cluster.Context}
-	err := cmp.Or(failures[o.Pairs[i][0]], failures[o.Pairs[i][1]])
-	if err == nil {
-		c.local.installed, c.remote.installed = true, true
-		var result Connection
-		if result, err = c.connect(ctx); err == nil {
-			p.Result = &result
-			return p
+	for i, s := range sites {
+		if k := slices.IndexFunc(sites[:i], func(o site) bool { return o.id == s.id }); k >= 0 {
+			return &progress.InputError{Err: fmt.Errorf("contexts %q and %q are the same cluster", m.Clusters[k].Context, m.Clusters[i].Context)}
+		}
+		shared := slices.ContainsFunc(sites, func(o site) bool { return o.id != s.id && o.name == s.name })
+		if m.names[i] = s.name; shared && s.longerName != "" {
+			m.names[i] = s.longerName
 		}
 	}
-	p.Error, p.Hint = err.Error(), hint.Of(err)
-	return p
+	for i, name := range m.names {
+		if k := slices.Index(m.names, name); k != i {
+			return &progress.InputError{
+				Err:    fmt.Errorf("clusters %q and %q would both have the name %q", m.Clusters[k].Context, m.Clusters[i].Context, name),
+				Advice: "give one of them another name first: liqoctl network init --name NAME " + kube.Flags(m.Clusters[i], nil),
+			}
+		}
+	}
+	return nil
+}
+
+// plan returns the changes to all clusters. A peering is planned after the ones before it, with their reservations.
+func (m *many) plan(ctx context.Context) (plan.Plan, error) {
+	dry := make([]*kube.Cluster, len(m.Clusters))
+	for i, c := range m.Clusters {
+		dry[i] = c.SharedDryRun()
+	}
+	planned := make(map[int]bool) // clusters whose installations are planned
+	for i, pair := range m.Pairs {
+		c := newConnector(m.pair(i, dry), progress.Planning(m.reporter))
+		c.planning, c.local.installed, c.remote.installed = true, planned[pair[0]], planned[pair[1]]
+		if err := c.run(ctx); err != nil {
+			return plan.Plan{}, fmt.Errorf("%s and %s: %w", c.local.cluster.Context, c.remote.cluster.Context, err)
+		}
+		planned[pair[0]], planned[pair[1]] = true, true
+	}
+	return plan.Of(ctx, nil, dry...)
+}
+
+// install installs liqonet in one cluster.
+func (m *many) install(ctx context.Context, i int) {
+	one, name, start := &m.result.Installations[i], "install "+m.Clusters[i].Context, time.Now()
+	m.reporter.Stage(name)
+	s := newSite(Side{Cluster: m.Clusters[i], Name: m.names[i]}, m.Installation, about(m.reporter, one.Context))
+	s.connecting = true
+	one.Err = initialise(ctx, &progress.Stages{Reporter: s.reporter}, &s, m.Timeout)
+	one.Changed = len(s.changes) > 0
+	outcome := ""
+	if one.Err != nil {
+		one.Error, outcome = one.Err.Error(), "failed"
+	}
+	m.reporter.Done(name, outcome, time.Since(start))
+}
+
+// connect connects one pair. It reserves addresses after the pairs before it, as in the plan: own ends its turn.
+func (m *many) connect(ctx context.Context, i int, before <-chan struct{}, own chan<- struct{}) {
+	c := newConnector(m.pair(i, m.Clusters), nil)
+	p := PairResult{Local: c.local.cluster.Context, Remote: c.remote.cluster.Context}
+	name, outcome, start := p.Local+" "+p.Remote, "failed", time.Now()
+	m.reporter.Stage(name)
+	c = newConnector(m.pair(i, m.Clusters), about(m.reporter, name))
+	c.local.installed, c.remote.installed, c.turn = true, true, newTurn(before, own)
+	defer c.turn.end()
+	for _, k := range m.Pairs[i] {
+		if one := m.result.Installations[k]; one.Err != nil && p.Err == nil {
+			p.Err = fmt.Errorf("liqonet is not installed in %q", one.Context)
+		}
+	}
+	if p.Err == nil {
+		var result Connection
+		if result, p.Err = c.connect(ctx); p.Err == nil {
+			p.Result, outcome = &result, ""
+		}
+	}
+	if p.Err != nil {
+		p.Error, p.Hint = p.Err.Error(), hint.Of(p.Err)
+	}
+	m.result.Peerings[i] = p
+	m.reporter.Done(name, outcome, time.Since(start))
 }
 
 // pair returns the options of one peering.
-func (o ManyOptions) pair(i int, clusters []*kube.Cluster) ConnectOptions {
-	local, remote := o.Pairs[i][0], o.Pairs[i][1]
+func (m *many) pair(i int, clusters []*kube.Cluster) ConnectOptions {
+	side := func(k int) Side { return Side{Cluster: clusters[k], Name: m.names[k], Gateways: m.Gateways} }
 	return ConnectOptions{
-		Local: Side{Cluster: clusters[local], Gateways: o.Gateways}, Remote: Side{Cluster: clusters[remote], Gateways: o.Gateways},
-		Installation: o.Installation, Options: o.Options, Keep: o.Keep, Timeout: o.Timeout,
+		Local: side(m.Pairs[i][0]), Remote: side(m.Pairs[i][1]),
+		Installation: m.Installation, Options: m.Options, Keep: m.Keep, Timeout: m.Timeout,
 	}
+}
+
+// turn orders the reservations of several connects. nil: there is only one.
+type turn struct {
+	before <-chan struct{} // closed when those before have reserved, or have failed
+	own    chan<- struct{}
+	ended  bool
+}
+
+func newTurn(before <-chan struct{}, own chan<- struct{}) *turn {
+	return &turn{before: before, own: own}
+}
+
+// await waits for the turn.
+func (t *turn) await(ctx context.Context) error {
+	select {
+	case <-t.before:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// end lets the next one reserve, after those before.
+func (t *turn) end() {
+	if t.ended {
+		return
+	}
+	t.ended = true
+	<-t.before
+	close(t.own)
 }
 
 // each calls do for each index below n, some at the same time.
@@ -142,72 +298,3 @@ func each(n, parallel int, do func(i int)) {
 	}
 	_ = group.Wait() // no function returns an error
 }
-
-// PlanConnectMany returns the changes that ConnectMany would make. It changes nothing. A peering is planned after the
-// ones before it, with their reservations.
-func PlanConnectMany(ctx context.Context, o ManyOptions, r progress.Reporter) (plan.Plan, error) {
-	dry := make([]*kube.Cluster, len(o.Clusters))
-	for i, c := range o.Clusters {
-		dry[i] = c.SharedDryRun()
-	}
-	contexts := make(map[string]string) // by the cluster's name
-	planned := make(map[int]bool)       // clusters whose installations are planned
-	notes := &once{Reporter: progress.Planning(r), reported: make(map[string]bool)}
-	for i, pair := range o.Pairs {
-		c := newConnector(o.pair(i, dry), notes)
-		c.planning, c.local.installed, c.remote.installed = true, planned[pair[0]], planned[pair[1]]
-		if err := c.run(ctx); err != nil {
-			return plan.Plan{}, fmt.Errorf("%s and %s: %w", c.local.cluster.Context, c.remote.cluster.Context, err)
-		}
-		planned[pair[0]], planned[pair[1]] = true, true
-		for _, m := range c.members() {
-			if other := contexts[m.name]; other != "" && other != m.cluster.Context {
-				return plan.Plan{}, &progress.InputError{
-					Err:    fmt.Errorf("clusters %q and %q would both have the name %q", other, m.cluster.Context, m.name),
-					Advice: "install one of them first: liqoctl network init --name NAME",
-				}
-			}
-			contexts[m.name] = m.cluster.Context
-		}
-	}
-	return plan.Of(ctx, nil, dry...)
-}
-
-// once is a Reporter that omits what it has reported before, as notes about a cluster of several peerings.
-type once struct {
-	progress.Reporter
-	reported map[string]bool
-}
-
-// Note implements progress.Reporter.
-func (o *once) Note(text string) {
-	if !o.reported[text] {
-		o.reported[text] = true
-		o.Reporter.Note(text)
-	}
-}
-
-// Warn implements progress.Reporter.
-func (o *once) Warn(text, hint string) {
-	if !o.reported[text] {
-		o.reported[text] = true
-		o.Reporter.Warn(text, hint)
-	}
-}
-
-// part is the Reporter of one of several operations that run at the same time: it omits stages.
-type part struct {
-	progress.Reporter
-	name string
-}
-
-// about returns a Reporter that names the subject of what it reports.
-func about(r progress.Reporter, name string) progress.Reporter {
-	return part{progress.Planning(r), name + ": "}
-}
-
-// Note implements progress.Reporter.
-func (p part) Note(text string) { p.Reporter.Note(p.name + text) }
-
-// Warn implements progress.Reporter.
-func (p part) Warn(text, hint string) { p.Reporter.Warn(p.name+text, hint) }

@@ -13,6 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering/plan"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/bubble"
@@ -49,6 +50,7 @@ func TestConnectMany(t *testing.T) {
 		all := runMany(t, 3)
 		o := manyOptions(all, [2]int{0, 1}, [2]int{0, 2}, [2]int{1, 2})
 		planned := fakecluster.Must(t, PlanConnectMany, o)
+		intent := fmt.Sprint(planned.Intent())
 		fakecluster.ExpectNothingLeft(t, all...)
 		got := fakecluster.Must(t, ConnectMany, o)
 		for _, p := range got.Peerings {
@@ -60,6 +62,11 @@ func TestConnectMany(t *testing.T) {
 			found, err := inventory.Peerings(t.Context(), c.Cluster)
 			if err != nil || len(found) != 2 || slices.Contains(found[1].Seen(), found[0].Seen()[0]) || found[0].Number == found[1].Number {
 				t.Errorf("%s: %+v, %v", c.Context, found, err)
+			}
+			for _, p := range found {
+				if seen := p.Seen()[0].String(); !strings.Contains(intent, "10.244.0.0/16 at "+seen) {
+					t.Errorf("%s reaches %s at %s, which was not planned: %s", c.Context, p.Name, seen, intent)
+				}
 			}
 			made := 0
 			for _, change := range planned.Clusters[i].Changes {
@@ -102,7 +109,7 @@ func TestConnectManyFailures(t *testing.T) {
 		all[2].Set(func() { all[2].PodFailure = "ImagePullBackOff" })
 		got, err := ConnectMany(t.Context(), manyOptions(all, [2]int{0, 1}, [2]int{0, 2}), &fakecluster.Recorder{})
 		require.NoError(t, err)
-		if got.Peerings[0].Error != "" || !strings.Contains(got.Peerings[1].Error, "ImagePullBackOff") {
+		if got.Peerings[0].Error != "" || !strings.Contains(got.Peerings[1].Error, `not installed in "c2"`) || !strings.Contains(got.Installations[2].Error, "ImagePullBackOff") {
 			t.Errorf("%+v", got.Peerings)
 		}
 	})
@@ -113,6 +120,52 @@ func TestConnectManyFailures(t *testing.T) {
 			t.Error("a cluster is connected with itself")
 		}
 		fakecluster.ExpectNothingLeft(t, all...)
+	})
+}
+
+// TestNamesOfMany: clusters whose contexts have the same short name get the longer ones; without any, the command is
+// refused, as it is for two contexts of one cluster.
+func TestNamesOfMany(t *testing.T) {
+	named := func(t *testing.T, contexts ...string) ManyOptions {
+		all := runMany(t, len(contexts))
+		o := manyOptions(all, [2]int{0, 1}, [2]int{0, 2})
+		for i, c := range o.Clusters {
+			renamed := *c
+			renamed.Context, o.Clusters[i] = contexts[i], &renamed
+		}
+		return o
+	}
+	bubble.Run(t, "longer names", func(t *testing.T) {
+		o := named(t, "gke_shop_north_prod", "gke_shop_south_prod", "gke_shop_west_edge")
+		o.Timeout = 3 * time.Second // the helpers know clusters by other names
+		for name, want := range map[int]string{0: "north-prod", 1: "south-prod", 2: "edge"} {
+			m := newMany(o, &fakecluster.Recorder{})
+			require.NoError(t, m.reach(t.Context()))
+			assert.Equal(t, "name", want, m.names[name])
+		}
+		planned := fakecluster.Must(t, PlanConnectMany, o)
+		for _, change := range planned.Clusters[2].Changes {
+			if strings.Contains(change.Name, "south") {
+				t.Errorf("edge is planned to have %s %s", change.Kind, change.Name)
+			}
+		}
+	})
+	for name, contexts := range map[string][]string{"no longer name": {"a/prod", "a-prod", "c"}} {
+		bubble.Run(t, name, func(t *testing.T) {
+			o := named(t, contexts...)
+			_, err := ConnectMany(t.Context(), o, &fakecluster.Recorder{})
+			if !errors.As(err, new(*progress.InputError)) || !strings.Contains(err.Error(), "would both have the name") {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+	bubble.Run(t, "one cluster", func(t *testing.T) {
+		o := manyOptions(runMany(t, 3), [2]int{0, 1}, [2]int{0, 2})
+		same := *o.Clusters[1]
+		same.Context, o.Clusters[2] = "again", &same
+		if _, err := ConnectMany(t.Context(), o, &fakecluster.Recorder{}); !errors.As(err, new(*progress.InputError)) || !strings.Contains(err.Error(), "are the same cluster") {
+			t.Errorf("error %v", err)
+		}
 	})
 }
 
@@ -130,8 +183,10 @@ func TestInterruptedConnectMany(t *testing.T) {
 			var count func() int
 			all[0].Set(func() { all[1].Set(func() { all[2].Set(func() { count = fakecluster.KillAt(n, cancel, all...) }) }) })
 			// Runs differ in their number of writes.
-			if _, err := ConnectMany(ctx, o, &fakecluster.Recorder{}); (err == nil) != (n == 0 || count() < n) {
-				t.Errorf("in spite of the interruption: %v", err)
+			got, err := ConnectMany(ctx, o, &fakecluster.Recorder{})
+			failed := err != nil || slices.ContainsFunc(got.Peerings, func(p PairResult) bool { return p.Error != "" })
+			if failed != (n > 0 && count() >= n) {
+				t.Errorf("failed: %v, with %d writes: %v, %+v", failed, count(), err, got.Peerings)
 			}
 			total = max(total, count())
 			fakecluster.NoKill(all...)

@@ -47,11 +47,12 @@ type site struct {
 	// the user may use but not change; "": the user may change it.
 	connecting   bool
 	usableDigest string
-	installed    bool // an operation before, of the same run, has checked the rights, and applied or planned the installation
-	installing   bool // this run creates the installation
-	assumedMTU   int  // of packets between pods, in bytes, used until nodes report; 0: none
-	update       bool // the user's options.Update, which dry runs always set
-	changes      []kube.Change
+	// installed means that the same run has checked the rights, and applied or planned the installation.
+	installed  bool
+	installing bool // this run creates the installation
+	assumedMTU int  // of packets between pods, in bytes, used until nodes report; 0: none
+	update     bool // the user's options.Update, which dry runs always set
+	changes    []kube.Change
 }
 
 // observed is the state of liqonet in a cluster before the operation changes it.
