@@ -49,9 +49,12 @@ func newEchoes(log *slog.Logger, m *helper.Metrics, pod netip.Addr, node string,
 	}
 }
 
+// close ends the parts that depend on this process; the kernel's state stays.
 func (g *echoes) close() {
 	for _, t := range g.all() {
-		t.close()
+		if err := t.close(false); err != nil {
+			t.log.Warn("close of the tunnel", "error", err)
+		}
 	}
 	g.sockets.Close()
 }
@@ -73,16 +76,18 @@ func (g *echoes) tunnel(number int) *tunnelEchoes {
 	return g.tunnels[number-1]
 }
 
-// keep ends the echoes of all tunnels except the first ones.
-func (g *echoes) keep(first int) {
+// keep removes all tunnels except the first ones, and reports whether there were others.
+func (g *echoes) keep(first int) (removed bool, err error) {
 	g.mu.Lock()
 	gone := slices.Clone(g.tunnels[min(first, len(g.tunnels)):])
 	g.tunnels = g.tunnels[:min(first, len(g.tunnels))]
 	g.mu.Unlock()
+	var errs []error
 	for i, t := range gone {
-		t.close()
 		g.sockets.Drop(tunnelSocket(first + i + 1))
+		errs = append(errs, t.close(true))
 	}
+	return len(gone) > 0, errors.Join(errs...)
 }
 
 // tunnelSocket returns the name of a tunnel's socket: "tunnel", "tunnel2".

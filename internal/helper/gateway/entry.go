@@ -13,6 +13,7 @@ import (
 
 	"liqonet.io/liqonet/netops/echo"
 	"liqonet.io/liqonet/netops/membership"
+	"liqonet.io/liqonet/netops/tunnel"
 )
 
 const (
@@ -30,7 +31,7 @@ const (
 // is not usable until that is done or has failed. A tunnel that carries packets is not moved: WireGuard sends to the
 // address of the last received packet, so packets in flight would move it back. The lock is held.
 func (t *tunnelEchoes) enterBy(node netip.Addr) {
-	device, to := t.far.device, netip.AddrPortFrom(node, t.source.Port())
+	device, to := t.device, netip.AddrPortFrom(node, t.source.Port())
 	ofRecord := func(e string) bool { _, port, _ := net.SplitHostPort(e); return port == strconv.Itoa(int(to.Port())) }
 	if t.Standing() != membership.Recovered || device == nil || t.source == to || !slices.ContainsFunc(t.endpoints, ofRecord) || time.Since(t.moved) < entryEvery {
 		return
@@ -49,7 +50,7 @@ func (t *tunnelEchoes) enterBy(node netip.Addr) {
 }
 
 // moveTo moves the tunnel to an endpoint that answers an echo at the tunnel's port.
-func (t *tunnelEchoes) moveTo(device farDevice, pod membership.Epoch, to netip.AddrPort) error {
+func (t *tunnelEchoes) moveTo(device tunnel.Tunnel, pod membership.Epoch, to netip.AddrPort) error {
 	underlay := t.gateway.underlay()
 	if underlay == nil {
 		return net.ErrClosed
@@ -75,7 +76,7 @@ func (t *tunnelEchoes) moveTo(device farDevice, pod membership.Epoch, to netip.A
 			return err
 		}
 		if s.Endpoint == to && s.RxBytes > before.RxBytes { // the new packets came from there
-			t.locate(device, pod)
+			t.locate(pod)
 			t.log.Info("the tunnel enters by the node of its gateway", "endpoint", to)
 			return nil
 		}

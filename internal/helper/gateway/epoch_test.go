@@ -239,17 +239,22 @@ func TestBeginEpoch(t *testing.T) {
 
 // farTunnel is a device that receives its packets from an endpoint.
 type farTunnel struct {
-	from    netip.AddrPort
-	renewed []netip.AddrPort
+	tunnel.Tunnel // nil: other methods are not called
+	renew         func(context.Context) error
+	from          netip.AddrPort
+	renewed       []netip.AddrPort
 }
 
-// Stats implements farDevice.
+// Stats implements tunnel.Tunnel.
 func (f *farTunnel) Stats() (tunnel.Stats, error) { return tunnel.Stats{Endpoint: f.from}, nil }
 
-// MoveTo implements farDevice.
+// MoveTo implements tunnel.Tunnel.
 func (f *farTunnel) MoveTo(netip.AddrPort) error { return nil }
 
-// RenewAt implements farDevice.
+// Renew implements tunnel.Tunnel.
+func (f *farTunnel) Renew(ctx context.Context, _, _ []netip.Addr) error { return f.renew(ctx) }
+
+// RenewAt implements tunnel.Tunnel.
 func (f *farTunnel) RenewAt(a netip.AddrPort) error {
 	f.renewed = append(f.renewed, a)
 	return nil
@@ -263,7 +268,7 @@ func TestFarPods(t *testing.T) {
 		first, second := netip.MustParseAddrPort("192.0.2.1:1"), netip.MustParseAddrPort("192.0.2.2:2")
 		device := &farTunnel{from: second}
 		e := g.tunnel(1)
-		e.far.device = device
+		e.device = device
 		receive := func(of membership.Epoch) (newest membership.Epoch) {
 			c := e.answer(netip.AddrPort{}, echo.Message{Content: echo.Content{Epoch: uint32(of)}})
 			synctest.Wait()

@@ -36,7 +36,7 @@ func TestLatestPodCounts(t *testing.T) {
 		bubble.Run(t, test.name, func(t *testing.T) {
 			g, _ := twoTunnels(1)
 			e, device := g.tunnel(1), &farTunnel{from: netip.MustParseAddrPort("192.0.2.1:1")}
-			e.far.device = device
+			e.device = device
 			receive := func(of membership.Epoch) (newest membership.Epoch) {
 				g.mu.Lock()
 				e.from(of, time.Now())

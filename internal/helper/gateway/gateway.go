@@ -52,16 +52,14 @@ type loop struct {
 	keysAt  time.Time // when the keys were made; zero: not known
 	passed  *view     // whose state the kernel has; nil: unknown
 	echoes  *echoes
-	tunnels []*gatewayTunnel // by the number of the peer's gateway, less one
-	before  time.Time        // when the peer last answered an earlier process; zero: unknown
+	before  time.Time // when the peer last answered an earlier process; zero: unknown
 	events  *publish.Events
 	state   reportedState
 	measure chan struct{} // of size one: triggers a report
 
-	mu     sync.Mutex      // guards what follows, which the loop and other tasks exchange
-	served *view           // of the last successful pass; nil: none yet
-	shared []gatewayTunnel // copies of tunnels
-	latest *measured       // shown as metrics; nil: nothing yet
+	mu     sync.Mutex // guards what follows, which the loop and other tasks exchange
+	served *view      // of the last successful pass; nil: none yet
+	latest *measured  // shown as metrics; nil: nothing yet
 
 	locations *publish.Reporter[records.Gateway]
 	statuses  *publish.Reporter[report]
@@ -96,7 +94,7 @@ func (g Helper) Run(ctx context.Context) error {
 	l.newReporters()
 	l.echoes = newEchoes(g.Log, metrics, g.PodIP, g.Node, l.wake)
 	metrics.Registry.MustRegister(helper.NewRefused(l.echoes.sockets.All), newMeasurements(g.ID, l.lastMeasured))
-	defer l.close()
+	defer l.echoes.close()
 	l.setUpStores(objects)
 	run, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -129,16 +127,6 @@ func (g Helper) openKeys(ctx context.Context) (wireguard.Driver, error) {
 
 // keysEvery is the interval in which a gateway looks for its keys: they are a file.
 const keysEvery = time.Second / 4
-
-// close ends the parts that depend on this process; the kernel's state stays.
-func (l *loop) close() {
-	l.echoes.close()
-	for _, t := range l.tunnels {
-		if err := t.close(false); err != nil {
-			t.log.Warn("close of the tunnel", "error", err)
-		}
-	}
-}
 
 // setUpStores sets up the objects that the gateway reads: the fabric, its peering's record, the nodes' reports, and its
 // own two objects, which others may change.

@@ -197,7 +197,7 @@ func TestEnterBy(t *testing.T) {
 			}
 			before := time.Now().Add(-c.moved)
 			tunnel.source, tunnel.endpoints = netip.AddrPortFrom(netip.MustParseAddr("192.0.2.7"), c.port), []string{"server.example:30000"}
-			tunnel.far.device, tunnel.moved = &farTunnel{}, before
+			tunnel.device, tunnel.moved = &farTunnel{}, before
 			tunnel.far.Observe(7, time.Now())
 			tunnel.learnEndpoint(echo.Content{Endpoint: netip.MustParseAddr(c.names), OwnNode: c.own, Epoch: c.pod})
 			if got := tunnel.moved != before; got != c.want {

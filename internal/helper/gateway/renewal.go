@@ -5,17 +5,18 @@ package gateway
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"time"
 
 	"liqonet.io/liqonet/netops/membership"
+	"liqonet.io/liqonet/netops/tunnel"
 )
 
 // renewal renews the tunnel when no packet arrives from the peer: with an immediate handshake instead of WireGuard's
 // own timers. The lock of the gateway's echoes guards it.
 type renewal struct {
 	due    membership.Renewal
-	renew  func(context.Context) error // of the tunnel; nil: none yet
-	cancel context.CancelFunc          // of the running renewal; nil: none
+	cancel context.CancelFunc // of the running renewal; nil: none
 }
 
 // answered handles an answer of the peer, or the first request to it. It cancels a renewal that still waits.
@@ -30,17 +31,20 @@ func (r *renewal) answered(now time.Time) {
 // servers. The lock is held.
 func (t *tunnelEchoes) renewIfDue(now time.Time) {
 	r := &t.renewal
-	if r.renew == nil || r.cancel != nil || !r.due.Due(now) {
+	if t.device == nil || r.cancel != nil || !r.due.Due(now) {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
-	go t.renew(ctx, r.renew)
+	go t.renew(ctx, t.device)
 }
 
 // renew renews the tunnel, unless an answer arrives before.
-func (t *tunnelEchoes) renew(ctx context.Context, renew func(context.Context) error) {
-	err := renew(ctx)
+func (t *tunnelEchoes) renew(ctx context.Context, device tunnel.Tunnel) {
+	t.gateway.renewing.Lock()
+	_, endpoints := t.gateway.learned()
+	err := device.Renew(ctx, endpoints, t.gateway.addressesBeside(t))
+	t.gateway.renewing.Unlock()
 	if err != nil && !errors.Is(err, context.Canceled) {
 		t.log.Warn("renew the tunnel", "error", err)
 	}
@@ -51,4 +55,17 @@ func (t *tunnelEchoes) renew(ctx context.Context, renew func(context.Context) er
 	}
 	t.renewal.cancel()
 	t.renewal.cancel = nil
+}
+
+// addressesBeside returns the addresses that tunnels other than one use for the peer.
+func (g *echoes) addressesBeside(one *tunnelEchoes) (all []netip.Addr) {
+	for _, t := range g.all() {
+		if t == one {
+			continue
+		}
+		if s := t.stats(); s.Endpoint.IsValid() {
+			all = append(all, s.Endpoint.Addr())
+		}
+	}
+	return all
 }

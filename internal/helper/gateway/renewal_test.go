@@ -23,7 +23,7 @@ func TestOneRenewal(t *testing.T) {
 		begun, ended := 0, 0
 		g, _ := testEchoes(testView())
 		e := g.tunnel(1)
-		e.renewal.renew = func(ctx context.Context) error { begun++; <-ctx.Done(); ended++; return ctx.Err() }
+		e.device = &farTunnel{renew: func(ctx context.Context) error { begun++; <-ctx.Done(); ended++; return ctx.Err() }}
 		locked := func(f func(time.Time)) { g.mu.Lock(); defer g.mu.Unlock(); f(time.Now()) }
 		for round := 1; round <= 2; round++ {
 			locked(e.renewal.answered)
@@ -56,7 +56,7 @@ func TestFirstSession(t *testing.T) {
 		e, silent := g.tunnel(1), netip.MustParseAddrPort("127.0.0.1:9")
 		require.NoError(t, e.ask(socket, silent))
 		asked := time.Now()
-		e.renewal.renew = func(context.Context) error { return nil }
+		e.use(&farTunnel{renew: func(context.Context) error { return nil }})
 		sent := func(p *echo.Prober) uint64 { return p.Stats().Sent }
 		g.mu.Lock()
 		// Of the first one only the request that a renewal causes counts.

@@ -67,7 +67,7 @@ func (l *loop) report() {
 		wakeup.Notify(l.echoes.claim)
 		return // the later pod reports
 	}
-	all, observed, implementation := l.readTunnels()
+	all, observed, implementation := l.readTunnels(len(v.own().Tunnels))
 	if implementation == "" {
 		return // none is open
 	}
@@ -190,28 +190,26 @@ func (l *loop) lastEcho() time.Time {
 	return time.Now().Add(-age)
 }
 
-// readTunnels returns the measurements of each tunnel, the endpoints from which the peer's gateways answered, and the
-// implementation of the first open tunnel.
-func (l *loop) readTunnels() (all []records.TunnelStatus, endpoints []netip.AddrPort, implementation records.Implementation) {
-	l.mu.Lock()
-	tunnels := l.shared
-	l.mu.Unlock()
-	for _, t := range tunnels {
+// readTunnels returns the measurements of the first tunnels, as many as a view has, the endpoints from which the peer's
+// gateways answered, and the implementation of the first open tunnel.
+func (l *loop) readTunnels(count int) (all []records.TunnelStatus, endpoints []netip.AddrPort, implementation records.Implementation) {
+	tunnels := l.echoes.all()
+	for _, t := range tunnels[:min(count, len(tunnels))] {
 		stats := t.stats()
 		implementation = cmp.Or(implementation, records.Implementation(stats.Implementation))
 		if stats.Changed {
 			wakeup.Notify(l.wake)
 		}
-		t.echoes.counted(stats.RxBytes)
+		t.counted(stats.RxBytes)
 		from := answeredAt(stats)
-		t.echoes.measure(l.echoes.underlay(), from)
+		t.measure(l.echoes.underlay(), from)
 		if from.IsValid() && !slices.Contains(endpoints, from) {
 			endpoints = append(endpoints, from)
 		}
 		s := records.TunnelStatus{
 			Endpoint: stats.Endpoint, Session: records.Session{Since: publish.Stamp(stats.Session.Since), Usable: stats.Session.Usable}, RxBytes: stats.RxBytes, TxBytes: stats.TxBytes,
 		}
-		t.echoes.describe(&s)
+		t.describe(&s)
 		all = append(all, s)
 	}
 	return all, endpoints, implementation

@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 	"liqonet.io/liqonet/netops/membership"
 	"liqonet.io/liqonet/netops/pathmtu"
+	"liqonet.io/liqonet/netops/tunnel"
 )
 
 // Parameters of a gateway's echoes to its peer: five a second, and fifty after a loss, so that a loss of two in a
@@ -33,9 +34,11 @@ const (
 type tunnelEchoes struct {
 	gateway *echoes // of this end
 	log     *slog.Logger
-	size    pathmtu.Meter // of the path to the server, if this is the client
+	size    pathmtu.Meter  // of the path to the server, if this is the client
+	wanted  *tunnel.Config // last configuration that the loop applied to the device; nil: unknown
 
 	// The lock of the gateway's echoes guards what follows.
+	device tunnel.Tunnel // nil: not open yet; only the loop sets it
 	role   records.Role
 	peer   *echo.Prober   // nil: none yet
 	calm   time.Duration  // interval of its requests without loss
@@ -62,8 +65,15 @@ func newTunnelEchoes(g *echoes, number int) *tunnelEchoes {
 	return t
 }
 
-// close stops measuring the path MTU; the echoes end with their socket.
-func (t *tunnelEchoes) close() { t.size.Close() }
+// close ends the parts of the tunnel that depend on this process; with remove, all of it. The echoes end with their
+// socket.
+func (t *tunnelEchoes) close(remove bool) error {
+	t.size.Close()
+	if t.device == nil {
+		return nil
+	}
+	return t.device.Close(remove)
+}
 
 // update applies a view to the tunnel of a number, from 1.
 func (t *tunnelEchoes) update(v view, number int, wake chan<- struct{}) {
