@@ -29,7 +29,7 @@ const (
 // drain returns when the gateway may end: when the peering is removed, or this pod is no longer needed. Until then it
 // forwards packets.
 func (l *loop) drain(ctx context.Context) {
-	v := l.lastServed()
+	v := l.served.Load()
 	if v == nil {
 		return
 	}

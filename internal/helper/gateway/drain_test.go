@@ -48,7 +48,7 @@ func TestDrain(t *testing.T) {
 					Helper: Helper{Env: helper.Env{Namespace: sample.Namespace, Log: slog.New(slog.DiscardHandler)}, ID: sample.FirstGateway("b"), Pod: "here"},
 					echoes: g, peering: tools.NewStore(tools.MetaNamespaceKeyFunc), location: tools.NewStore(tools.MetaNamespaceKeyFunc),
 				}
-				l.served = &v
+				l.served.Store(&v)
 				if test.answered {
 					g.tunnel(1).answeredBy(echo.Message{Content: echo.Content{Unused: true}}, 0)
 				}

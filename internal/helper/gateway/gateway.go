@@ -11,7 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -57,9 +57,9 @@ type loop struct {
 	state   reportedState
 	measure chan struct{} // of size one: triggers a report
 
-	mu     sync.Mutex // guards what follows, which the loop and other tasks exchange
-	served *view      // of the last successful pass; nil: none yet
-	latest *measured  // shown as metrics; nil: nothing yet
+	// The loop and other tasks exchange these.
+	served atomic.Pointer[view]     // of the last successful pass; nil: none yet
+	latest atomic.Pointer[measured] // shown as metrics; nil: nothing yet
 
 	locations *publish.Reporter[records.Gateway]
 	statuses  *publish.Reporter[report]
@@ -90,10 +90,10 @@ func (g Helper) Run(ctx context.Context) error {
 	l.Drift.OnRestore = func(names []string) {
 		l.events.Add("ConfigMap", g.ID.StatusName(), false, publish.DriftRestored, "others changed, restored: "+strings.Join(names, ", "))
 	}
-	l.health.Serving = func() bool { return l.lastMeasured() != nil } // from the first report on, which has a tunnel
+	l.health.Serving = func() bool { return l.latest.Load() != nil } // from the first report on, which has a tunnel
 	l.newReporters()
 	l.echoes = newEchoes(g.Log, metrics, g.PodIP, g.Node, l.wake)
-	metrics.Registry.MustRegister(helper.NewRefused(l.echoes.sockets.All), newMeasurements(g.ID, l.lastMeasured))
+	metrics.Registry.MustRegister(helper.NewRefused(l.echoes.sockets.All), newMeasurements(g.ID, l.latest.Load))
 	defer l.echoes.close()
 	l.setUpStores(objects)
 	run, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -190,23 +190,14 @@ func (l *loop) serve(v view) error {
 	return errTunnels
 }
 
-// lastServed returns the view of the last successful pass; nil: none yet.
-func (l *loop) lastServed() *view {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.served
-}
-
 func (l *loop) setServed(v *view) {
 	v.drift = l.Drift.Record()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.served = v
+	l.served.Store(v)
 }
 
 // reportUse writes an event for each tunnel that starts or stops carrying packets.
 func (l *loop) reportUse(v view) {
-	before := l.lastServed()
+	before := l.served.Load()
 	if before == nil {
 		return
 	}
@@ -226,7 +217,7 @@ func (l *loop) reportUse(v view) {
 // forgetHosts deletes the conntrack entries of hosts that are no longer exposed: these would forward any packets to
 // their addresses. Hosts of an earlier process are unknown, but no rule accepts their packets.
 func (l *loop) forgetHosts(v view) error {
-	before := l.lastServed()
+	before := l.served.Load()
 	if before == nil {
 		return nil
 	}
@@ -267,7 +258,7 @@ func (l *loop) view() (*view, error) {
 			l.events.Add("ConfigMap", l.ID.StatusName(), false, publish.RecordRefused, message)
 		})
 	}
-	last := l.lastServed()
+	last := l.served.Load()
 	if damage != nil && last == nil {
 		report()
 		return nil, damage

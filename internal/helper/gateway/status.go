@@ -59,7 +59,7 @@ func (l *loop) watchTunnels(ctx context.Context) {
 
 // report passes the gateway's location and status to their writers, if there are any results.
 func (l *loop) report() {
-	v, own := l.lastServed(), l.echoes.succession()
+	v, own := l.served.Load(), l.echoes.succession()
 	if v == nil {
 		return
 	}
@@ -95,23 +95,10 @@ func (l *loop) report() {
 		s.Failed = records.Failures{records.Brief(err.Error())}
 	}
 	m := measured{s, v.peering.MTU}
-	l.setMeasured(&m)
+	l.latest.Store(&m)
 	state, reason := m.judge(0)
 	l.reportState(state, reason)
 	l.statuses.Set(report{s, state, reason})
-}
-
-// lastMeasured returns the last report; nil: none yet.
-func (l *loop) lastMeasured() *measured {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.latest
-}
-
-func (l *loop) setMeasured(m *measured) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.latest = m
 }
 
 // settling is the time after its start during which a gateway reports no state but healthy: until then it has other
@@ -161,7 +148,7 @@ func (r report) beside() map[string]string {
 // markUnknown sets the state to unknown before a gateway exits, so that its last reported state is not taken as
 // current. A gateway that is killed cannot do so.
 func (l *loop) markUnknown(ctx context.Context) {
-	if l.lastServed() == nil || l.echoes.succession().outlived || l.succeeded() {
+	if l.served.Load() == nil || l.echoes.succession().outlived || l.succeeded() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTimeout)

@@ -58,7 +58,7 @@ func TestMarkUnknown(t *testing.T) {
 	if s, _ := state(); s != string(health.Healthy) {
 		t.Errorf("a gateway that has served nothing says %q", s)
 	}
-	l.served = &view{}
+	l.served.Store(&view{})
 	require.NoError(t, l.location.Add(locationOf(t, "next", 1)))
 	l.markUnknown(t.Context())
 	if s, _ := state(); s != string(health.Healthy) {
