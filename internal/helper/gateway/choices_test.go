@@ -115,7 +115,7 @@ func TestWhatGatewaysAnnounce(t *testing.T) {
 			if test.ends {
 				g.leaving.Check(nil, time.Now()) // no one sends
 			}
-			toNodes, toPeer := g.answer(echoOf("10.80.0.99", echo.Report{})), g.toPeer()
+			toNodes, toPeer := g.answer(echoOf("10.80.0.99", echo.Report{})), g.tunnel(1).content()
 			if toNodes.NoWay != test.toNodes || toPeer.NoWay != test.toPeer {
 				t.Errorf("no way on: to nodes %t, to the peer %t, want %t, %t", toNodes.NoWay, toPeer.NoWay, test.toNodes, test.toPeer)
 			}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/helper"
-	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/echo"
@@ -153,27 +152,6 @@ func (g *echoes) answer(from netip.AddrPort, m echo.Message) echo.Content {
 	c.Draining, c.NoWay = g.leaving.Announces()
 	c.NoWay = c.NoWay || g.several && !membership.Forwards(g.members())
 	return c
-}
-
-// toPeer returns the content of each echo to a gateway of the peer. With several gateways, it also reports whether no
-// node reaches this one.
-func (g *echoes) toPeer() echo.Content {
-	c := g.nodes.name()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	c.Nodes = g.nodes.reaches()
-	c.Draining, c.NoWay = g.leaving.Announces()
-	c.NoWay = c.NoWay || g.several && !g.nodes.reach()
-	c.Epoch = uint32(g.own.epoch)
-	return c
-}
-
-// received handles what an echo of the peer has about nodes and pods; g.mu is held.
-func (g *echoes) received(c echo.Content) {
-	g.peers.learn(c.Node)
-	if g.own.before(membership.Epoch(c.Newest)) {
-		wakeup.Notify(g.claim)
-	}
 }
 
 // learned returns the addresses from the peer: of its nodes, and of the server's nodes as endpoints.

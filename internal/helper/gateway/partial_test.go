@@ -118,7 +118,7 @@ func TestReachedNodes(t *testing.T) {
 		g.several = true
 		expect := func(what string, want uint32) {
 			t.Helper()
-			if got := g.toPeer(); got.Nodes != want || got.NoWay != (want == 0) {
+			if got := g.tunnel(1).content(); got.Nodes != want || got.NoWay != (want == 0) {
 				t.Errorf("%s: %d nodes, no way on %t, want %d", what, got.Nodes, got.NoWay, want)
 			}
 		}

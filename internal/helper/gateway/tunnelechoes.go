@@ -136,32 +136,36 @@ func (t *tunnelEchoes) sendNow() {
 func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
 	path := plausible(t.gateway.nodes.ignored, m.Content.Path)
 	t.gateway.mu.Lock()
+	defer t.gateway.mu.Unlock()
 	now := time.Now()
-	t.gateway.received(m.Content)
 	if t.path != path {
 		wakeup.Notify(t.gateway.news)
 	}
-	t.path, t.nodes, t.sender = path, m.Content.Nodes, membership.Sender{Echo: now, Unused: m.Content.Unused}
+	t.path, t.sender = path, membership.Sender{Echo: now, Unused: m.Content.Unused}
 	t.renewal.due.Received(now)
 	t.Announced(m.Content, now)
-	t.from(membership.Epoch(m.Content.Epoch), now)
-	t.learnEndpoint(m.Content)
-	newest := uint32(t.far.Latest(now))
-	endpoint, own := t.endpoint()
-	t.gateway.compare(now)
-	t.gateway.mu.Unlock()
-	c := t.gateway.toPeer()
-	c.Newest, c.Endpoint, c.OwnNode = newest, endpoint, own
-	return c
+	t.received(m.Content, now)
+	return t.toPeer(now)
 }
 
 // content returns the content of an echo to the peer.
 func (t *tunnelEchoes) content() echo.Content {
-	c := t.gateway.toPeer()
-	c.Path = t.size.Path()
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
-	c.Unused, c.Newest = t.unused != "", uint32(t.far.Latest(time.Now()))
+	c := t.toPeer(time.Now())
+	c.Path, c.Unused = t.size.Path(), t.unused != ""
+	return c
+}
+
+// toPeer returns the content of each message to the peer's gateway. With several gateways, it also reports whether no
+// node reaches this one. The lock is held.
+func (t *tunnelEchoes) toPeer(now time.Time) echo.Content {
+	g := t.gateway
+	c := g.nodes.name()
+	c.Nodes = g.nodes.reaches()
+	c.Draining, c.NoWay = g.leaving.Announces()
+	c.NoWay = c.NoWay || g.several && !g.nodes.reach()
+	c.Epoch, c.Newest = uint32(g.own.epoch), uint32(t.far.Latest(now))
 	c.Endpoint, c.OwnNode = t.endpoint()
 	return c
 }
@@ -170,13 +174,22 @@ func (t *tunnelEchoes) answeredBy(m echo.Message, _ time.Duration) {
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
 	now := time.Now()
-	t.gateway.received(m.Content)
 	t.renewal.answered(now)
-	t.nodes = m.Content.Nodes
 	t.Answered(m.Content, now)
-	t.from(membership.Epoch(m.Content.Epoch), now)
-	t.learnEndpoint(m.Content)
-	t.gateway.compare(now)
+	t.received(m.Content, now)
+}
+
+// received handles what an echo or an answer has about pods, nodes and endpoints; the lock is held.
+func (t *tunnelEchoes) received(c echo.Content, now time.Time) {
+	g := t.gateway
+	g.peers.learn(c.Node)
+	if g.own.before(membership.Epoch(c.Newest)) {
+		wakeup.Notify(g.claim)
+	}
+	t.nodes = c.Nodes
+	t.from(membership.Epoch(c.Epoch), now)
+	t.learnEndpoint(c)
+	g.compare(now)
 }
 
 // endpoint returns the address for an echo: at the client, the one in use; at the server, if that is a node's, those of
