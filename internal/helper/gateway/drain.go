@@ -57,7 +57,7 @@ func (l *loop) drain(ctx context.Context) {
 
 // succeeded reports whether the gateway has another pod already, as the only gateway has soon after an eviction.
 func (l *loop) succeeded() bool {
-	pod, _ := l.recorded(l.ownLocation())
+	pod, _ := l.recorded()
 	return pod != "" && pod != l.Pod
 }
 

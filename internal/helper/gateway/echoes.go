@@ -28,6 +28,7 @@ type echoes struct {
 	wake    chan<- struct{} // triggers a pass
 	claim   chan struct{}   // of size one: the peer has received echoes of a later pod of this gateway
 	news    chan struct{}   // of size one: triggers a report
+	own     succession      // of this pod
 	// renewing is held by a tunnel that renews its session: concurrent renewals would select the same free address.
 	renewing sync.Mutex
 
@@ -35,7 +36,6 @@ type echoes struct {
 	tunnels   []*tunnelEchoes    // by the number of the peer's gateway, less one
 	several   bool               // this cluster has other gateways to the peer
 	leaving   membership.Leaving // of this gateway
-	own       succession         // of this pod
 	peers     peerNodes
 	endpoints peerEndpoints // if this is the client
 }

@@ -43,7 +43,7 @@ func epochLoop(t *testing.T, cm *corev1.ConfigMap) (*loop, *fake.Clientset) {
 	t.Helper()
 	client := fake.NewClientset(cm)
 	echoes, _ := testEchoes(testView())
-	echoes.own.epoch = 100
+	echoes.own.epoch.Store(100)
 	l := &loop{
 		Helper:   Helper{Env: helper.Env{Client: client, Namespace: sample.Namespace, Log: slog.New(slog.DiscardHandler)}, ID: sample.FirstGateway("b"), Pod: "one"},
 		echoes:   echoes,
@@ -88,12 +88,12 @@ func TestSuccessor(t *testing.T) {
 				go func() { l.watchSuccessor(ctx); close(ended) }()
 				l.echoes.tunnel(1).answer(netip.AddrPort{}, echo.Message{Content: echo.Content{Newest: uint32(c.newest)}})
 				synctest.Wait()
-				if got := l.echoes.succession().outlived; got != c.want {
+				if got := l.echoes.own.outlived.Load(); got != c.want {
 					t.Errorf("stepped down: %t, want %t", got, c.want)
 				}
 				away.Store(false)
 				time.Sleep(successorEvery + time.Second) //nolint:forbidigo // synctest's clock
-				if got := l.echoes.succession().outlived; got != c.onceHas {
+				if got := l.echoes.own.outlived.Load(); got != c.onceHas {
 					t.Errorf("stepped down once the API server answers: %t, want %t", got, c.onceHas)
 				}
 				cancel()
@@ -108,16 +108,16 @@ func TestSuccessor(t *testing.T) {
 func TestSuccessorOfANewProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _ := epochLoop(t, locationOf(t, "two", 200))
-		l.echoes.setEpoch(0)
+		l.echoes.own.epoch.Store(0)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go l.watchSuccessor(ctx)
 		synctest.Wait()
-		l.echoes.setEpoch(100)
+		l.echoes.own.epoch.Store(100)
 		l.echoes.tunnel(1).answer(netip.AddrPort{}, echo.Message{Content: echo.Content{Newest: 200}})
 		synctest.Wait()
-		if got := l.echoes.succession(); got != (succession{epoch: 100, outlived: true}) {
-			t.Errorf("%+v: want the epoch of this pod, and that there is a later one", got)
+		if epoch, outlived := l.echoes.own.epoch.Load(), l.echoes.own.outlived.Load(); epoch != 100 || !outlived {
+			t.Errorf("%d, outlived %t: want the epoch of this pod, and that there is a later one", epoch, outlived)
 		}
 		cancel()
 		synctest.Wait()
@@ -141,7 +141,7 @@ func TestStaleClaim(t *testing.T) {
 		away.Store(true)
 		time.Sleep(2 * successorEvery) //nolint:forbidigo // synctest's clock
 		synctest.Wait()
-		if l.echoes.succession().outlived {
+		if l.echoes.own.outlived.Load() {
 			t.Error("the pod steps down for a claim that was refuted, and was not made again")
 		}
 		cancel()
@@ -161,8 +161,9 @@ func TestRestartAfterSteppingDown(t *testing.T) {
 	for pod, want := range map[string]bool{"two": true, "one": false} {
 		l, _ := epochLoop(t, locationOf(t, pod, 200))
 		beginEarlier(t, l)
-		if l.begin(); l.echoes.succession() != (succession{epoch: 100, outlived: want}) {
-			t.Errorf("recorded is pod %s: %+v", pod, l.echoes.succession())
+		l.begin()
+		if epoch, outlived := l.echoes.own.epoch.Load(), l.echoes.own.outlived.Load(); epoch != 100 || outlived != want {
+			t.Errorf("recorded is pod %s: epoch %d, outlived %t", pod, epoch, outlived)
 		}
 	}
 }
@@ -175,7 +176,7 @@ func TestMendedAfterRestart(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, client := epochLoop(t, locationOf(t, "two", 200))
 				beginEarlier(t, l)
-				l.echoes.setEpoch(0)
+				l.echoes.own.epoch.Store(0)
 				ctx, cancel := context.WithCancel(t.Context())
 				go l.watchSuccessor(ctx) // as in Run: it waits for a claim before begin
 				synctest.Wait()
@@ -189,7 +190,7 @@ func TestMendedAfterRestart(t *testing.T) {
 				require.NoError(t, l.location.Update(cm))
 				time.Sleep(3 * successorEvery) //nolint:forbidigo // synctest's clock
 				synctest.Wait()
-				if l.echoes.succession().outlived {
+				if l.echoes.own.outlived.Load() {
 					t.Error("the pod stays without its tunnel, and does not ask the API server")
 				}
 				cancel()
@@ -202,7 +203,7 @@ func TestMendedAfterRestart(t *testing.T) {
 // TestOnlyTheLatestReports checks that a pod does not overwrite the record of a later one.
 func TestOnlyTheLatestReports(t *testing.T) {
 	l, _ := epochLoop(t, locationOf(t, "two", 200))
-	l.echoes.own.outlived = true
+	l.echoes.own.outlived.Store(true)
 	if _, err := l.writeRecord(t.Context(), l.ID.Name(), sample.Gateway(), nil); err == nil {
 		t.Error("a pod that has stepped down has written")
 	}
@@ -225,12 +226,14 @@ func TestBeginEpoch(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			l, _ := epochLoop(t, locationOf(t, "zero", c.recorded))
 			l.Epoch = t.TempDir()
-			got := l.beginEpoch()
+			_, last := l.recorded()
+			got := l.ownEpoch(last)
 			if got < c.least || got > c.most {
 				t.Errorf("epoch %d, want %d to %d", got, c.least, c.most)
 			}
 			require.NoError(t, l.location.Replace([]any{locationOf(t, "two", got+1000)}, ""))
-			if again := l.beginEpoch(); again != got {
+			_, last = l.recorded()
+			if again := l.ownEpoch(last); again != got {
 				t.Errorf("epoch %d after a restart, %d before", again, got)
 			}
 		})

@@ -145,7 +145,7 @@ func (l *loop) setUpStores(objects *cache.Cache) {
 // step is one pass. The firewall is applied before the tunnel exists: objects that need the tunnel's link are skipped
 // in the first pass and created by the one after it.
 func (l *loop) step(context.Context) error {
-	if l.echoes.succession().epoch == 0 {
+	if l.echoes.own.epoch.Load() == 0 {
 		l.begin()
 		l.readKnownEndpoints()
 		l.before = l.lastEcho()
@@ -276,7 +276,7 @@ func (l *loop) view() (*view, error) {
 	}
 	report()
 	v := &view{id: l.ID, fabric: f, peering: p, nodes: nodes, claims: l.reports.claims, pod: l.PodIP, apiServers: l.APIServers()}
-	v.unused, v.over = l.echoes.unused(v.own(), *p.Settings.Complete().GatewayMode), l.echoes.succession().outlived
+	v.unused, v.over = l.echoes.unused(v.own(), *p.Settings.Complete().GatewayMode), l.echoes.own.outlived.Load()
 	return v, damage
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -85,10 +84,8 @@ func (p *peerEndpoints) learn(a netip.Addr) bool {
 
 // readKnownEndpoints reads the record of an earlier process, or pod, of the gateway.
 func (l *loop) readKnownEndpoints() {
-	if cm := l.ownLocation(); cm != nil {
-		g, _ := cache.Record[records.Gateway](cm) // an unreadable record has none
-		l.echoes.mu.Lock()
-		defer l.echoes.mu.Unlock()
-		l.echoes.endpoints.known = g.PeerEndpoints
-	}
+	g, _ := single[records.Gateway](l.location, l.Namespace, l.ID.Name()) // an unreadable record has none
+	l.echoes.mu.Lock()
+	defer l.echoes.mu.Unlock()
+	l.echoes.endpoints.known = g.PeerEndpoints
 }

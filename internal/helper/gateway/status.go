@@ -59,11 +59,11 @@ func (l *loop) watchTunnels(ctx context.Context) {
 
 // report passes the gateway's location and status to their writers, if there are any results.
 func (l *loop) report() {
-	v, own := l.served.Load(), l.echoes.succession()
+	v, epoch := l.served.Load(), l.echoes.own.epoch.Load()
 	if v == nil {
 		return
 	}
-	if pod, e := l.recorded(l.ownLocation()); pod != l.Pod && e > own.epoch {
+	if pod, e := l.recorded(); pod != l.Pod && uint32(e) > epoch {
 		wakeup.Notify(l.echoes.claim)
 		return // the later pod reports
 	}
@@ -72,7 +72,7 @@ func (l *loop) report() {
 		return // none is open
 	}
 	location := records.Gateway{
-		Version: records.SchemaVersion, Pod: l.Pod, Node: l.Node, PodIP: l.PodIP, Epoch: uint32(own.epoch),
+		Version: records.SchemaVersion, Pod: l.Pod, Node: l.Node, PodIP: l.PodIP, Epoch: epoch,
 	}
 	location.PeerNodes, location.PeerEndpoints = l.echoes.learned()
 	if len(observed) > 0 {
@@ -148,7 +148,7 @@ func (r report) beside() map[string]string {
 // markUnknown sets the state to unknown before a gateway exits, so that its last reported state is not taken as
 // current. A gateway that is killed cannot do so.
 func (l *loop) markUnknown(ctx context.Context) {
-	if l.served.Load() == nil || l.echoes.succession().outlived || l.succeeded() {
+	if l.served.Load() == nil || l.echoes.own.outlived.Load() || l.succeeded() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTimeout)
@@ -165,11 +165,7 @@ const markTimeout = time.Second
 // lastEcho returns when the peer last answered an earlier process, from that process's report: a peer that no longer
 // answers is down, not connecting. A time in the future is ignored: one of the clocks is wrong.
 func (l *loop) lastEcho() time.Time {
-	cm := cache.Named[*corev1.ConfigMap](l.status, l.Namespace, l.ID.StatusName())
-	if cm == nil {
-		return time.Time{}
-	}
-	s, _ := cache.Record[records.Status](cm) // an unreadable record has no time
+	s, _ := single[records.Status](l.status, l.Namespace, l.ID.StatusName()) // an unreadable record has no time
 	age := time.Since(s.LastEcho)
 	if s.LastEcho.IsZero() || age < 0 {
 		return time.Time{}
@@ -269,7 +265,7 @@ func (l *loop) writeRecord(ctx context.Context, name string, r records.Document,
 	if err != nil {
 		return "", err
 	}
-	if l.echoes.succession().outlived {
+	if l.echoes.own.outlived.Load() {
 		return "", errors.New("a later pod of this gateway reports")
 	}
 	id, _ := records.IdentityOf(name)

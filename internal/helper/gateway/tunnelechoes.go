@@ -165,7 +165,7 @@ func (t *tunnelEchoes) toPeer(now time.Time) echo.Content {
 	c.Nodes = g.nodes.reaches()
 	c.Draining, c.NoWay = g.leaving.Announces()
 	c.NoWay = c.NoWay || g.several && !g.nodes.reach()
-	c.Epoch, c.Newest = uint32(g.own.epoch), uint32(t.far.Latest(now))
+	c.Epoch, c.Newest = g.own.epoch.Load(), uint32(t.far.Latest(now))
 	c.Endpoint, c.OwnNode = t.endpoint()
 	return c
 }
