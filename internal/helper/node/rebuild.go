@@ -22,26 +22,27 @@ import (
 // for a peering whose record cannot be read, the record needs a pod of its own there. All other paths are those of the
 // peerings for which their ranges are reserved.
 func (m *lastValid) rebuild(o objects, read map[string]serving.Record) {
-	internal, owners := m.fabric.InternalCIDR(), map[int]string{}
+	owners := map[int]string{}
+	unreadable := func(peering string) bool { return read[peering].Err != nil }
 	for name, r := range read {
 		if r.Err != nil {
 			continue
 		}
 		number, external := r.Peering.Number, []netip.Prefix{r.Peering.Peer.ExternalCIDR().Seen}
-		reserved := m.reserved.gateways[name] == records.GatewayAddresses(internal, number)
+		own := func(peering string) bool { return peering == name }
+		others := func(peering string) bool { return peering != name }
 		if m.rebuildFrom(o, name, r.Peering.Seen(), external, func(found int, path netops.NodePeer) bool {
-			own := func(peering string) bool { return peering == name }
-			others := func(peering string) bool { return peering != name }
 			return found == number && !o.leadsTo(path, others) &&
-				(reserved || o.leadsTo(path, own) || !m.reservedForUnreadable(name, found, read))
+				(m.reservedFor(found, own) || o.leadsTo(path, own) || !m.reservedFor(found, unreadable))
 		}) {
 			owners[number] = name
 		}
 	}
 	for name := range read {
+		others := func(peering string) bool { return peering != name }
 		m.rebuildFrom(o, name, m.reserved.ranges[name], m.reserved.external[name], func(found int, _ netops.NodePeer) bool {
 			owner, is := owners[found]
-			return (!is || owner == name) && !m.reservedForOthers(name, found)
+			return (!is || owner == name) && !m.reservedFor(found, others) // else the reservations are exchanged
 		})
 	}
 }
@@ -54,21 +55,11 @@ func (o objects) leadsTo(path netops.NodePeer, such func(peering string) bool) b
 	})
 }
 
-// reservedForUnreadable reports whether a number is reserved for another peering whose record cannot be read.
-func (m *lastValid) reservedForUnreadable(name string, number int, read map[string]serving.Record) bool {
+// reservedFor reports whether a number is reserved for such a peering.
+func (m *lastValid) reservedFor(number int, such func(peering string) bool) bool {
 	block := records.GatewayAddresses(m.fabric.InternalCIDR(), number)
-	for other, r := range read {
-		if other != name && r.Err != nil && m.reserved.gateways[other] == block {
-			return true
-		}
-	}
-	return false
-}
-
-// reservedForOthers reports whether a number is reserved for another peering: then the reservations are exchanged.
-func (m *lastValid) reservedForOthers(name string, number int) bool {
-	for other, reserved := range m.reserved.gateways {
-		if other != name && reserved == records.GatewayAddresses(m.fabric.InternalCIDR(), number) {
+	for peering, reserved := range m.reserved.gateways {
+		if reserved == block && such(peering) {
 			return true
 		}
 	}
