@@ -44,7 +44,7 @@ type loop struct {
 	helper.Reconciler
 	kernelHas  records.Capabilities
 	routeSizes cached[int] // bytes; 0: no such route
-	around     surroundings
+	around     cached[records.Surroundings]
 	probes     *probes
 	reports    *publish.Reporter[report]
 	events     *publish.Events

@@ -45,7 +45,7 @@ func (l *loop) report(v view, applied []string) error {
 	}
 	err := l.measure(v, &r)
 	var e error
-	r.Surroundings, e = l.around.record(v, l.claims.internal, l.Kernel)
+	r.Surroundings, e = l.surroundings(v)
 	l.reports.Change(func(report *report) {
 		r.Witness = report.node.Witness // reportWitness changes it
 		report.lease, report.node = l.claims.lease, r

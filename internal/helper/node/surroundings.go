@@ -9,29 +9,19 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/netops/kernel"
 )
 
-// surroundings determines the addresses that the node uses besides those of pods, Services and peers. The zero value is
-// ready to use.
-type surroundings struct {
-	last  records.Surroundings
-	found cached[records.Surroundings]
-}
-
-// record returns the ranges in use for the node's report. If the kernel cannot be read, it returns the last ones.
-func (s *surroundings) record(v view, internal netip.Addr, kernel *kernel.Kernel) (records.Surroundings, error) {
-	found, err := s.found.get(ownRanges(v, internal), func(own []netip.Prefix) (records.Surroundings, error) {
-		found, err := kernel.Surroundings()
+// surroundings returns the addresses that the node uses besides those of pods, Services and peers. If the kernel cannot
+// be read, it returns the last ones.
+func (l *loop) surroundings(v view) (records.Surroundings, error) {
+	_, err := l.around.get(ownRanges(v, l.claims.internal), func(own []netip.Prefix) (records.Surroundings, error) {
+		found, err := l.Kernel.Surroundings()
 		if err != nil {
 			return records.Surroundings{}, fmt.Errorf("look for ranges in use: %w", err)
 		}
 		return records.SurroundingsOf(found.Routes, found.Addresses, own), nil
 	})
-	if err == nil {
-		s.last = found
-	}
-	return s.last, err
+	return l.around.value, err
 }
 
 // ownRanges returns the ranges of the node's own cluster and of its peers, which liqoctl has in the records.
