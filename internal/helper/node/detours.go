@@ -4,7 +4,6 @@ package node
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -16,10 +15,10 @@ import (
 	"liqonet.io/liqonet/netops/kernel"
 )
 
-// detours adds to the refused peerings those whose packets foreign rules or routes divert. Packets that verify the path
-// go from the node itself to nodes of the peer, and may not match these rules. A change of such a rule or route
-// triggers a pass.
-func (l *loop) detours(v view, applied []string) (map[string]string, error) {
+// detours adds to the refused peerings of a view those whose packets foreign rules or routes divert. Packets that
+// verify the path go from the node itself to nodes of the peer, and may not match these rules. A change of such a rule
+// or route triggers a pass.
+func (l *loop) detours(v view, applied []string) error {
 	var names []string
 	var crossings []kernel.PeerTraffic
 	pods := l.podAddresses()
@@ -36,17 +35,15 @@ func (l *loop) detours(v view, applied []string) (map[string]string, error) {
 	}
 	found, err := l.Kernel.Detours(crossings)
 	if err != nil {
-		return v.refused, fmt.Errorf("look for rules and routes of others: %w", err)
+		return fmt.Errorf("look for rules and routes of others: %w", err)
 	}
-	all := map[string]string{}
-	maps.Copy(all, v.refused)
 	for i, name := range names {
-		if found[i] != "" && all[name] == "" && len(all) < records.MaxRefused {
+		if found[i] != "" && v.refused[name] == "" && len(v.refused) < records.MaxRefused {
 			text := netops.Printable(found[i])
-			all[name] = text[:min(len(text), records.MaxReason)]
+			v.refused[name] = text[:min(len(text), records.MaxReason)]
 		}
 	}
-	return all, nil
+	return nil
 }
 
 // podAddresses returns the addresses of this node's pods in the pod network, sorted.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -48,10 +49,14 @@ func keepLease(t *testing.T, client kubernetes.Interface, namespace, node string
 	all.Go(func() { l.reports.Run(ctx) })
 	all.Go(func() {
 		_ = helper.Loop(ctx, liveness.New(helper.Stuck), env.Log, func(ctx context.Context) error {
-			err := l.claim(ctx, view{fabric: &f})
+			node := cache.Named[*corev1.Node](l.nodes, "", node)
+			if node == nil {
+				return helper.ErrWaiting // as in a view
+			}
+			err := l.claim(ctx, view{node: node, fabric: &f})
 			if err == nil {
 				l.reports.Set(report{lease: l.claims.lease, node: records.Node{
-					Version: records.SchemaVersion, Name: node, Number: l.claims.number, MTU: 1500,
+					Version: records.SchemaVersion, Name: node.Name, Number: l.claims.number, MTU: 1500,
 				}})
 			}
 			return err

@@ -90,7 +90,7 @@ func (m *lastValid) view(o objects, now time.Time) (view, []serving.Fault) {
 	}
 	pods := podsOf(o.node, o.pods)
 	v, faults := m.readTrusted(o, serving.Cluster{Hosts: hosts(o.node, o.apiServers), Pods: pods.prefixes()})
-	v.node, v.pods, v.gateways = o.node.Name, pods, make(map[records.GatewayID]records.Gateway)
+	v.node, v.pods, v.gateways = o.node, pods, make(map[records.GatewayID]records.Gateway)
 	o.noPods = v.NoPods
 	served := make(map[records.GatewayID]bool)
 	for _, p := range v.Peerings {

@@ -40,19 +40,15 @@ func (l *loop) claim(ctx context.Context, v view) error {
 		l.findLease()
 		return nil
 	}
-	node, err := l.self()
-	if err != nil {
-		return err
-	}
 	c := &l.claims
 	ctx, cancel := context.WithTimeout(ctx, helper.APITimeout)
 	defer cancel()
 	internal := v.fabric.InternalCIDR()
 	if c.number > 0 && c.number <= records.MaxNodes(internal) && l.holds(time.Now()) {
 		c.internal = records.NodeAddress(internal, c.number)
-		return l.restore(ctx, node)
+		return l.restore(ctx, v.node)
 	}
-	lease, number, err := claim.Number(ctx, l.Client, l.Namespace, node, internal, c.number)
+	lease, number, err := claim.Number(ctx, l.Client, l.Namespace, v.node, internal, c.number)
 	if err != nil {
 		return err
 	}

@@ -238,9 +238,9 @@ func (l *loop) lift(view view) error {
 }
 
 func (l *loop) view() (view, error) {
-	node, err := l.self()
-	if err != nil {
-		return view{}, err
+	node := cache.Named[*corev1.Node](l.nodes, "", l.Name)
+	if node == nil {
+		return view{}, fmt.Errorf("node %q: no such Node", l.Name)
 	}
 	var boot []netip.Prefix
 	boot, l.bootErr = l.Kernel.BootRanges()
@@ -282,11 +282,4 @@ func (l *loop) reportUse(v view) {
 		}
 	}
 	l.unused = v.unused
-}
-
-func (l *loop) self() (*corev1.Node, error) {
-	if node := cache.Named[*corev1.Node](l.nodes, "", l.Name); node != nil {
-		return node, nil
-	}
-	return nil, fmt.Errorf("node %q: no such Node", l.Name)
 }

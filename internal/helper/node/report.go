@@ -36,11 +36,11 @@ func (l *loop) report(v view, applied []string) error {
 	if l.claims.lease == "" {
 		return nil
 	}
-	refused, detours := l.detours(v, applied)
+	detours := l.detours(v, applied)
 	r := records.Node{
 		Version: records.SchemaVersion, Name: l.Name, Number: l.claims.number, Kernel: l.kernelHas,
-		PodCIDRs: v.pods.cidrs, Pods: v.pods.stray, Peerings: applied, Guarded: v.Guarded, Refused: refused,
-		Address: l.address(),
+		PodCIDRs: v.pods.cidrs, Pods: v.pods.stray, Peerings: applied, Guarded: v.Guarded, Refused: v.refused,
+		Address: addressOf(v.node),
 		Clean:   v.fabric == nil && !v.blind && len(v.HeldBack) == 0, Drift: l.Drift.Record(), ForwardDrops: l.forwardDrops(),
 	}
 	err := l.measure(v, &r)
@@ -53,12 +53,8 @@ func (l *loop) report(v view, applied []string) error {
 	return errors.Join(err, e, detours)
 }
 
-// address returns the address of the node for other clusters, which liqoctl also uses for the endpoints of a NodePort.
-func (l *loop) address() (found netip.Addr) {
-	node, err := l.self()
-	if err != nil {
-		return found // the report has no address then, either
-	}
+// addressOf returns the address of a node for other clusters, which liqoctl also uses for the endpoints of a NodePort.
+func addressOf(node *corev1.Node) (found netip.Addr) {
 	for _, a := range node.Status.Addresses {
 		ip, _ := netip.ParseAddr(a.Address) // a name is not an address
 		switch {

@@ -6,10 +6,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	tools "k8s.io/client-go/tools/cache"
-
-	"liqonet.io/liqonet/internal/testbed/require"
 )
 
 // TestNodeAddress checks the address that a node reports for other clusters.
@@ -25,9 +21,8 @@ func TestNodeAddress(t *testing.T) {
 		{[]corev1.NodeAddress{{Type: internal, Address: "10.0.0.1"}, {Type: external, Address: "192.0.2.1"}, {Type: external, Address: "192.0.2.2"}}, "192.0.2.1"},
 		{[]corev1.NodeAddress{{Type: external, Address: "192.0.2.1"}, {Type: internal, Address: "10.0.0.1"}}, "192.0.2.1"},
 	} {
-		l := &loop{Helper: Helper{Name: "n1"}, nodes: tools.NewStore(tools.MetaNamespaceKeyFunc)}
-		require.NoError(t, l.nodes.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{Addresses: c.has}}))
-		if got := l.address(); got.String() != c.want {
+		node := &corev1.Node{Status: corev1.NodeStatus{Addresses: c.has}}
+		if got := addressOf(node); got.String() != c.want {
 			t.Errorf("%v: %v, want %s", c.has, got, c.want)
 		}
 	}

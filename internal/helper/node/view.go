@@ -19,7 +19,7 @@ import (
 // view is the state of its cluster that a node helper uses: the valid records, and the pods of its own node.
 type view struct {
 	serving.Choice
-	node     string                                // name of the node
+	node     *corev1.Node
 	fabric   *records.Fabric                       // nil: none, so that no peering is served
 	gateways map[records.GatewayID]records.Gateway // only those with a known location
 	unused   map[records.GatewayID]bool            // gateways that carry no packets of pods
@@ -84,7 +84,7 @@ func podsOf(node *corev1.Node, pods []*corev1.Pod) localPods {
 // state returns the desired state of the node's kernel.
 func (v view) state(internal netip.Addr) netops.State {
 	return datapath.Node{
-		Name: v.node, Fabric: v.fabric, Peerings: v.Peerings, Gateways: v.gateways, Unused: v.unused,
+		Name: v.node.Name, Fabric: v.fabric, Peerings: v.Peerings, Gateways: v.gateways, Unused: v.unused,
 		Pods: v.pods.prefixes(), HeldBack: v.HeldBack, Internal: internal,
 	}.State()
 }

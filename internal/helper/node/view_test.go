@@ -79,7 +79,7 @@ func TestRanges(t *testing.T) {
 func TestNodeState(t *testing.T) {
 	internal := netip.MustParseAddr("10.80.0.7")
 	full := oneView()
-	full.node, full.pods = "n1", localPods{cidrs: parsed.Prefixes("10.244.1.0/24"), stray: parsed.Addresses("10.244.9.3")}
+	full.node, full.pods = sample.Node("n1"), localPods{cidrs: parsed.Prefixes("10.244.1.0/24"), stray: parsed.Addresses("10.244.9.3")}
 	fabric := *full.fabric
 	config := netops.NodeConfig{
 		Overlay: netops.OverlayConfig{Kind: netops.KindVXLAN, Port: 6091, MTU: 1450}, Internal: internal,
@@ -98,10 +98,10 @@ func TestNodeState(t *testing.T) {
 		}
 	}
 	held := parsed.Prefixes("10.12.0.0/16")
-	expect("no fabric", view{Choice: serving.Choice{Peerings: full.Peerings}}, netops.State{})
-	expect("no fabric, and something held back", view{Choice: serving.Choice{HeldBack: held}}, netops.GuardState(held))
-	expect("no peering that is served", view{fabric: &fabric, Choice: serving.Choice{HeldBack: held}}, netops.GuardState(held))
-	expect("no peering", view{fabric: &fabric}, netops.State{})
+	expect("no fabric", view{node: full.node, Choice: serving.Choice{Peerings: full.Peerings}}, netops.State{})
+	expect("no fabric, and something held back", view{node: full.node, Choice: serving.Choice{HeldBack: held}}, netops.GuardState(held))
+	expect("no peering that is served", view{node: full.node, fabric: &fabric, Choice: serving.Choice{HeldBack: held}}, netops.GuardState(held))
+	expect("no peering", view{node: full.node, fabric: &fabric}, netops.State{})
 	expect("endpoint of the record", full, netops.NodeState(config))
 
 	observed := sample.Gateway()
