@@ -3,45 +3,25 @@
 package helper
 
 import (
-	"log/slog"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"liqonet.io/liqonet/internal/helper/publish"
-	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 )
 
-// Drift counts external changes of liqonet's kernel objects, which this helper restores.
-type Drift struct {
-	log       *slog.Logger
-	objects   *prometheus.CounterVec // by kind
-	OnRestore func(names []string)   // called with the objects that a pass restores; nil: not called
-	all       records.Drift
-}
-
-// NewDrift returns a Drift that has counted none.
-func NewDrift(log *slog.Logger, m *Metrics) *Drift { return &Drift{log: log, objects: m.drift} }
-
-// Record returns the drift for the helper's report.
-func (d *Drift) Record() records.Drift { return d.all }
-
-// Add counts objects that one pass restores.
-func (d *Drift) Add(objects ...Drifted) {
+// AddDrift counts objects with external changes that one pass restores.
+func (r *Reconciler) AddDrift(objects ...Drifted) {
 	if len(objects) == 0 {
 		return
 	}
 	names := make([]string, len(objects))
 	for i, o := range objects {
 		names[i] = o.name
-		d.objects.WithLabelValues(o.kind).Inc()
+		r.Metrics.drift.WithLabelValues(o.kind).Inc()
 	}
-	d.log.Warn("drift detected, restoring", "objects", names)
-	if d.OnRestore != nil {
-		d.OnRestore(names)
-	}
-	d.all = d.all.Add(publish.Now(), names)
+	r.log.Warn("drift detected, restoring", "objects", names)
+	r.Event(publish.DriftRestored, "others changed, restored: "+strings.Join(names, ", "))
+	r.Drift = r.Drift.Add(publish.Now(), names)
 }
 
 // Drifted is an object with an external change.

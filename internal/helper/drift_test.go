@@ -63,14 +63,14 @@ func TestDrift(t *testing.T) {
 
 func TestDriftIsCounted(t *testing.T) {
 	m := NewMetrics()
-	d := NewDrift(slog.New(slog.DiscardHandler), m)
-	d.Add()
-	if got := d.Record(); got != (records.Drift{}) {
+	r := NewReconciler(nil, slog.New(slog.DiscardHandler), m)
+	r.AddDrift()
+	if got := r.Drift; got != (records.Drift{}) {
 		t.Errorf("of nothing: %+v", got)
 	}
-	d.Add(Drifted{"rule", "rule 104 table 7600"}, Drifted{"link", "link lqn-overlay"})
-	d.Add(TunnelObject(netops.Tunnel))
-	if got := d.Record(); got.Times != 2 || got.What != "tunnel lqn-tunnel" || got.Last.IsZero() {
+	r.AddDrift(Drifted{"rule", "rule 104 table 7600"}, Drifted{"link", "link lqn-overlay"})
+	r.AddDrift(TunnelObject(netops.Tunnel))
+	if got := r.Drift; got.Times != 2 || got.What != "tunnel lqn-tunnel" || got.Last.IsZero() {
 		t.Errorf("recorded %+v", got)
 	}
 	if got := sample.Total(t, m.Registry, "liqonet_kernel_drift_total"); got != 3 {

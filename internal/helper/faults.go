@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/serving"
 	"liqonet.io/liqonet/netops"
@@ -28,9 +29,9 @@ func firstTexts(texts []string) []string {
 	return append(slices.Clone(texts[:MaxFaults]), fmt.Sprintf("and %d more", len(texts)-MaxFaults))
 }
 
-// ReportFaults counts the faults with an object, and logs all if they have changed. Lasting ones are passed to event: a
+// ReportFaults counts the faults with an object, and logs all if they have changed. Lasting ones become an event: a
 // missing pod of a gateway does not last, it happens whenever a pod is replaced.
-func (r *Reconciler) ReportFaults(faults []serving.Fault, event func(message string)) {
+func (r *Reconciler) ReportFaults(faults []serving.Fault) {
 	var texts, lasting []string
 	r.Metrics.faults.Reset()
 	for i, f := range faults {
@@ -52,7 +53,7 @@ func (r *Reconciler) ReportFaults(faults []serving.Fault, event func(message str
 		r.log.Warn("records are refused; what was in them before stays", "causes", texts)
 	}
 	if len(lasting) > 0 {
-		event(strings.Join(firstTexts(lasting), "; "))
+		r.Event(publish.RecordRefused, strings.Join(firstTexts(lasting), "; "))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/kernel"
 	"liqonet.io/liqonet/netops/nft"
@@ -16,11 +17,14 @@ import (
 // reports: only the helper can read the kernel of a gateway.
 const describeEvery = 24 * time.Hour
 
-// Reconciler reconciles the kernel with a desired state. One goroutine uses it, and its Drift.
+// Reconciler reconciles the kernel with a desired state. One goroutine uses it.
 type Reconciler struct {
 	Kernel  *kernel.Kernel
 	Metrics *Metrics
-	Drift   *Drift
+	// Event writes an event with a warning about the object of the helper.
+	Event func(reason, message string)
+	// Drift counts external changes of liqonet's kernel objects, which this helper restores.
+	Drift records.Drift
 	// Untranslated means that connections may have begun without the rules that translate their sources. The caller
 	// resets it.
 	Untranslated bool
@@ -40,9 +44,9 @@ type Reconciler struct {
 	faults    []string // as last logged
 }
 
-// NewReconciler returns a Reconciler that has not read the kernel yet.
+// NewReconciler returns a Reconciler that has not read the kernel yet, and writes no events.
 func NewReconciler(k *kernel.Kernel, log *slog.Logger, m *Metrics) Reconciler {
-	return Reconciler{Kernel: k, log: log, Metrics: m, Drift: NewDrift(log, m)}
+	return Reconciler{Kernel: k, log: log, Metrics: m, Event: func(string, string) {}}
 }
 
 // Pass applies the differences from the desired state. Objects that need a link that does not exist yet wait for a
@@ -68,7 +72,7 @@ func (r *Reconciler) Pass(want netops.State) error {
 		r.Metrics.changes.Inc()
 		r.Untranslated = r.Untranslated || netops.SourcesDiffer(have.Firewall, want.Firewall)
 		if r.reached != nil {
-			r.Drift.Add(drifted(have, r.reached())...)
+			r.AddDrift(drifted(have, r.reached())...)
 		}
 		r.reached = nil
 		if err := r.Kernel.Apply(plan); err != nil {

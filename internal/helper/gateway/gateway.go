@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -87,9 +86,7 @@ func (g Helper) Run(ctx context.Context) error {
 	l := &loop{Helper: g, driver: driver, keysAt: keysMade(g.Keys), health: liveness.New(helper.Stuck), Reconciler: helper.NewReconciler(kernel, g.Log, metrics), wake: objects.Changed, measure: make(chan struct{}, 1)}
 	// A node can run several gateways.
 	l.events = g.NewEvents("liqonet-gateway", g.Node, l.ID.StatusName(), 10, time.Minute)
-	l.Drift.OnRestore = func(names []string) {
-		l.events.Add("ConfigMap", g.ID.StatusName(), false, publish.DriftRestored, "others changed, restored: "+strings.Join(names, ", "))
-	}
+	l.Event = func(reason, message string) { l.events.Add("ConfigMap", g.ID.StatusName(), false, reason, message) }
 	l.health.Serving = func() bool { return l.latest.Load() != nil } // from the first report on, which has a tunnel
 	l.newReporters()
 	l.echoes = newEchoes(g.Log, metrics, g.PodIP, g.Node, l.wake)
@@ -191,7 +188,7 @@ func (l *loop) serve(v view) error {
 }
 
 func (l *loop) setServed(v *view) {
-	v.drift = l.Drift.Record()
+	v.drift = l.Drift
 	l.served.Store(v)
 }
 
@@ -253,14 +250,9 @@ func (l *loop) view() (*view, error) {
 	if errPeering != nil {
 		faults = append(faults, serving.Fault{Object: records.PeeringName(l.ID.Peering), Err: errPeering})
 	}
-	report := func() {
-		l.ReportFaults(faults, func(message string) {
-			l.events.Add("ConfigMap", l.ID.StatusName(), false, publish.RecordRefused, message)
-		})
-	}
 	last := l.served.Load()
 	if damage != nil && last == nil {
-		report()
+		l.ReportFaults(faults)
 		return nil, damage
 	}
 	if errFabric != nil {
@@ -274,7 +266,7 @@ func (l *loop) view() (*view, error) {
 	for _, err := range refused {
 		faults = append(faults, serving.Fault{Err: err})
 	}
-	report()
+	l.ReportFaults(faults)
 	v := &view{id: l.ID, fabric: f, peering: p, nodes: nodes, claims: l.reports.claims, pod: l.PodIP, apiServers: l.APIServers()}
 	v.unused, v.over = l.echoes.unused(v.own(), *p.Settings.Complete().GatewayMode), l.echoes.own.outlived.Load()
 	return v, damage

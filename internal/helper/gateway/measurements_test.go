@@ -105,8 +105,8 @@ func everyMetric(t *testing.T) *helper.Metrics {
 	t.Helper()
 	m, _ := measuredGateway(t, func(*records.Status) {})
 	r := helper.NewReconciler(nil, slog.New(slog.DiscardHandler), m)
-	r.Drift.Add(helper.TunnelObject("lqn-tunnel"))
-	r.ReportFaults([]serving.Fault{{Object: "x", Err: helper.ErrWaiting}}, nil)
+	r.AddDrift(helper.TunnelObject("lqn-tunnel"))
+	r.ReportFaults([]serving.Fault{{Object: "x", Err: helper.ErrWaiting}})
 	m.Ignored.WithLabelValues("x").Inc()
 	return m
 }

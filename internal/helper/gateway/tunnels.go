@@ -49,7 +49,7 @@ func (l *loop) bring(t *tunnelEchoes, c tunnel.Config) (changed bool, err error)
 		return changed, nil // the end of the search triggers a pass
 	}
 	if changed && before != nil && reflect.DeepEqual(*before, c) {
-		l.Drift.Add(helper.TunnelObject(c.Name))
+		l.AddDrift(helper.TunnelObject(c.Name))
 	}
 	if err == nil {
 		t.wanted = &c

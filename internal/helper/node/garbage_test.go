@@ -34,8 +34,9 @@ func TestManyDamagedRecordsAreReportedOnce(t *testing.T) {
 	m := helper.NewMetrics()
 	l := helper.NewReconciler(nil, slog.New(slog.NewTextHandler(&log, nil)), m)
 	var events []string
+	l.Event = func(_, message string) { events = append(events, message) }
 	first, faults := w.memory.view(w.objects, w.now)
-	l.ReportFaults(faults, func(message string) { events = append(events, message) })
+	l.ReportFaults(faults)
 	// All records, and the missing fabric.
 	if n := strings.Count(log.String(), "read ConfigMap"); n != helper.MaxFaults || !strings.Contains(log.String(), fmt.Sprintf("and %d more", helper.MaxFaults+1)) {
 		t.Errorf("%d faults are logged, want %d", n, helper.MaxFaults)
@@ -53,7 +54,7 @@ func TestManyDamagedRecordsAreReportedOnce(t *testing.T) {
 	log.Reset()
 	slices.Reverse(w.objects.maps)
 	again, faults := w.memory.view(w.objects, w.now)
-	l.ReportFaults(faults, func(message string) { events = append(events, message) })
+	l.ReportFaults(faults)
 	assert.Equal(t, "the report changes", first.refused, again.refused)
 	if log.Len() > 0 || len(events) > 1 {
 		t.Errorf("reported again: %q\n%s", events, &log)

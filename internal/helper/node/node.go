@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -84,9 +83,7 @@ func (n Helper) Run(ctx context.Context) error {
 	l.reports = publish.NewReporter(n.Log, sameButDrift, l.write, l.leaseHas)
 	// A node has fewer than a gateway, since there are more nodes.
 	l.events = n.NewEvents("liqonet-node", n.Name, n.Name, 3, 5*time.Minute)
-	l.Drift.OnRestore = func(names []string) {
-		l.addEvent(publish.DriftRestored, "others changed, restored: "+strings.Join(names, ", "))
-	}
+	l.Event = l.addEvent
 	l.probes = newProbes(l.wake)
 	metrics.Registry.MustRegister(helper.NewRefused(l.probes.sockets.All))
 	defer l.probes.close()
@@ -253,7 +250,7 @@ func (l *loop) view() (view, error) {
 		node: node, pods: cache.Listed[*corev1.Pod](l.pods), gateways: cache.Listed[*corev1.Pod](l.gateways),
 		apiServers: l.servers(cache.Named[*discoveryv1.EndpointSlice](l.apiServers, corev1.NamespaceDefault, apiServerSlice)),
 	}, time.Now())
-	l.ReportFaults(faults, func(message string) { l.addEvent(publish.RecordRefused, message) })
+	l.ReportFaults(faults)
 	if l.aging != nil {
 		l.aging.Stop()
 	}

@@ -41,7 +41,7 @@ func (l *loop) report(v view, applied []string) error {
 		Version: records.SchemaVersion, Name: l.Name, Number: l.claims.number, Kernel: l.kernelHas,
 		PodCIDRs: v.pods.cidrs, Pods: v.pods.stray, Peerings: applied, Guarded: v.Guarded, Refused: v.refused,
 		Address: addressOf(v.node),
-		Clean:   v.fabric == nil && !v.blind && len(v.HeldBack) == 0, Drift: l.Drift.Record(), ForwardDrops: l.forwardDrops(),
+		Clean:   v.fabric == nil && !v.blind && len(v.HeldBack) == 0, Drift: l.Drift, ForwardDrops: l.forwardDrops(),
 	}
 	err := l.measure(v, &r)
 	var e error
