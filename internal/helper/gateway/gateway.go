@@ -90,7 +90,7 @@ func (g Helper) Run(ctx context.Context) error {
 	l.health.Serving = func() bool { return l.latest.Load() != nil } // from the first report on, which has a tunnel
 	l.newReporters()
 	l.echoes = newEchoes(g.Log, metrics, g.PodIP, g.Node, l.wake)
-	metrics.Registry.MustRegister(helper.NewRefused(l.echoes.sockets.All), newMeasurements(g.ID, l.latest.Load))
+	metrics.Registry.MustRegister(helper.NewRefused(l.echoes.sockets.All), &measurements{g.ID, l.latest.Load})
 	defer l.echoes.close()
 	l.setUpStores(objects)
 	run, end := context.WithCancel(context.WithoutCancel(ctx))

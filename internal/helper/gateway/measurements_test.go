@@ -36,7 +36,7 @@ func measuredGateway(t *testing.T, change func(*records.Status)) (*helper.Metric
 	change(&s)
 	var latest *measured
 	m := helper.NewMetrics()
-	m.Registry.MustRegister(newMeasurements(records.GatewayID{Peering: "b", Number: 2}, func() *measured { return latest }))
+	m.Registry.MustRegister(&measurements{records.GatewayID{Peering: "b", Number: 2}, func() *measured { return latest }})
 	if none := values(t, m, "liqonet_tunnel"); len(none) > 0 {
 		t.Errorf("before the first report: %v", none)
 	}
