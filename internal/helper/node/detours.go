@@ -4,12 +4,8 @@ package node
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/kernel"
@@ -21,9 +17,8 @@ import (
 func (l *loop) detours(v view, applied []string) error {
 	var names []string
 	var crossings []kernel.PeerTraffic
-	pods := l.podAddresses()
 	for _, p := range v.Peerings {
-		c := kernel.PeerTraffic{Peer: p.Seen(), Pods: pods}
+		c := kernel.PeerTraffic{Peer: p.Seen(), Pods: v.pods.all}
 		for _, id := range p.GatewayIDs() {
 			if v.located(id) {
 				c.Links = append(c.Links, netops.NodeLink(p.OverlayID(id.Number)))
@@ -44,16 +39,4 @@ func (l *loop) detours(v view, applied []string) error {
 		}
 	}
 	return nil
-}
-
-// podAddresses returns the addresses of this node's pods in the pod network, sorted.
-func (l *loop) podAddresses() (all []netip.Addr) {
-	for _, pod := range cache.Listed[*corev1.Pod](l.pods) {
-		a, err := netip.ParseAddr(pod.Status.PodIP)
-		if err == nil && a.Is4() && !pod.Spec.HostNetwork && !ended(pod) {
-			all = append(all, a)
-		}
-	}
-	slices.SortFunc(all, netip.Addr.Compare)
-	return all
 }

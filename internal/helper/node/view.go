@@ -38,16 +38,11 @@ type view struct {
 type localPods struct {
 	cidrs  []netip.Prefix
 	stray  []netip.Addr
-	inside bool // a pod has an address in cidrs
+	inside bool         // a pod has an address in cidrs
+	all    []netip.Addr // of each pod, sorted
 }
 
-func (p localPods) prefixes() []netip.Prefix {
-	all := slices.Clone(p.cidrs)
-	for _, a := range p.stray {
-		all = append(all, cidr.Single(a))
-	}
-	return all
-}
+func (p localPods) prefixes() []netip.Prefix { return slices.Concat(p.cidrs, cidr.Singles(p.stray)) }
 
 // podsOf returns the addresses of a node's pods. A pod CIDR counts unless the CNI gives all of its pods other addresses
 // (Calico, AWS): then only the pods themselves count.
@@ -64,11 +59,13 @@ func podsOf(node *corev1.Node, pods []*corev1.Pod) localPods {
 		}
 		for _, ip := range pod.Status.PodIPs {
 			a, err := netip.ParseAddr(ip.IP)
-			switch {
-			case err != nil || !a.Is4():
-			case cidr.Contains(p.cidrs, a):
+			if err != nil || !a.Is4() {
+				continue
+			}
+			p.all = append(p.all, a)
+			if cidr.Contains(p.cidrs, a) {
 				p.inside = true
-			default:
+			} else {
 				p.stray = append(p.stray, a)
 			}
 		}
@@ -76,6 +73,7 @@ func podsOf(node *corev1.Node, pods []*corev1.Pod) localPods {
 	if len(p.stray) > 0 && !p.inside {
 		p.cidrs = nil
 	}
+	slices.SortFunc(p.all, netip.Addr.Compare)
 	slices.SortFunc(p.stray, netip.Addr.Compare)
 	p.stray = slices.Compact(p.stray)
 	return p

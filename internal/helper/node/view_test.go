@@ -40,7 +40,7 @@ func TestPodsOf(t *testing.T) {
 		"host bits":          {[]string{"10.244.1.7/24"}, nil, localPods{cidrs: parsed.Prefixes("10.244.1.0/24")}},
 		"no CIDR":            {nil, []*corev1.Pod{pod(nil, "10.9.0.2"), pod(nil, "10.9.0.1"), pod(nil, "10.9.0.2")}, localPods{stray: parsed.Addresses("10.9.0.1", "10.9.0.2")}},
 		"CNI of its own":     {[]string{"10.244.1.0/24"}, []*corev1.Pod{pod(nil, "10.9.0.1")}, localPods{stray: parsed.Addresses("10.9.0.1")}},
-		"one outside":        {[]string{"10.244.1.0/24"}, []*corev1.Pod{pod(nil, "10.244.1.5"), pod(nil, "10.9.0.1")}, localPods{parsed.Prefixes("10.244.1.0/24"), parsed.Addresses("10.9.0.1"), true}},
+		"one outside":        {[]string{"10.244.1.0/24"}, []*corev1.Pod{pod(nil, "10.244.1.5"), pod(nil, "10.9.0.1")}, localPods{cidrs: parsed.Prefixes("10.244.1.0/24"), stray: parsed.Addresses("10.9.0.1"), inside: true}},
 		"without an address": {[]string{"10.244.1.0/24"}, []*corev1.Pod{pod(nil), pod(nil, "damaged")}, localPods{cidrs: parsed.Prefixes("10.244.1.0/24")}},
 		"not in the network": {
 			[]string{"10.244.1.0/24"},
