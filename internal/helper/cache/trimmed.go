@@ -11,36 +11,20 @@ import (
 // TooLong replaces a text, and is rejected as damaged.
 const TooLong = "too long"
 
-// readByHelpers reports whether helpers read the record in the ConfigMap of that name: all except the gateways' reports
-// for users.
-func readByHelpers(name string) bool {
-	id, known := records.IdentityOf(name)
-	return known && id.Component != records.ComponentStatus
-}
-
 // Trimmed returns an object without the fields that no helper reads; if it does not matter, without its data.
 func Trimmed(obj any, matters bool) any {
-	if cm, ok := obj.(*corev1.ConfigMap); ok && !matters {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: cm.Name, Namespace: cm.Namespace, ResourceVersion: cm.ResourceVersion, UID: cm.UID}}
-	}
-	if cm, ok := obj.(*corev1.ConfigMap); ok && readByHelpers(cm.Name) {
-		id, _ := records.IdentityOf(cm.Name)
-		text, there := cm.Data[records.DataKey]
-		if len(text) > records.MaxSize(id.Component) {
-			text = TooLong
+	switch o := obj.(type) {
+	case *corev1.ConfigMap:
+		if !matters {
+			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: o.Name, Namespace: o.Namespace, ResourceVersion: o.ResourceVersion, UID: o.UID}}
 		}
-		cm.Annotations, cm.Data, cm.BinaryData = nil, nil, nil
-		if there {
-			cm.Data = map[string]string{records.DataKey: text}
-		}
-	}
-	if p, ok := obj.(*corev1.Pod); ok {
-		return trimmedPod(p)
-	}
-	if l, ok := obj.(*coordinationv1.Lease); ok {
-		for key, text := range l.Annotations {
+		trimRecord(o)
+	case *corev1.Pod:
+		return trimmedPod(o)
+	case *coordinationv1.Lease:
+		for key, text := range o.Annotations {
 			if len(text) > records.MaxSize(records.ComponentNode) {
-				l.Annotations[key] = TooLong
+				o.Annotations[key] = TooLong
 			}
 		}
 	}
@@ -48,6 +32,22 @@ func Trimmed(obj any, matters bool) any {
 		o.SetManagedFields(nil)
 	}
 	return obj
+}
+
+// trimRecord removes all but the record from a ConfigMap, except from the gateways' reports for users.
+func trimRecord(cm *corev1.ConfigMap) {
+	id, known := records.IdentityOf(cm.Name)
+	if !known || id.Component == records.ComponentStatus {
+		return
+	}
+	text, there := cm.Data[records.DataKey]
+	if len(text) > records.MaxSize(id.Component) {
+		text = TooLong
+	}
+	cm.Annotations, cm.Data, cm.BinaryData = nil, nil, nil
+	if there {
+		cm.Data = map[string]string{records.DataKey: text}
+	}
 }
 
 // trimmedPod returns the fields of a pod that helpers read. Settings of its containers, with passwords, are in no
