@@ -151,20 +151,16 @@ func Loop(ctx context.Context, h *liveness.Probes, log *slog.Logger, step func(c
 			rest = firstPause
 		}
 		err := step(ctx)
-		next := Resync
+		next, again := Resync, FirstRetry
 		switch {
 		case err == nil, errors.Is(err, context.Canceled):
 		case errors.Is(err, ErrWaiting):
 			log.Info("nothing to do yet", "reason", err)
 		default:
-			next = retry
+			next, again = retry, min(2*retry, LastRetry)
 			log.Error("pass ended with an error; it is tried again", "error", err, "in", next.String())
 		}
-		if next == Resync {
-			retry = FirstRetry
-		} else {
-			retry = min(2*retry, LastRetry)
-		}
+		retry = again
 		h.Set(err)
 		timer.Reset(next)
 		ended = time.Now()

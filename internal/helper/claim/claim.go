@@ -64,15 +64,14 @@ func Number(ctx context.Context, client kubernetes.Interface, namespace string, 
 
 // claimedBefore returns the node's Lease that holds the preferred number, else its Lease of any number up to most; nil
 // if there is none.
-func claimedBefore(own []coordinationv1.Lease, most, preferred int) (*coordinationv1.Lease, int) {
-	for _, wanted := range []int{preferred, 0} {
-		for _, l := range own {
-			if n, err := records.LeaseNumber(l.Name); err == nil && n <= most && (n == wanted || wanted == 0) {
-				return &l, n
-			}
+func claimedBefore(own []coordinationv1.Lease, most, preferred int) (found *coordinationv1.Lease, number int) {
+	for _, l := range own {
+		n, err := records.LeaseNumber(l.Name)
+		if err == nil && n <= most && (found == nil || n == preferred) {
+			found, number = &l, n
 		}
 	}
-	return nil, 0
+	return found, number
 }
 
 // sameParity reports whether the number of a Lease and another number are both even or both odd.

@@ -156,7 +156,7 @@ type writing[T any] struct {
 	at    time.Time
 }
 
-// due reports whether a value is to be written, and after how long.
+// due reports whether a value is to be written, and after how long: zero or less is immediately.
 func (r *Reporter[T]) due(last writing[T], v T) (rest time.Duration, due bool) {
 	since, every := time.Since(last.at), r.Every(v)
 	switch same := reflect.DeepEqual(last.value, v); {
@@ -167,15 +167,11 @@ func (r *Reporter[T]) due(last writing[T], v T) (rest time.Duration, due bool) {
 		return restoreAfter - since, true // to check that it is still in place
 	case same:
 		return 0, false
-	case r.minor(last.value, v) && since < every:
-		return every - since, true
 	case r.minor(last.value, v):
-		return 0, true
+		return every - since, true
 	}
 	if r.News != nil {
-		if missing := 1 - r.News.Tokens(); missing > 0 {
-			rest = time.Duration(missing / float64(r.News.Limit()) * float64(time.Second))
-		}
+		rest = time.Duration((1 - r.News.Tokens()) / float64(r.News.Limit()) * float64(time.Second))
 	}
 	return rest, true
 }
