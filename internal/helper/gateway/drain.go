@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/records"
@@ -40,17 +41,12 @@ func (l *loop) drain(ctx context.Context) {
 		most, over = drainMost, l.echoes.unneeded
 	}
 	l.Log.Info("draining")
-	ctx, cancel := context.WithTimeout(ctx, most)
-	defer cancel()
-	tick := time.NewTicker(drainEvery)
-	defer tick.Stop()
-	for !over() && cache.Named[*corev1.ConfigMap](l.peering, l.Namespace, records.PeeringName(l.ID.Peering)) != nil {
-		select {
-		case <-ctx.Done():
-			l.Log.Warn("ending, though it may be needed", "after", time.Since(begin))
-			return
-		case <-tick.C:
-		}
+	err := wait.PollUntilContextTimeout(ctx, drainEvery, most, true, func(context.Context) (bool, error) {
+		return over() || cache.Named[*corev1.ConfigMap](l.peering, l.Namespace, records.PeeringName(l.ID.Peering)) == nil, nil
+	})
+	if err != nil {
+		l.Log.Warn("ending, though it may be needed", "after", time.Since(begin))
+		return
 	}
 	l.Log.Info("drained", "after", time.Since(begin))
 }
@@ -105,13 +101,12 @@ func (g *echoes) sendNow() {
 	}
 }
 
-// senders returns the nodes.
-func (n *nodePaths) senders() []membership.Sender {
+// senders returns the nodes that have sent an echo.
+func (n *nodePaths) senders() (all []membership.Sender) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	all := make([]membership.Sender, len(n.nodes))
-	for i, node := range n.nodes {
-		all[i] = n.paths[node.Internal].Sender
+	for _, path := range n.paths {
+		all = append(all, path.Sender)
 	}
 	return all
 }

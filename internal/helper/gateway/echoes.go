@@ -125,11 +125,8 @@ func (g *echoes) update(v view) {
 	}
 }
 
-// unused returns the tunnels that carry no packets of pods, by number, and why; nil if there is one tunnel.
+// unused returns the tunnels that carry no packets of pods, by number, and why.
 func (g *echoes) unused(own records.LocalGateway, mode records.GatewayMode) map[int]string {
-	if len(own.Tunnels) < 2 {
-		return nil
-	}
 	standings, reasons := make([]membership.Standing, len(own.Tunnels)), make([]string, len(own.Tunnels))
 	for i := range own.Tunnels {
 		standings[i], reasons[i] = g.tunnel(i + 1).standing()

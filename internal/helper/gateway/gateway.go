@@ -225,10 +225,7 @@ func (l *loop) forgetHosts(v view) error {
 			gone = append(gone, cidr.Single(e.Address))
 		}
 	}
-	if err := l.Kernel.FlushConntrack(gone); err != nil {
-		return fmt.Errorf("forget connections to %v: %w", gone, err)
-	}
-	return nil
+	return l.Kernel.FlushConntrack(gone)
 }
 
 // view returns the desired state from the records, nil if it is unknown. For a record that is unreadable or was

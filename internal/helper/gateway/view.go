@@ -36,16 +36,7 @@ type view struct {
 // own returns the record's entry for this gateway.
 func (v view) own() records.LocalGateway { return v.peering.Gateways[v.id.Number-1] }
 
-// wanted returns the input for the state of the gateway's kernel.
-func (v view) wanted() datapath.Gateway {
-	nodes := make([]records.Node, 0, len(v.nodes))
-	for _, n := range latestFirst(v.nodes) {
-		nodes = append(nodes, *n.Node)
-	}
-	return v.wantedOf(nodes)
-}
-
-// wantedOf is wanted with some nodes only.
+// wantedOf returns the input for the state of the gateway's kernel with some nodes only.
 func (v view) wantedOf(nodes []records.Node) datapath.Gateway {
 	g := datapath.Gateway{Fabric: v.fabric, Peering: v.peering, Number: v.id.Number, Nodes: nodes, Pod: v.pod, Unused: map[int]bool{}}
 	for number := range v.unused {
@@ -55,7 +46,13 @@ func (v view) wantedOf(nodes []records.Node) datapath.Gateway {
 }
 
 // state returns the desired state of the kernel in the gateway's namespace.
-func (v view) state() netops.State { return v.wanted().State() }
+func (v view) state() netops.State {
+	nodes := make([]records.Node, 0, len(v.nodes))
+	for _, n := range latestFirst(v.nodes) {
+		nodes = append(nodes, *n.Node)
+	}
+	return v.wantedOf(nodes).State()
+}
 
 // exposed returns the hosts that the peer may reach.
 func (v view) exposed() []records.Exposed { return v.wantedOf(nil).Exposed() }
