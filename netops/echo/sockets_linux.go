@@ -74,10 +74,11 @@ func (s *Sockets) Close() {
 	}
 }
 
-// Aim starts a prober, or updates the route and the target of a prober that already uses this socket.
+// Aim starts a prober, or updates route, calm interval and target of a prober that already uses this socket.
 func Aim(p **Prober, socket *Socket, c ProbeConfig) (err error) {
 	if *p != nil && (*p).Socket() == socket {
 		(*p).SetRoute(c.Route)
+		(*p).SetCalm(c.Calm)
 		return (*p).SetTarget(c.Target)
 	}
 	*p, err = socket.Probe(c)

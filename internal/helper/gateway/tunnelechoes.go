@@ -88,11 +88,7 @@ func (t *tunnelEchoes) update(v view, number int, wake chan<- struct{}) {
 	if len(v.own().Tunnels) > 1 {
 		t.Wake, t.calm = wake, gatewayCalmOfSeveral
 	}
-	peer, calm := t.peer, t.calm
 	t.gateway.mu.Unlock()
-	if peer != nil {
-		peer.SetCalm(calm)
-	}
 	if news {
 		t.sendNow()
 	}

@@ -100,17 +100,16 @@ func (p *gatewayProbes) stop() {
 func (p *gatewayProbes) update(socket *echo.Socket, gateway netip.Addr, targets []netip.Addr, way echo.Route) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	calm := overlayEvery
+	if p.Wake != nil {
+		calm = overlayHurried
+	}
 	err := echo.Aim(&p.overlay, socket, echo.ProbeConfig{
-		Target: netip.AddrPortFrom(gateway, netops.EchoPort), Interval: overlayHurried, Calm: overlayEvery, Timeout: overlayTimeout, Window: 1,
+		Target: netip.AddrPortFrom(gateway, netops.EchoPort), Interval: overlayHurried, Calm: calm, Timeout: overlayTimeout, Window: 1,
 		Content: p.content, OnReply: p.gatewayAnswered, OnLost: p.gatewayMissed, OnSilence: p.gatewaySilent, Patience: membership.Patience,
 	})
 	if err != nil {
 		return err
-	}
-	if p.Wake == nil {
-		p.overlay.SetCalm(overlayEvery)
-	} else {
-		p.overlay.SetCalm(overlayHurried)
 	}
 	if len(targets) == 0 {
 		return nil
