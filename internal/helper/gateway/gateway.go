@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/helper"
 	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/helper/liveness"
@@ -46,19 +47,20 @@ type Helper struct {
 type loop struct {
 	Helper
 	helper.Reconciler
-	health  *liveness.Probes
-	driver  tunnel.Driver
-	keysAt  time.Time // when the keys were made; zero: not known
-	passed  *view     // whose state the kernel has; nil: unknown
-	echoes  *echoes
-	before  time.Time // when the peer last answered an earlier process; zero: unknown
-	events  *publish.Events
-	state   reportedState
-	measure chan struct{} // of size one: triggers a report
+	health       *liveness.Probes
+	driver       tunnel.Driver
+	keysAt       time.Time // when the keys were made; zero: not known
+	passed       *view     // whose state the kernel has; nil: unknown
+	echoes       *echoes
+	before       time.Time // when the peer last answered an earlier process; zero: unknown
+	events       *publish.Events
+	lastState    health.State  // in the last event; "": none yet
+	reportsSince time.Time     // when the gateway began to report
+	measure      chan struct{} // of size one: triggers a report
 
 	// The loop and other tasks exchange these.
-	served atomic.Pointer[view]     // of the last successful pass; nil: none yet
-	latest atomic.Pointer[measured] // shown as metrics; nil: nothing yet
+	served atomic.Pointer[view]   // of the last successful pass; nil: none yet
+	latest atomic.Pointer[report] // shown as metrics; nil: nothing yet
 
 	locations *publish.Reporter[records.Gateway]
 	statuses  *publish.Reporter[report]

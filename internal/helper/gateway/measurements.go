@@ -16,26 +16,20 @@ import (
 // measurements exports the latest report of a gateway, which it makes twice a second, as metrics.
 type measurements struct {
 	gateway records.GatewayID
-	latest  func() *measured // nil: none yet
-}
-
-// measured is a report, and the MTU of its peering in bytes.
-type measured struct {
-	records.Status
-	mtu int
+	latest  func() *report // nil: none yet
 }
 
 // names returns the names of the nodes that have reported.
-func (m measured) names() (names []string) {
-	for _, n := range m.Nodes {
+func (r report) names() (names []string) {
+	for _, n := range r.Nodes {
 		names = append(names, n.Name)
 	}
 	return names
 }
 
 // judge returns the state of the peering from a report of that age, as its gateway observes it.
-func (m measured) judge(age time.Duration) (health.State, string) {
-	return health.Judge(health.Observation{Status: &m.Status, Age: age, Every: health.LoneReportEvery, Nodes: m.names(), MTU: m.mtu})
+func (r report) judge(age time.Duration) (health.State, string) {
+	return health.Judge(health.Observation{Status: &r.Status, Age: age, Every: health.LoneReportEvery, Nodes: r.names(), MTU: r.mtu})
 }
 
 // Describe implements prometheus.Collector.

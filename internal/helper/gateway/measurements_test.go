@@ -34,13 +34,13 @@ func measuredGateway(t *testing.T, change func(*records.Status)) (*helper.Metric
 		Nodes: []records.NodeStatus{{Name: "n1", LastEcho: now, LastProof: now}, {Name: "n2"}},
 	}
 	change(&s)
-	var latest *measured
+	var latest *report
 	m := helper.NewMetrics()
-	m.Registry.MustRegister(&measurements{records.GatewayID{Peering: "b", Number: 2}, func() *measured { return latest }})
+	m.Registry.MustRegister(&measurements{records.GatewayID{Peering: "b", Number: 2}, func() *report { return latest }})
 	if none := values(t, m, "liqonet_tunnel"); len(none) > 0 {
 		t.Errorf("before the first report: %v", none)
 	}
-	latest = &measured{s, 1400}
+	latest = &report{Status: s, mtu: 1400}
 	return m, values(t, m, "liqonet_")
 }
 

@@ -94,11 +94,11 @@ func (l *loop) report() {
 	if err := l.health.Failed(); err != nil {
 		s.Failed = records.Failures{records.Brief(err.Error())}
 	}
-	m := measured{s, v.peering.MTU}
-	l.latest.Store(&m)
-	state, reason := m.judge(0)
-	l.reportState(state, reason)
-	l.statuses.Set(report{s, state, reason})
+	r := report{Status: s, mtu: v.peering.MTU}
+	r.state, r.reason = r.judge(0)
+	l.latest.Store(&r)
+	l.reportState(r.state, r.reason)
+	l.statuses.Set(r)
 }
 
 // settling is the time after its start during which a gateway reports no state but healthy: until then it has other
@@ -107,14 +107,12 @@ const settling = 10 * time.Second
 
 // reportState writes an event if the state of the peering has changed.
 func (l *loop) reportState(state health.State, reason string) {
-	before := cmp.Or(l.state.last, health.Connecting)
-	if l.state.since.IsZero() {
-		l.state.since = time.Now()
-	}
-	if state == before || state != health.Healthy && time.Since(l.state.since) < settling {
+	before := cmp.Or(l.lastState, health.Connecting)
+	l.reportsSince = cmp.Or(l.reportsSince, time.Now())
+	if state == before || state != health.Healthy && time.Since(l.reportsSince) < settling {
 		return
 	}
-	l.state.last = state
+	l.lastState = state
 	message := fmt.Sprintf("%s, was %s", state, before)
 	if reason != "" {
 		message += ": " + reason
@@ -123,15 +121,10 @@ func (l *loop) reportState(state health.State, reason string) {
 	l.events.Add("ConfigMap", l.ID.StatusName(), state == health.Healthy, publish.StateChanged, message)
 }
 
-// reportedState is the state in the last event.
-type reportedState struct {
-	last  health.State // "": none yet
-	since time.Time    // when the gateway began to report
-}
-
 // report is the report of a gateway: measurements, and the resulting state.
 type report struct {
 	records.Status
+	mtu    int // of the peering, bytes
 	state  health.State
 	reason string
 }
