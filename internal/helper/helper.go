@@ -128,9 +128,7 @@ const (
 // step are logged, shown by the readiness probe of a node and the status of a gateway, and retried soon.
 func Loop(ctx context.Context, h *liveness.Probes, log *slog.Logger, step func(context.Context) error, events ...<-chan struct{}) error {
 	signals := wakeup.Merge(ctx, events...)
-	timer, pause := time.NewTimer(0), time.NewTimer(0)
-	defer timer.Stop()
-	defer pause.Stop()
+	timer, pause := time.After(0), time.After(0)
 	retry, rest := FirstRetry, firstPause
 	ended := time.Now() // last pass
 	h.Begin()
@@ -138,13 +136,13 @@ func Loop(ctx context.Context, h *liveness.Probes, log *slog.Logger, step func(c
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-pause.C:
+		case <-pause:
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-signals:
-		case <-timer.C:
+		case <-timer:
 		}
 		rest = min(2*rest, passPause)
 		if time.Since(ended) > passPause {
@@ -162,8 +160,8 @@ func Loop(ctx context.Context, h *liveness.Probes, log *slog.Logger, step func(c
 		}
 		retry = again
 		h.Set(err)
-		timer.Reset(next)
+		timer = time.After(next)
 		ended = time.Now()
-		pause.Reset(rest)
+		pause = time.After(rest)
 	}
 }

@@ -5,12 +5,12 @@ package cache
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	tools "k8s.io/client-go/tools/cache"
 
@@ -91,9 +91,8 @@ func Watch[L List](c *Cache, of Resource[L], example runtime.Object, s Selection
 		o, ok := obj.(metav1.Object)
 		return s.Concerns == nil || !ok || s.Concerns(o.GetName())
 	}
-	if err := i.SetTransform(func(obj any) (any, error) { return Trimmed(obj, concerns(obj)), nil }); err != nil {
-		panic(fmt.Sprintf("watch objects: %v", err)) // only a started informer rejects it
-	}
+	// Only a started informer rejects it.
+	utilruntime.Must(i.SetTransform(func(obj any) (any, error) { return Trimmed(obj, concerns(obj)), nil }))
 	wake := func(obj any) {
 		if !s.Quiet && concerns(obj) {
 			wakeup.Notify(c.Changed)
@@ -102,9 +101,7 @@ func Watch[L List](c *Cache, of Resource[L], example runtime.Object, s Selection
 	handle, err := i.AddEventHandler(tools.ResourceEventHandlerFuncs{
 		AddFunc: wake, DeleteFunc: wake, UpdateFunc: func(_, obj any) { wake(obj) },
 	})
-	if err != nil {
-		panic(fmt.Sprintf("watch objects: %v", err)) // only a stopped informer rejects a handler
-	}
+	utilruntime.Must(err) // only a stopped informer rejects a handler
 	c.informers, c.synced = append(c.informers, i), append(c.synced, handle.HasSynced)
 	return i.GetStore()
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"liqonet.io/liqonet/internal/helper"
 	"liqonet.io/liqonet/internal/helper/cache"
@@ -98,9 +99,7 @@ func (n Helper) Run(ctx context.Context) error {
 // allBut selects the objects without the label of one of the components.
 func allBut(components ...string) labels.Selector {
 	others, err := labels.NewRequirement(records.LabelComponent, selection.NotIn, components)
-	if err != nil {
-		panic(err) // constants
-	}
+	utilruntime.Must(err) // constants
 	return labels.NewSelector().Add(*others)
 }
 

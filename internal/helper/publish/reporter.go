@@ -96,21 +96,19 @@ func (r *Reporter[T]) Change(f func(latest *T)) {
 // Run writes until ctx ends.
 func (r *Reporter[T]) Run(ctx context.Context) {
 	var last writing[T]
-	pause, later := time.NewTimer(0), time.NewTimer(health.ReportEvery)
-	defer pause.Stop()
-	defer later.Stop()
-	later.Stop() // until a value has to wait
+	pause := time.After(0)
+	var later <-chan time.Time // nil until a value has to wait
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-pause.C:
+		case <-pause:
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.wake:
-		case <-later.C:
+		case <-later:
 		}
 		r.mu.Lock()
 		v := r.latest
@@ -118,9 +116,9 @@ func (r *Reporter[T]) Run(ctx context.Context) {
 		rest, due := r.due(last, v)
 		if !due || rest > 0 {
 			if due {
-				later.Reset(rest)
+				later = time.After(rest)
 			}
-			pause.Reset(0)
+			pause = time.After(0)
 			continue
 		}
 		write, cancel := context.WithTimeout(ctx, writeTimeout)
@@ -129,14 +127,14 @@ func (r *Reporter[T]) Run(ctx context.Context) {
 		if err != nil {
 			r.log.Warn("report not written; it will be tried again", "error", err)
 			wakeup.Notify(r.wake)
-			pause.Reset(writeRetry)
+			pause = time.After(writeRetry)
 			continue
 		}
 		if r.News != nil {
 			r.News.Allow() // always allowed: writes count, attempts do not
 		}
 		last = writing[T]{v, text, time.Now()}
-		pause.Reset(r.pause())
+		pause = time.After(r.pause())
 	}
 }
 
