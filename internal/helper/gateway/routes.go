@@ -4,11 +4,9 @@ package gateway
 
 import (
 	"maps"
-	"net/netip"
 	"reflect"
 	"slices"
 
-	"liqonet.io/liqonet/internal/datapath"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 )
@@ -77,28 +75,22 @@ func (v view) without(o view) (only []records.Node) {
 
 // shares reports whether a range in the changed reports is also another node's: its owner then depends on all reports.
 func (v view) shares(gone, come []records.Node) bool {
-	before, twice := claimed(gone)
-	after, again := claimed(come)
-	if twice || again {
-		return true
-	}
-	maps.Copy(before, after)
-	for p := range before {
-		if others := v.claims[p]; others > 1 || others > 0 && !after[p] {
-			return true
+	before, after := claimed(gone), claimed(come)
+	for _, changed := range []claimants{before, after} {
+		for p, nodes := range changed {
+			if nodes > 1 || v.claims[p] > after[p] {
+				return true
+			}
 		}
 	}
 	return false
 }
 
-// claimed returns the ranges of pods in reports; twice is whether two of them have the same range.
-func claimed(nodes []records.Node) (all map[netip.Prefix]bool, twice bool) {
-	all = map[netip.Prefix]bool{}
+// claimed returns how many of some reports have a range of pods.
+func claimed(nodes []records.Node) claimants {
+	all := claimants{}
 	for _, n := range nodes {
-		for _, p := range datapath.PodsOf(n) {
-			twice = twice || all[p]
-			all[p] = true
-		}
+		all.add(&n, 1)
 	}
-	return all, twice
+	return all
 }
