@@ -85,11 +85,8 @@ func Watch[L List](c *Cache, of Resource[L], example runtime.Object, s Selection
 	}
 	i := tools.NewSharedIndexInformer(tools.ToListWatcherWithWatchListSemantics(source, c.client), example, 0, nil)
 	concerns := func(obj any) bool {
-		if gone, ok := obj.(tools.DeletedFinalStateUnknown); ok {
-			obj = gone.Obj
-		}
-		o, ok := obj.(metav1.Object)
-		return s.Concerns == nil || !ok || s.Concerns(o.GetName())
+		name, err := tools.DeletionHandlingObjectToName(obj)
+		return s.Concerns == nil || err != nil || s.Concerns(name.Name)
 	}
 	// Only a started informer rejects it.
 	utilruntime.Must(i.SetTransform(func(obj any) (any, error) { return Trimmed(obj, concerns(obj)), nil }))

@@ -5,6 +5,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -241,24 +242,18 @@ func (l *loop) view() (*view, error) {
 	if errPeering == nil && l.ID.Number > len(p.Gateways) {
 		errPeering = fmt.Errorf("ConfigMap %s: there is no gateway %d: %w", records.PeeringName(l.ID.Peering), l.ID.Number, helper.ErrWaiting)
 	}
-	damage := errors.Join(errFabric, errPeering)
+	damage, served := errors.Join(errFabric, errPeering), l.served.Load()
+	last := cmp.Or(served, &view{})
 	var faults []serving.Fault
 	if errFabric != nil {
-		faults = append(faults, serving.Fault{Object: records.FabricName, Err: errFabric})
+		f, faults = last.fabric, append(faults, serving.Fault{Object: records.FabricName, Err: errFabric})
 	}
 	if errPeering != nil {
-		faults = append(faults, serving.Fault{Object: records.PeeringName(l.ID.Peering), Err: errPeering})
+		p, faults = last.peering, append(faults, serving.Fault{Object: records.PeeringName(l.ID.Peering), Err: errPeering})
 	}
-	last := l.served.Load()
-	if damage != nil && last == nil {
+	if damage != nil && served == nil {
 		l.ReportFaults(faults)
 		return nil, damage
-	}
-	if errFabric != nil {
-		f = last.fabric
-	}
-	if errPeering != nil {
-		p = last.peering
 	}
 	nodes, refused := l.reports.read(l.leases, f.InternalCIDR())
 	l.Metrics.Refused.Set(float64(len(refused)))

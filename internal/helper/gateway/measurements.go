@@ -32,8 +32,8 @@ func (r report) judge(age time.Duration) (health.State, string) {
 	return health.Judge(health.Observation{Status: &r.Status, Age: age, Every: health.LoneReportEvery, Nodes: r.names(), MTU: r.mtu})
 }
 
-// Describe implements prometheus.Collector.
-func (m *measurements) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, out) }
+// Describe implements prometheus.Collector. Metrics are described when they are sent.
+func (m *measurements) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (m *measurements) Collect(out chan<- prometheus.Metric) {
