@@ -83,10 +83,8 @@ func (l *loop) watchSuccessor(ctx context.Context) {
 			l.Log.Warn("the peer has received echoes of a later pod of this gateway", "stepsDown", over)
 			wakeup.Notify(l.wake)
 		}
-		select {
-		case <-ctx.Done():
+		if !wakeup.Sleep(ctx, successorEvery) {
 			return
-		case <-time.After(successorEvery):
 		}
 		select { // the peer may not report a later pod any more
 		case <-l.echoes.claim:

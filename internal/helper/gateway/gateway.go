@@ -117,10 +117,8 @@ func (g Helper) openKeys(ctx context.Context) (wireguard.Driver, error) {
 		if !waited {
 			g.Log.Warn("the Secret has other keys than this pod was made for: waiting", "want", g.KeyID, "have", driver.ID())
 		}
-		select {
-		case <-ctx.Done():
+		if !wakeup.Sleep(ctx, keysEvery) {
 			return driver, ctx.Err()
-		case <-time.After(keysEvery):
 		}
 	}
 }

@@ -48,10 +48,8 @@ func (l *loop) watchTunnels(ctx context.Context) {
 		case <-tick.C:
 		case <-l.measure:
 		case <-l.echoes.news:
-			select {
-			case <-ctx.Done():
+			if !wakeup.Sleep(ctx, max(newsPause, news.Reserve().Delay())) {
 				return
-			case <-time.After(max(newsPause, news.Reserve().Delay())):
 			}
 		}
 	}

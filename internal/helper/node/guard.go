@@ -17,6 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/helper"
 	"liqonet.io/liqonet/internal/helper/cache"
+	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/serving"
 	"liqonet.io/liqonet/netops"
@@ -97,10 +98,7 @@ func (l *loop) trusted(ctx context.Context) (objects, error) {
 			return o, err
 		}
 		l.Log.Warn("read the records of peerings; it is tried again", "error", err, "in", retry.String())
-		select {
-		case <-ctx.Done():
-		case <-time.After(retry):
-		}
+		wakeup.Sleep(ctx, retry)
 	}
 }
 

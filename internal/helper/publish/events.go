@@ -136,10 +136,7 @@ func (e *Events) writeOldest(ctx context.Context) {
 	var refusal apierrors.APIStatus
 	switch final := errors.As(err, &refusal) && refusal.Status().Code/100 == 4 && !apierrors.IsTooManyRequests(err); {
 	case err != nil && !final: // the API server is away
-		select {
-		case <-ctx.Done():
-		case <-time.After(eventRetry):
-		}
+		wakeup.Sleep(ctx, eventRetry)
 		return
 	case err != nil && !e.refused:
 		e.Log.Warn("event not written, others will not be logged", "error", err)
