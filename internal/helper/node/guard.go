@@ -63,7 +63,7 @@ func (l *loop) guard(ctx context.Context) error {
 		return err
 	}
 	// Now, because later passes and processes conclude from the routes that older connections were forgotten.
-	return l.older.forget(slices.Concat(l.older.done, ranges))
+	return l.forgetOlder(slices.Concat(l.forgotten, ranges))
 }
 
 // ownAddresses returns the addresses of the node, as the kernel has them, and of API servers. The Node object, which

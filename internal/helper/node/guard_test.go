@@ -137,7 +137,7 @@ func TestFirstPass(t *testing.T) {
 			internal := netops.State{Addresses: []netops.Address{{Link: "lo", Prefix: netip.MustParsePrefix("10.80.0.7/32")}}}
 			require.NoError(t, l.Kernel.Apply(netops.Diff(netops.State{}, internal)))
 			for range 2 { // a process, and the next one
-				l.older, l.begun = olderFlows{kernel: l.Kernel}, false
+				l.forgotten, l.begun = nil, false
 				require.NoError(t, ns.Do(func() error { return l.guard(t.Context()) }))
 			}
 			have, err := l.Kernel.Observe()
@@ -159,7 +159,7 @@ func TestFirstPassOfUnclaimed(t *testing.T) {
 	damaged.Data[records.DataKey] = "damaged"
 	ns, kernel := sample.OpenKernel(t)
 	l := guardLoop(t, nil, sample.FabricMap(t, sample.Fabric()), sample.Reserved(t), damaged)
-	l.Kernel, l.older = kernel, olderFlows{kernel: kernel}
+	l.Kernel = kernel
 	want := netops.GuardState(sample.Peering().Seen())
 	require.NoError(t, kernel.Apply(netops.Diff(netops.State{}, want)))
 	ns.Run("nft", "delete", "table", "ip", netops.Table)

@@ -56,7 +56,9 @@ type loop struct {
 	aging     *time.Timer // wakes the loop when a gateway expires; nil: none is about to
 	claims    claims
 	wake      chan struct{}
-	older     olderFlows
+	// forgotten are the ranges whose older connections were forgotten. At first these are the destinations of routes:
+	// an earlier process forgot them, unless it was killed within the milliseconds between both.
+	forgotten []netip.Prefix
 	begun     bool          // the kernel has been read
 	found     *netops.State // as an earlier process left it, until this one has made its own state; nil: not known
 	bootErr   error         // why the ranges of the boot guard are not known; nil: they are, or there is none
@@ -79,7 +81,7 @@ func (n Helper) Run(ctx context.Context) error {
 	objects, metrics := cache.New(n.Client), helper.NewMetrics()
 	l := &loop{
 		Helper: n, kernelHas: kernelHas, wake: objects.Changed, lastValid: newLastValid(),
-		Reconciler: helper.NewReconciler(kernel, n.Log, metrics), older: olderFlows{kernel: kernel},
+		Reconciler: helper.NewReconciler(kernel, n.Log, metrics),
 	}
 	l.reports = publish.NewReporter(n.Log, sameButDrift, l.write, l.leaseHas)
 	// A node has fewer than a gateway, since there are more nodes.
@@ -171,12 +173,12 @@ func (l *loop) forget(v view) error {
 		for _, p := range v.Peerings {
 			s.Peers = append(s.Peers, p.Seen()...)
 		}
-		if err := l.older.forgetUntranslated(s); err != nil {
+		if err := l.forgetUntranslated(s); err != nil {
 			return err
 		}
 		l.Untranslated = false
 	}
-	return l.older.forget(v.ranges())
+	return l.forgetOlder(v.ranges())
 }
 
 // begin reads the kernel before this process changes it.
@@ -189,8 +191,8 @@ func (l *loop) begin() error {
 		return fmt.Errorf("observe kernel: %w", err)
 	}
 	for _, r := range have.Routes {
-		if r.Table == netops.RoutingTable && !slices.Contains(l.older.done, r.Dst) {
-			l.older.done = append(l.older.done, r.Dst)
+		if r.Table == netops.RoutingTable && !slices.Contains(l.forgotten, r.Dst) {
+			l.forgotten = append(l.forgotten, r.Dst)
 		}
 	}
 	l.begun, l.found = true, &have

@@ -3,7 +3,6 @@
 package node
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 
@@ -11,35 +10,26 @@ import (
 	"liqonet.io/liqonet/netops/kernel"
 )
 
-// olderFlows deletes the conntrack entries of a node for addresses that become a peer's, or no longer are: nat chains
+// forgetOlder deletes the conntrack entries of a node for addresses that become a peer's, or no longer are: nat chains
 // see a flow's first packet only, so older flows would keep their old path. Later flows continue, whichever process of
-// the helper made the routes.
-type olderFlows struct {
-	kernel *kernel.Kernel
-	// done are the ranges whose older connections were forgotten. At first these are the destinations of routes: an
-	// earlier process forgot them, unless it was killed within the milliseconds between both.
-	done []netip.Prefix
-}
-
-// forget is called after a pass, with the ranges that now have routes.
-func (o *olderFlows) forget(now []netip.Prefix) error {
-	if changed := append(without(now, o.done), without(o.done, now)...); len(changed) > 0 {
-		if err := o.kernel.FlushConntrack(changed); err != nil {
-			return fmt.Errorf("forget connections to %v: %w", changed, err)
-		}
+// the helper made the routes. It is called after a pass, with the ranges that now have routes.
+func (l *loop) forgetOlder(now []netip.Prefix) error {
+	changed := append(without(now, l.forgotten), without(l.forgotten, now)...)
+	if err := l.Kernel.FlushConntrack(changed); err != nil {
+		return err
 	}
-	o.done = now
+	l.forgotten = now
 	return nil
 }
 
 // forgetUntranslated deletes the connections to peers that began while the table was missing or flushed. It is called
-// before forget, to which it leaves ranges all of whose connections will be forgotten.
-func (o *olderFlows) forgetUntranslated(s kernel.Sources) error {
-	s.Peers = netops.Only(s.Peers, func(p netip.Prefix) bool { return slices.Contains(o.done, p) })
+// before forgetOlder, to which it leaves ranges all of whose connections will be forgotten.
+func (l *loop) forgetUntranslated(s kernel.Sources) error {
+	s.Peers = netops.Only(s.Peers, func(p netip.Prefix) bool { return slices.Contains(l.forgotten, p) })
 	if len(s.Peers) == 0 {
 		return nil
 	}
-	return o.kernel.FlushWrongSources(s)
+	return l.Kernel.FlushWrongSources(s)
 }
 
 // without returns the elements of a list that are not in another.
