@@ -244,10 +244,12 @@ func (l *loop) view() (*view, error) {
 	last := cmp.Or(served, &view{})
 	var faults []serving.Fault
 	if errFabric != nil {
-		f, faults = last.fabric, append(faults, serving.Fault{Object: records.FabricName, Err: errFabric})
+		f = last.fabric
+		faults = append(faults, serving.Fault{Object: records.FabricName, Err: errFabric})
 	}
 	if errPeering != nil {
-		p, faults = last.peering, append(faults, serving.Fault{Object: records.PeeringName(l.ID.Peering), Err: errPeering})
+		p = last.peering
+		faults = append(faults, serving.Fault{Object: records.PeeringName(l.ID.Peering), Err: errPeering})
 	}
 	if damage != nil && served == nil {
 		l.ReportFaults(faults)
