@@ -20,7 +20,6 @@ import (
 	"liqonet.io/liqonet/internal/helper/cache"
 	"liqonet.io/liqonet/internal/helper/liveness"
 	"liqonet.io/liqonet/internal/helper/publish"
-	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/netops/kernel"
 )
 
@@ -96,7 +95,7 @@ func (s Service) Run(ctx context.Context) error {
 		if err := s.Objects.Run(ctx); err != nil {
 			return err
 		}
-		watch, err := s.Kernel.Watch(ctx)
+		watch, err := s.Kernel.Watch(ctx, s.Objects.Changed)
 		if err != nil {
 			return err
 		}
@@ -104,7 +103,7 @@ func (s Service) Run(ctx context.Context) error {
 		for _, task := range s.Tasks {
 			group.Go(func() error { task(ctx); return nil })
 		}
-		return Loop(ctx, s.Health, s.Log, s.Step, s.Objects.Changed, watch.Changed())
+		return Loop(ctx, s.Health, s.Log, s.Step, s.Objects.Changed)
 	})
 	return group.Wait()
 }
@@ -124,10 +123,9 @@ const (
 	LastRetry  = 8 * time.Second
 )
 
-// Loop calls step at the start, whenever one of the channels delivers, and at every Resync, until ctx ends. Errors of a
+// Loop calls step at the start, whenever the channel delivers, and at every Resync, until ctx ends. Errors of a
 // step are logged, shown by the readiness probe of a node and the status of a gateway, and retried soon.
-func Loop(ctx context.Context, h *liveness.Probes, log *slog.Logger, step func(context.Context) error, events ...<-chan struct{}) error {
-	signals := wakeup.Merge(ctx, events...)
+func Loop(ctx context.Context, h *liveness.Probes, log *slog.Logger, step func(context.Context) error, changed <-chan struct{}) error {
 	timer, pause := time.After(0), time.After(0)
 	retry, rest := FirstRetry, firstPause
 	ended := time.Now() // last pass
@@ -141,7 +139,7 @@ func Loop(ctx context.Context, h *liveness.Probes, log *slog.Logger, step func(c
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-signals:
+		case <-changed:
 		case <-timer:
 		}
 		rest = min(2*rest, passPause)

@@ -41,7 +41,7 @@ func testLoop(t *testing.T, do func(p *passes)) {
 			done <- Loop(ctx, p.health, slog.New(slog.DiscardHandler), func(context.Context) error {
 				p.at = append(p.at, time.Since(begin))
 				return p.err
-			}, make(chan struct{}), p.events)
+			}, p.events)
 		}()
 		do(p)
 		cancel()

@@ -56,7 +56,8 @@ func TestLossesByOthers(t *testing.T) {
 			if !arrives(attack.tos) {
 				t.Fatal("packets are lost before the attack")
 			}
-			watch, err := n.kernel.Watch(t.Context())
+			changed := make(chan struct{}, 1)
+			_, err := n.kernel.Watch(t.Context(), changed)
 			require.NoError(t, err)
 			n.For(t).IP(attack.command)
 			defer n.For(t).IP(undone(attack.command))
@@ -65,7 +66,7 @@ func TestLossesByOthers(t *testing.T) {
 			}
 			n.Run("ping", "-q", "-c3", "-w20", "-i0.2", "-I", a.internal(1).String(), b.seenNode(1).String())
 			select {
-			case <-watch.Changed():
+			case <-changed:
 			case <-time.After(5 * time.Second):
 				t.Error("the watch reports no change")
 			}

@@ -46,7 +46,7 @@ func configureUnprivileged(t *testing.T) {
 	k, err := Open()
 	require.NoError(t, err)
 	defer k.Close()
-	if _, err := k.Watch(t.Context()); err != nil {
+	if _, err := k.Watch(t.Context(), make(chan struct{}, 1)); err != nil {
 		t.Error(err)
 	}
 	want := topology.NodeLike()

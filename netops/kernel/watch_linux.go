@@ -22,27 +22,24 @@ const watchBuffer = 4 << 20
 type Watch struct {
 	kernel  *Kernel
 	self    uint32 // port of the socket by which Kernel changes routes
-	changed chan struct{}
+	changed chan<- struct{}
 	ours    map[int32]bool // indexes of our links
 	wait    func() error
 }
 
-// Changed receives one element after any number of changes of our objects, by other programs or by Apply; receivers
-// observe the whole state again. Routes that Apply changes do not count: gateways have tens of thousands. The channel
-// is never closed.
-func (w *Watch) Changed() <-chan struct{} { return w.changed }
-
 // Wait returns when the watch has ended: nil after the end of the context, else an error.
 func (w *Watch) Wait() error { return w.wait() }
 
-// Watch starts to report changes of our objects. It misses no change after it has returned.
+// Watch starts to report changes of our objects, by other programs or by Apply, to a channel of size one: receivers
+// observe the whole state again. It misses no change after it has returned. Routes that Apply changes do not count:
+// gateways have tens of thousands.
 //
 // Foreign routes to the ranges of the last call of Detours, and all IPsec policies, count as ours.
 //
 // The kernel does not report routes that are deleted with their link (but it reports the link), and settings of foreign
 // devices.
-func (k *Kernel) Watch(ctx context.Context) (*Watch, error) {
-	w := &Watch{kernel: k, self: k.route.conn.PID(), changed: make(chan struct{}, 1), ours: make(map[int32]bool)}
+func (k *Kernel) Watch(ctx context.Context, changed chan<- struct{}) (*Watch, error) {
+	w := &Watch{kernel: k, self: k.route.conn.PID(), changed: changed, ours: make(map[int32]bool)}
 	sources := []struct {
 		what   string
 		family int

@@ -26,7 +26,8 @@ func TestWatch(t *testing.T) {
 	state := topology.NodeLike()
 	reach(t, k, state)
 	ctx, cancel := context.WithCancel(t.Context())
-	watch, err := k.Watch(ctx)
+	changed := make(chan struct{}, 1)
+	watch, err := k.Watch(ctx, changed)
 	require.NoError(t, err)
 	for _, command := range []string{
 		"ip link set down dev lqn-overlay",
@@ -38,7 +39,7 @@ func TestWatch(t *testing.T) {
 	} {
 		ns.Run("sh", "-c", command)
 		select {
-		case <-watch.Changed():
+		case <-changed:
 		case <-time.After(watchTimeout):
 			t.Fatalf("%s: not reported", command)
 		}
@@ -224,13 +225,14 @@ func TestWatchIgnoresOwnRoutes(t *testing.T) {
 	ns, k := newKernel(t)
 	state := topology.NodeLike()
 	reach(t, k, state)
-	watch, err := k.Watch(t.Context())
+	changed := make(chan struct{}, 1)
+	_, err := k.Watch(t.Context(), changed)
 	require.NoError(t, err)
 	own := netops.Plan{Steps: []netops.Step{{Op: netops.Add, Object: netops.Route{Table: netops.RoutingTable, Dst: netip.MustParsePrefix("10.99.0.0/16"), Type: netops.Unreachable}}}}
 	require.NoError(t, k.Apply(own))
 	ns.Run("ip", "route", "del", "unreachable", "10.99.0.0/16", "table", strconv.Itoa(netops.RoutingTable))
 	select {
-	case <-watch.Changed():
+	case <-changed:
 	case <-time.After(watchTimeout):
 		t.Fatal("not reported of a route that another program deleted")
 	}

@@ -22,7 +22,7 @@ type Store = tools.Store
 
 // Cache stores the objects that a helper watches and wakes it when one changes.
 type Cache struct {
-	// Changed gets a signal when an object changes.
+	// Changed gets a signal when an object changes. It is of size one; others may send to it as well.
 	Changed chan struct{}
 
 	client    any // of all of them, to determine its features

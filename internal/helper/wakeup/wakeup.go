@@ -1,4 +1,5 @@
-// Package wakeup has signals without content: channels of size one, of which several sends before a receive are one.
+// Package wakeup has what a waiting goroutine needs: signals without content, which are channels of size one, of which
+// several sends before a receive are one, and a sleep that ends with a context.
 package wakeup
 
 import (
@@ -22,22 +23,4 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	case <-time.After(d):
 		return true
 	}
-}
-
-// Merge returns a channel of size one that gets the signals of several others, until ctx ends.
-func Merge(ctx context.Context, channels ...<-chan struct{}) <-chan struct{} {
-	out := make(chan struct{}, 1)
-	for _, c := range channels {
-		go func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-c:
-					Notify(out)
-				}
-			}
-		}()
-	}
-	return out
 }
