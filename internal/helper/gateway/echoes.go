@@ -44,7 +44,8 @@ func newEchoes(log *slog.Logger, m *helper.Metrics, pod netip.Addr, node string,
 	news := make(chan struct{}, 1)
 	return &echoes{
 		log: log, pod: pod, nodes: newNodePaths(m, node, news), wake: wake, claim: make(chan struct{}, 1), news: news,
-		peers: newPeerNodes(m.Ignored), endpoints: newPeerEndpoints(m.Ignored),
+		peers:     peerNodes{learned: newLearned(m.Ignored, peerNodesMost, peerNodeLife)},
+		endpoints: peerEndpoints{learned: newLearned(m.Ignored, records.MaxPeerEndpoints, endpointLife)},
 	}
 }
 

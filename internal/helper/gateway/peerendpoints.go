@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -24,10 +22,6 @@ type peerEndpoints struct {
 	forbidden []netip.Prefix // reserved ranges, this cluster's, and those by which it reaches the peer
 	hosts     []netip.Addr   // API servers, and this cluster's nodes, sorted
 	known     []netip.Addr   // of an earlier process, as it recorded them
-}
-
-func newPeerEndpoints(ignored *prometheus.CounterVec) peerEndpoints {
-	return peerEndpoints{learned: newLearned(ignored, records.MaxPeerEndpoints, endpointLife)}
 }
 
 // update applies a new view, which determines the acceptable addresses.

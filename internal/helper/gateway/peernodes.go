@@ -5,8 +5,6 @@ package gateway
 import (
 	"net/netip"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"liqonet.io/liqonet/internal/cidr"
 )
 
@@ -22,10 +20,6 @@ const (
 type peerNodes struct {
 	learned
 	external netip.Prefix // of the peer, as this cluster reaches it
-}
-
-func newPeerNodes(ignored *prometheus.CounterVec) peerNodes {
-	return peerNodes{learned: newLearned(ignored, peerNodesMost, peerNodeLife)}
 }
 
 func (p *peerNodes) update(external netip.Prefix) {

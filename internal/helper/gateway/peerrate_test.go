@@ -31,7 +31,7 @@ func TestPeerDoesNotSetWriteRate(t *testing.T) {
 		l := &loop{Helper: Helper{Env: helper.Env{Client: client, Namespace: sample.Namespace, Log: slog.New(slog.DiscardHandler)}, ID: sample.FirstGateway("b")}, echoes: &echoes{}}
 		l.location, l.status = tools.NewStore(tools.MetaNamespaceKeyFunc), tools.NewStore(tools.MetaNamespaceKeyFunc)
 		l.newReporters()
-		peers := newPeerNodes(helper.NewMetrics().Ignored)
+		peers := peerNodes{learned: newLearned(helper.NewMetrics().Ignored, peerNodesMost, peerNodeLife)}
 		peers.update(sample.Peering().Peer.ExternalCIDR().Seen)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{}, 2)
