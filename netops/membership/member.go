@@ -40,6 +40,7 @@ const (
 // standing depends on its echoes only. The zero value has not answered.
 type Member struct {
 	Wake    chan<- struct{} // triggers a pass; nil: there are no other members
+	Nodes   uint32          // number that it reaches, for Compare; zero: not known
 	answers int             // consecutive, with a usable path
 	since   time.Time       // time of the first of them
 	good    time.Time       // time of the last answer with a usable path; zero: none
@@ -177,17 +178,17 @@ func Unused(all []Standing, standby bool) []bool {
 	return unused
 }
 
-// Compare updates which tunnels lead to gateways that reach fewer nodes than another one does. nodes are the numbers by
-// tunnel; zero is not known. A node that no gateway reaches does not matter.
-func Compare(tunnels []*Member, nodes []uint32, now time.Time) {
+// Compare updates which tunnels lead to gateways that reach fewer nodes than another one does. A node that no gateway
+// reaches does not matter.
+func Compare(tunnels []*Member, now time.Time) {
 	most := uint32(0)
-	for i, t := range tunnels {
+	for _, t := range tunnels {
 		if t.state == Recovered || t.state >= Partial {
-			most = max(most, nodes[i])
+			most = max(most, t.Nodes)
 		}
 	}
-	for i, t := range tunnels {
-		t.Fewer(nodes[i] != 0 && nodes[i] < most, now)
+	for _, t := range tunnels {
+		t.Fewer(t.Nodes != 0 && t.Nodes < most, now)
 	}
 }
 

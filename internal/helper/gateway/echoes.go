@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"liqonet.io/liqonet/internal/helper"
 	"liqonet.io/liqonet/internal/records"
@@ -166,15 +165,6 @@ func (g *echoes) members() []*membership.Member {
 		all[i] = &t.Member
 	}
 	return all
-}
-
-// compare compares the numbers of nodes that the peer's gateways reach; g.mu is held.
-func (g *echoes) compare(now time.Time) {
-	nodes := make([]uint32, len(g.tunnels))
-	for i, t := range g.tunnels {
-		nodes[i] = t.nodes
-	}
-	membership.Compare(g.members(), nodes, now)
 }
 
 // knows reports whether an address may measure the path MTU to this gateway: nodes of this cluster and, at the server,

@@ -45,7 +45,6 @@ type tunnelEchoes struct {
 	source netip.AddrPort // source of the tunnel's packets; the zero value: none received
 	path   echo.Path      // path to this gateway, from the peer's report
 	membership.Member
-	nodes     uint32            // number that the peer's gateway reaches; zero: unknown
 	unused    string            // why no packets of pods are sent through it; "": they are
 	sender    membership.Sender // the peer's gateway
 	byNode    bool              // the client reaches this gateway at the address of a node
@@ -182,10 +181,10 @@ func (t *tunnelEchoes) received(c echo.Content, now time.Time) {
 	if g.own.before(membership.Epoch(c.Newest)) {
 		wakeup.Notify(g.claim)
 	}
-	t.nodes = c.Nodes
+	t.Nodes = c.Nodes
 	t.from(membership.Epoch(c.Epoch), now)
 	t.learnEndpoint(c)
-	g.compare(now)
+	membership.Compare(g.members(), now)
 }
 
 // endpoint returns the address for an echo: at the client, the one in use; at the server, if that is a node's, those of
