@@ -59,7 +59,7 @@ func (l *loop) succeeded() bool {
 
 // crosses reports whether any tunnel is answered.
 func (g *echoes) crosses() bool {
-	return slices.ContainsFunc(g.all(), func(t *tunnelEchoes) bool { s, _ := t.standing(); return s > membership.Down })
+	return slices.ContainsFunc(g.all(), func(t *peerTunnel) bool { s, _ := t.standing(); return s > membership.Down })
 }
 
 // drain makes all further echoes announce that this gateway drains.

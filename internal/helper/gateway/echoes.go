@@ -32,7 +32,7 @@ type echoes struct {
 	renewing sync.Mutex
 
 	mu        sync.Mutex         // guards what follows, and the tunnels
-	tunnels   []*tunnelEchoes    // by the number of the peer's gateway, less one
+	tunnels   []*peerTunnel      // by the number of the peer's gateway, less one
 	several   bool               // this cluster has other gateways to the peer
 	leaving   membership.Leaving // of this gateway
 	peers     peerNodes
@@ -58,19 +58,19 @@ func (g *echoes) close() {
 	g.sockets.Close()
 }
 
-// all returns the echoes of all tunnels.
-func (g *echoes) all() []*tunnelEchoes {
+// all returns all tunnels.
+func (g *echoes) all() []*peerTunnel {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.tunnels)
 }
 
-// tunnel returns the echoes of the tunnel of a number, from 1, and creates them if necessary.
-func (g *echoes) tunnel(number int) *tunnelEchoes {
+// tunnel returns the tunnel of a number, from 1, and creates it if necessary.
+func (g *echoes) tunnel(number int) *peerTunnel {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for len(g.tunnels) < number {
-		g.tunnels = append(g.tunnels, newTunnelEchoes(g, len(g.tunnels)+1))
+		g.tunnels = append(g.tunnels, newPeerTunnel(g, len(g.tunnels)+1))
 	}
 	return g.tunnels[number-1]
 }
@@ -101,11 +101,11 @@ func (g *echoes) apply(v view) error {
 	_, underlay := g.sockets.Listen("underlay", netip.AddrPortFrom(g.pod, netops.EchoPort), helper.Limited(echo.Responder{Accepts: g.knows}))
 	errs := []error{overlay, underlay}
 	for i := range v.own().Tunnels {
-		echoes := g.tunnel(i + 1)
+		t := g.tunnel(i + 1)
 		local, remote := v.peering.TunnelAddresses(v.id.Number, i+1)
-		socket, err := g.sockets.Listen(tunnelSocket(i+1), netip.AddrPortFrom(local.Addr(), netops.EchoPort), &echo.Responder{Answer: echoes.answer})
+		socket, err := g.sockets.Listen(tunnelSocket(i+1), netip.AddrPortFrom(local.Addr(), netops.EchoPort), &echo.Responder{Answer: t.answer})
 		if err == nil {
-			err = echoes.ask(socket, netip.AddrPortFrom(remote, netops.EchoPort))
+			err = t.ask(socket, netip.AddrPortFrom(remote, netops.EchoPort))
 		}
 		errs = append(errs, err)
 	}
@@ -170,7 +170,7 @@ func (g *echoes) members() []*membership.Member {
 // knows reports whether an address may measure the path MTU to this gateway: nodes of this cluster and, at the server,
 // the source of the tunnel's packets.
 func (g *echoes) knows(from netip.AddrPort) bool {
-	serves := func(t *tunnelEchoes) bool { return t.serves(from.Addr()) }
+	serves := func(t *peerTunnel) bool { return t.serves(from.Addr()) }
 	return g.nodes.send(from.Addr()) || slices.ContainsFunc(g.all(), serves)
 }
 

@@ -30,7 +30,7 @@ const (
 // either node would interrupt it, and the loss of that one node could interrupt the tunnels to all gateways. The tunnel
 // is not usable until that is done or has failed. A tunnel that carries packets is not moved: WireGuard sends to the
 // address of the last received packet, so packets in flight would move it back. The lock is held.
-func (t *tunnelEchoes) enterBy(node netip.Addr) {
+func (t *peerTunnel) enterBy(node netip.Addr) {
 	device, to := t.device, netip.AddrPortFrom(node, t.source.Port())
 	ofRecord := func(e string) bool { _, port, _ := net.SplitHostPort(e); return port == strconv.Itoa(int(to.Port())) }
 	if t.Standing() != membership.Recovered || device == nil || t.source == to || !slices.ContainsFunc(t.endpoints, ofRecord) || time.Since(t.moved) < entryEvery {
@@ -50,7 +50,7 @@ func (t *tunnelEchoes) enterBy(node netip.Addr) {
 }
 
 // moveTo moves the tunnel to an endpoint that answers an echo at the tunnel's port.
-func (t *tunnelEchoes) moveTo(device tunnel.Tunnel, pod membership.Epoch, to netip.AddrPort) error {
+func (t *peerTunnel) moveTo(device tunnel.Tunnel, pod membership.Epoch, to netip.AddrPort) error {
 	underlay := t.gateway.underlay()
 	if underlay == nil {
 		return net.ErrClosed
@@ -85,7 +85,7 @@ func (t *tunnelEchoes) moveTo(device tunnel.Tunnel, pod membership.Epoch, to net
 }
 
 // justRecovered reports whether the tunnel is still not in use, and of the same pod.
-func (t *tunnelEchoes) justRecovered(pod membership.Epoch) bool {
+func (t *peerTunnel) justRecovered(pod membership.Epoch) bool {
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
 	return t.Standing() == membership.Recovered && t.far.Is(pod)

@@ -21,7 +21,7 @@ type farPods struct {
 }
 
 // from handles the epoch in an echo or answer; the lock is held.
-func (t *tunnelEchoes) from(e membership.Epoch, now time.Time) {
+func (t *peerTunnel) from(e membership.Epoch, now time.Time) {
 	f := &t.far
 	if t.device == nil {
 		return
@@ -37,7 +37,7 @@ func (t *tunnelEchoes) from(e membership.Epoch, now time.Time) {
 }
 
 // locate stores the current source of the tunnel's packets as the location of the latest pod.
-func (t *tunnelEchoes) locate(e membership.Epoch) {
+func (t *peerTunnel) locate(e membership.Epoch) {
 	at := t.stats().Endpoint
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
@@ -47,7 +47,7 @@ func (t *tunnelEchoes) locate(e membership.Epoch) {
 }
 
 // turnTo ends the session, and requests a new one at an endpoint.
-func (t *tunnelEchoes) turnTo(at netip.AddrPort) {
+func (t *peerTunnel) turnTo(at netip.AddrPort) {
 	err := t.device.RenewAt(at)
 	t.log.Warn("an earlier pod of the peer's gateway is still there; the tunnel stays with the latest", "endpoint", at, "error", err)
 	t.sendNow()

@@ -29,7 +29,7 @@ func (r *renewal) answered(now time.Time) {
 
 // renewIfDue renews the tunnel if it is due, one renewal at a time: it waits for those of other tunnels, and for name
 // servers. The lock is held.
-func (t *tunnelEchoes) renewIfDue(now time.Time) {
+func (t *peerTunnel) renewIfDue(now time.Time) {
 	r := &t.renewal
 	if t.device == nil || r.cancel != nil || !r.due.Due(now) {
 		return
@@ -40,7 +40,7 @@ func (t *tunnelEchoes) renewIfDue(now time.Time) {
 }
 
 // renew renews the tunnel, unless an answer arrives before.
-func (t *tunnelEchoes) renew(ctx context.Context, device tunnel.Tunnel) {
+func (t *peerTunnel) renew(ctx context.Context, device tunnel.Tunnel) {
 	t.gateway.renewing.Lock()
 	_, endpoints := t.gateway.learned()
 	err := device.Renew(ctx, endpoints, t.gateway.addressesBeside(t))
@@ -58,7 +58,7 @@ func (t *tunnelEchoes) renew(ctx context.Context, device tunnel.Tunnel) {
 }
 
 // addressesBeside returns the addresses that tunnels other than one use for the peer.
-func (g *echoes) addressesBeside(one *tunnelEchoes) (all []netip.Addr) {
+func (g *echoes) addressesBeside(one *peerTunnel) (all []netip.Addr) {
 	for _, t := range g.all() {
 		if t == one {
 			continue

@@ -33,7 +33,7 @@ func (l *loop) bringTunnels(v view) (changed bool, err error) {
 }
 
 // bring opens a tunnel or restores it, and reports whether anything changed.
-func (l *loop) bring(t *tunnelEchoes, c tunnel.Config) (changed bool, err error) {
+func (l *loop) bring(t *peerTunnel, c tunnel.Config) (changed bool, err error) {
 	before := t.wanted
 	t.wanted = nil
 	if t.device != nil {
@@ -58,14 +58,14 @@ func (l *loop) bring(t *tunnelEchoes, c tunnel.Config) (changed bool, err error)
 }
 
 // use sets the device of the tunnel.
-func (t *tunnelEchoes) use(d tunnel.Tunnel) {
+func (t *peerTunnel) use(d tunnel.Tunnel) {
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
 	t.device = d
 }
 
 // stats returns the state of the tunnel; the zero value if it is not open.
-func (t *tunnelEchoes) stats() tunnel.Stats {
+func (t *peerTunnel) stats() tunnel.Stats {
 	t.gateway.mu.Lock()
 	device := t.device
 	t.gateway.mu.Unlock()

@@ -29,9 +29,10 @@ const (
 	gatewayCalmOfSeveral = 200 * time.Millisecond
 )
 
-// tunnelEchoes are the echoes between two gateways in their tunnel, and the path MTU outside it. They measure
-// round-trip time and loss, and carry the state of both gateways and of their nodes.
-type tunnelEchoes struct {
+// peerTunnel is a gateway's tunnel to a gateway of the peer: its device, the echoes between both gateways in it, and
+// the path MTU outside it. Echoes measure round-trip time and loss, and carry the state of both gateways and of their
+// nodes.
+type peerTunnel struct {
 	gateway *echoes // of this end
 	log     *slog.Logger
 	size    pathmtu.Meter  // of the path to the server, if this is the client
@@ -55,8 +56,8 @@ type tunnelEchoes struct {
 	turn      int       // index of the next address to send
 }
 
-func newTunnelEchoes(g *echoes, number int) *tunnelEchoes {
-	t := &tunnelEchoes{gateway: g, log: g.log.With("peerGateway", number)}
+func newPeerTunnel(g *echoes, number int) *peerTunnel {
+	t := &peerTunnel{gateway: g, log: g.log.With("peerGateway", number)}
 	t.size.Changed = func() {
 		t.sendNow()
 		wakeup.Notify(g.news)
@@ -66,7 +67,7 @@ func newTunnelEchoes(g *echoes, number int) *tunnelEchoes {
 
 // close ends the parts of the tunnel that depend on this process; with remove, all of it. The echoes end with their
 // socket.
-func (t *tunnelEchoes) close(remove bool) error {
+func (t *peerTunnel) close(remove bool) error {
 	t.size.Close()
 	if t.device == nil {
 		return nil
@@ -75,7 +76,7 @@ func (t *tunnelEchoes) close(remove bool) error {
 }
 
 // update applies a view to the tunnel of a number, from 1.
-func (t *tunnelEchoes) update(v view, number int, wake chan<- struct{}) {
+func (t *peerTunnel) update(v view, number int, wake chan<- struct{}) {
 	t.gateway.mu.Lock()
 	news := t.unused != v.unused[number]
 	if t.role != v.peering.Role { // the peer's gateway is at another place
@@ -94,14 +95,14 @@ func (t *tunnelEchoes) update(v view, number int, wake chan<- struct{}) {
 }
 
 // standing returns the standing of the tunnel, and the reason for which it would not be used.
-func (t *tunnelEchoes) standing() (membership.Standing, string) {
+func (t *peerTunnel) standing() (membership.Standing, string) {
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
 	return t.Standing(), t.Reason()
 }
 
 // ask starts to probe the peer's gateway, or changes the address.
-func (t *tunnelEchoes) ask(socket *echo.Socket, target netip.AddrPort) error {
+func (t *peerTunnel) ask(socket *echo.Socket, target netip.AddrPort) error {
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
 	switch {
@@ -119,7 +120,7 @@ func (t *tunnelEchoes) ask(socket *echo.Socket, target netip.AddrPort) error {
 }
 
 // sendNow sends the next echo to the peer immediately.
-func (t *tunnelEchoes) sendNow() {
+func (t *peerTunnel) sendNow() {
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
 	if t.peer != nil {
@@ -128,7 +129,7 @@ func (t *tunnelEchoes) sendNow() {
 }
 
 // answer returns the answer to an echo of the peer's gateway.
-func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
+func (t *peerTunnel) answer(_ netip.AddrPort, m echo.Message) echo.Content {
 	path := plausible(t.gateway.nodes.ignored, m.Content.Path)
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
@@ -144,7 +145,7 @@ func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
 }
 
 // content returns the content of an echo to the peer.
-func (t *tunnelEchoes) content() echo.Content {
+func (t *peerTunnel) content() echo.Content {
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
 	c := t.toPeer(time.Now())
@@ -154,7 +155,7 @@ func (t *tunnelEchoes) content() echo.Content {
 
 // toPeer returns the content of each message to the peer's gateway. With several gateways, it also reports whether no
 // node reaches this one. The lock is held.
-func (t *tunnelEchoes) toPeer(now time.Time) echo.Content {
+func (t *peerTunnel) toPeer(now time.Time) echo.Content {
 	g := t.gateway
 	c := g.nodes.name()
 	c.Nodes = g.nodes.reaches()
@@ -165,7 +166,7 @@ func (t *tunnelEchoes) toPeer(now time.Time) echo.Content {
 	return c
 }
 
-func (t *tunnelEchoes) answeredBy(m echo.Message, _ time.Duration) {
+func (t *peerTunnel) answeredBy(m echo.Message, _ time.Duration) {
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
 	now := time.Now()
@@ -175,7 +176,7 @@ func (t *tunnelEchoes) answeredBy(m echo.Message, _ time.Duration) {
 }
 
 // received handles what an echo or an answer has about pods, nodes and endpoints; the lock is held.
-func (t *tunnelEchoes) received(c echo.Content, now time.Time) {
+func (t *peerTunnel) received(c echo.Content, now time.Time) {
 	g := t.gateway
 	g.peers.learn(c.Node)
 	if g.own.before(membership.Epoch(c.Newest)) {
@@ -191,7 +192,7 @@ func (t *tunnelEchoes) received(c echo.Content, now time.Time) {
 // its live nodes in turn, with a flag for this gateway's own. A client of a server behind a load balancer gets no
 // address, and a server gets none of a client: the echo of a client may have an address of the client's nodes, too.
 // The lock is held.
-func (t *tunnelEchoes) endpoint() (a netip.Addr, own bool) {
+func (t *peerTunnel) endpoint() (a netip.Addr, own bool) {
 	switch {
 	case t.gateway.endpoints.used:
 		return t.source.Addr(), false
@@ -203,7 +204,7 @@ func (t *tunnelEchoes) endpoint() (a netip.Addr, own bool) {
 }
 
 // learnEndpoint handles the address in an echo; the lock is held.
-func (t *tunnelEchoes) learnEndpoint(c echo.Content) {
+func (t *peerTunnel) learnEndpoint(c echo.Content) {
 	t.byNode = t.gateway.nodes.have(c.Endpoint)
 	if t.gateway.endpoints.learn(c.Endpoint) && c.OwnNode && t.far.Is(membership.Epoch(c.Epoch)) {
 		t.enterBy(c.Endpoint)
@@ -213,7 +214,7 @@ func (t *tunnelEchoes) learnEndpoint(c echo.Content) {
 // missed handles lost echoes. A tunnel of which two consecutive trains are lost is not used if there are others: on a
 // line that loses a third of the echoes, this does not happen by chance in minutes, as it would to one train in
 // seconds.
-func (t *tunnelEchoes) missed(consecutive int) {
+func (t *peerTunnel) missed(consecutive int) {
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
 	now := time.Now()
@@ -222,7 +223,7 @@ func (t *tunnelEchoes) missed(consecutive int) {
 }
 
 // counted handles the number of bytes received from the peer.
-func (t *tunnelEchoes) counted(bytes int64) {
+func (t *peerTunnel) counted(bytes int64) {
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
 	now := time.Now()
@@ -231,7 +232,7 @@ func (t *tunnelEchoes) counted(bytes int64) {
 }
 
 // silent handles missing answers.
-func (t *tunnelEchoes) silent() {
+func (t *peerTunnel) silent() {
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
 	t.Silent(time.Now())
@@ -239,7 +240,7 @@ func (t *tunnelEchoes) silent() {
 
 // measure measures the path MTU to the peer, once its address is known. The client measures: a server may not be able
 // to initiate.
-func (t *tunnelEchoes) measure(underlay *echo.Socket, peer netip.AddrPort) {
+func (t *peerTunnel) measure(underlay *echo.Socket, peer netip.AddrPort) {
 	if !peer.Addr().Is4() {
 		return
 	}
@@ -255,14 +256,14 @@ func (t *tunnelEchoes) measure(underlay *echo.Socket, peer netip.AddrPort) {
 }
 
 // serves reports whether an address is the client's.
-func (t *tunnelEchoes) serves(from netip.Addr) bool {
+func (t *peerTunnel) serves(from netip.Addr) bool {
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
 	return t.role == records.Server && from == t.source.Addr()
 }
 
 // describe adds the measurements of the tunnel to a status.
-func (t *tunnelEchoes) describe(s *records.TunnelStatus) {
+func (t *peerTunnel) describe(s *records.TunnelStatus) {
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
 	if t.peer != nil {
