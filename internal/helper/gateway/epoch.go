@@ -31,12 +31,6 @@ type succession struct {
 	outlived atomic.Bool   // there is a later pod: this one must not use the key any more
 }
 
-// before reports whether an epoch is that of a later pod.
-func (s *succession) before(e membership.Epoch) bool {
-	own := membership.Epoch(s.epoch.Load())
-	return own != 0 && e.Known(time.Now()) > own
-}
-
 // begin sets this pod's epoch, and whether the record has a later pod already, as after a restart of the container.
 // Then watchSuccessor asks the API server.
 func (l *loop) begin() {

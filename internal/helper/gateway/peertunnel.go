@@ -179,7 +179,8 @@ func (t *peerTunnel) answeredBy(m echo.Message, _ time.Duration) {
 func (t *peerTunnel) received(c echo.Content, now time.Time) {
 	g := t.gateway
 	g.peers.learn(c.Node)
-	if g.own.before(membership.Epoch(c.Newest)) {
+	own := membership.Epoch(g.own.epoch.Load())
+	if own != 0 && membership.Epoch(c.Newest).Known(now) > own { // there is a later pod
 		wakeup.Notify(g.claim)
 	}
 	t.Nodes = c.Nodes
