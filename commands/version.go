@@ -103,7 +103,7 @@ func helpersOf(ctx context.Context, c *kube.Cluster) ([]helperVersion, error) {
 			counts[helperVersion{Cluster: c.Context, Helper: helper, Image: container.Image}]++
 		}
 	}
-	found := slices.SortedFunc(maps.Keys(counts), func(a, b helperVersion) int {
+	found := slices.SortedStableFunc(maps.Keys(counts), func(a, b helperVersion) int {
 		return strings.Compare(a.Helper+" "+a.Image, b.Helper+" "+b.Image)
 	})
 	for i, v := range found {

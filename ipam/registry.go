@@ -164,7 +164,7 @@ func (r *Registry) requireAround(c claim, p netip.Prefix) error {
 // List returns all reservations, both ranges and the addresses inside them, sorted.
 func (r *Registry) List() []Reservation {
 	all := slices.Concat(r.ranges.held, r.addresses.held)
-	slices.SortFunc(all, Reservation.Compare)
+	slices.SortStableFunc(all, Reservation.Compare)
 	return all
 }
 
@@ -177,7 +177,7 @@ func (r *Registry) Held(owner Owner, purposes ...Purpose) []Reservation {
 			held = append(held, hs...)
 		}
 	}
-	slices.SortFunc(held, Reservation.Compare)
+	slices.SortStableFunc(held, Reservation.Compare)
 	return held
 }
 
@@ -196,8 +196,8 @@ func (r *Registry) Overlapping(p netip.Prefix) []Reservation {
 		}
 		inside = append(inside, s.inside(p)...)
 	}
-	slices.SortFunc(around, Reservation.Compare)
-	slices.SortFunc(inside, Reservation.Compare)
+	slices.SortStableFunc(around, Reservation.Compare)
+	slices.SortStableFunc(inside, Reservation.Compare)
 	return append(around, inside...)
 }
 

@@ -9,7 +9,7 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// AddDrift counts objects with external changes that one pass restores.
+// AddDrift counts and reports objects with external changes that one pass restores.
 func (r *Reconciler) AddDrift(objects ...Drifted) {
 	if len(objects) == 0 {
 		return

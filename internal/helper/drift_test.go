@@ -64,6 +64,8 @@ func TestDrift(t *testing.T) {
 func TestDriftIsCounted(t *testing.T) {
 	m := NewMetrics()
 	r := NewReconciler(nil, slog.New(slog.DiscardHandler), m)
+	var events []string
+	r.Event = func(reason, _ string) { events = append(events, reason) }
 	r.AddDrift()
 	if got := r.Drift; got != (records.Drift{}) {
 		t.Errorf("of nothing: %+v", got)
@@ -72,6 +74,9 @@ func TestDriftIsCounted(t *testing.T) {
 	r.AddDrift(TunnelObject(netops.Tunnel))
 	if got := r.Drift; got.Times != 2 || got.What != "tunnel lqn-tunnel" || got.Last.IsZero() {
 		t.Errorf("recorded %+v", got)
+	}
+	if len(events) != 2 {
+		t.Errorf("events %q, want one for each pass", events)
 	}
 	if got := sample.Total(t, m.Registry, "liqonet_kernel_drift_total"); got != 3 {
 		t.Errorf("metric counts %v objects, want 3", got)

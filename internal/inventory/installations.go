@@ -103,7 +103,7 @@ func installations(ctx context.Context, c *kube.Cluster) ([]installation, error)
 		return nil, fmt.Errorf("look for installations in cluster %q: %w", c.Context, err)
 	}
 	// Of each namespace, keep the oldest.
-	slices.SortFunc(all, func(a, b installation) int {
+	slices.SortStableFunc(all, func(a, b installation) int {
 		return cmp.Or(strings.Compare(a.namespace, b.namespace), a.since.Compare(b.since))
 	})
 	all = slices.CompactFunc(all, func(a, b installation) bool { return a.namespace == b.namespace })

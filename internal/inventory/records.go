@@ -71,7 +71,7 @@ func Peerings(ctx context.Context, c *kube.Cluster) ([]records.Peering, error) {
 		}
 		peerings = append(peerings, *p)
 	}
-	slices.SortFunc(peerings, func(a, b records.Peering) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(peerings, func(a, b records.Peering) int { return strings.Compare(a.Name, b.Name) })
 	return peerings, nil
 }
 

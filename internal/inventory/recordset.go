@@ -36,6 +36,6 @@ func RecordSet(objects []*corev1.ConfigMap, nodes []records.Node) (set records.S
 		}
 		open = append(open, cm.Name)
 	}
-	slices.SortFunc(set.Peerings, func(a, b records.Peering) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(set.Peerings, func(a, b records.Peering) int { return strings.Compare(a.Name, b.Name) })
 	return set, open
 }

@@ -47,7 +47,7 @@ func Traces(ctx context.Context, c *kube.Cluster) ([]Trace, error) {
 			found[name] = t
 		}
 	}
-	return slices.SortedFunc(maps.Values(found), func(a, b Trace) int { return strings.Compare(a.Name, b.Name) }), err
+	return slices.SortedStableFunc(maps.Values(found), func(a, b Trace) int { return strings.Compare(a.Name, b.Name) }), err
 }
 
 // TracesOf selects the traces of one peer: by its cluster ID, and by name those without a record.

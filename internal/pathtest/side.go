@@ -146,7 +146,7 @@ func (s *side) serve(ctx context.Context, v templates.PathTestValues) error {
 			s.servers = append(s.servers, probe.Pod{Node: pod.Spec.NodeName, Address: address})
 			done = append(done, pod.Spec.NodeName)
 		}
-		slices.SortFunc(s.servers, func(a, b probe.Pod) int { return strings.Compare(a.Node, b.Node) })
+		slices.SortStableFunc(s.servers, func(a, b probe.Pod) int { return strings.Compare(a.Node, b.Node) })
 		return done, nil
 	})
 }
@@ -253,7 +253,7 @@ func (s *side) read(pods []*corev1.Pod) (reports []report, err error) {
 		}
 		reports = append(reports, r)
 	}
-	slices.SortFunc(reports, func(a, b report) int { return strings.Compare(a.from.Node, b.from.Node) })
+	slices.SortStableFunc(reports, func(a, b report) int { return strings.Compare(a.from.Node, b.from.Node) })
 	return reports, nil
 }
 

@@ -74,7 +74,7 @@ func SurroundingsOf(routes []netip.Prefix, addresses []netip.Addr, own []netip.P
 	}
 	add(UseRoute, slices.Clone(routes), 16)
 	add(UseAddress, cidr.Singles(addresses), 24)
-	slices.SortFunc(s.Ranges, func(a, b UsedRange) int {
+	slices.SortStableFunc(s.Ranges, func(a, b UsedRange) int {
 		return cmp.Or(a.Range.Compare(b.Range), strings.Compare(string(a.Use), string(b.Use)))
 	})
 	return s

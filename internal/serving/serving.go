@@ -97,7 +97,7 @@ func Choose(c Cluster) Choice {
 		choice.Peerings = append(choice.Peerings, *p)
 		choice.NoPods.addPeer(*p)
 	}
-	slices.SortFunc(choice.Peerings, func(a, b records.Peering) int { return byName(a, b.Name) })
+	slices.SortStableFunc(choice.Peerings, func(a, b records.Peering) int { return byName(a, b.Name) })
 	for _, name := range slices.Sorted(maps.Keys(guard)) {
 		choice.holdBack(name, guard[name], own.Ranges, all.Ranges)
 	}
@@ -158,7 +158,7 @@ func (c Cluster) candidates(own taken) (all []candidate) {
 		}
 		all = append(all, one)
 	}
-	slices.SortFunc(all, func(a, b candidate) int { return cmp.Or(a.rank-b.rank, strings.Compare(a.name, b.name)) })
+	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Or(a.rank-b.rank, strings.Compare(a.name, b.name)) })
 	return all
 }
 

@@ -138,6 +138,6 @@ func ReportedUses(nodes []records.Node) (all Uses, unread []string) {
 			all = append(all, Use{used.Range, fmt.Sprintf("%s of node %s", used.Use, n.Name)})
 		}
 	}
-	slices.SortFunc(all, func(a, b Use) int { return cmp.Or(a.Addresses.Compare(b.Addresses), strings.Compare(a.By, b.By)) })
+	slices.SortStableFunc(all, func(a, b Use) int { return cmp.Or(a.Addresses.Compare(b.Addresses), strings.Compare(a.By, b.By)) })
 	return all, unread
 }

@@ -26,7 +26,7 @@ func newTable(entries ...entry) (table, error) {
 		}
 	}
 	t := slices.Clone(entries)
-	slices.SortFunc(t, func(a, b entry) int { return a.from.Addr().Compare(b.from.Addr()) })
+	slices.SortStableFunc(t, func(a, b entry) int { return a.from.Addr().Compare(b.from.Addr()) })
 	for i := 1; i < len(t); i++ {
 		if a, b := t[i-1], t[i]; a.from.Overlaps(b.from) {
 			return nil, fmt.Errorf("%s (%s of %q) overlaps %s (%s of %q)", a.from, a.kind, a.peer, b.from, b.kind, b.peer)

@@ -88,7 +88,7 @@ func Watch[L List](c *Cache, of Resource[L], example runtime.Object, s Selection
 		name, err := tools.DeletionHandlingObjectToName(obj)
 		return s.Concerns == nil || err != nil || s.Concerns(name.Name)
 	}
-	// Only a started informer rejects it.
+	// Only a started informer rejects a transform.
 	utilruntime.Must(i.SetTransform(func(obj any) (any, error) { return Trimmed(obj, concerns(obj)), nil }))
 	wake := func(obj any) {
 		if !s.Quiet && concerns(obj) {

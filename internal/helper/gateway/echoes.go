@@ -17,8 +17,8 @@ import (
 	"liqonet.io/liqonet/netops/membership"
 )
 
-// echoes answers the echoes that reach a gateway: from nodes in the overlay, from the peer's gateways in the
-// tunnels, and outside both, from nodes and gateways that measure the path MTU to this one.
+// echoes has the gateway's tunnels to the peer, and answers the echoes that reach it: from nodes in the overlay, from
+// the peer's gateways in the tunnels, and outside both, from nodes and gateways that measure the path MTU to this one.
 type echoes struct {
 	log     *slog.Logger
 	pod     netip.Addr // of this gateway
@@ -51,11 +51,14 @@ func newEchoes(log *slog.Logger, m *helper.Metrics, pod netip.Addr, node string,
 // close ends the parts that depend on this process; the kernel's state stays.
 func (g *echoes) close() {
 	for _, t := range g.all() {
+		t.size.Close()
+	}
+	g.sockets.Close() // no echo uses a device any more
+	for _, t := range g.all() {
 		if err := t.close(false); err != nil {
 			t.log.Warn("close of the tunnel", "error", err)
 		}
 	}
-	g.sockets.Close()
 }
 
 // all returns all tunnels.
@@ -75,7 +78,7 @@ func (g *echoes) tunnel(number int) *peerTunnel {
 	return g.tunnels[number-1]
 }
 
-// keep removes all tunnels except the first ones, and reports whether there were others.
+// keep removes all tunnels except the first ones, and reports whether others were open.
 func (g *echoes) keep(first int) (removed bool, err error) {
 	g.mu.Lock()
 	gone := slices.Clone(g.tunnels[min(first, len(g.tunnels)):])
@@ -84,9 +87,10 @@ func (g *echoes) keep(first int) (removed bool, err error) {
 	var errs []error
 	for i, t := range gone {
 		g.sockets.Drop(tunnelSocket(first + i + 1))
+		removed = removed || t.device != nil
 		errs = append(errs, t.close(true))
 	}
-	return len(gone) > 0, errors.Join(errs...)
+	return removed, errors.Join(errs...)
 }
 
 // tunnelSocket returns the name of a tunnel's socket: "tunnel", "tunnel2".

@@ -38,11 +38,11 @@ func (t *peerTunnel) from(e membership.Epoch, now time.Time) {
 
 // locate stores the current source of the tunnel's packets as the location of the latest pod.
 func (t *peerTunnel) locate(e membership.Epoch) {
-	at := t.stats().Endpoint
+	stats, _ := t.stats()
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
 	if t.far.Is(e) {
-		t.far.at = at
+		t.far.at = stats.Endpoint
 	}
 }
 

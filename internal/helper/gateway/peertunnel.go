@@ -39,7 +39,7 @@ type peerTunnel struct {
 	wanted  *tunnel.Config // last configuration that the loop applied to the device; nil: unknown
 
 	// The lock of the gateway's echoes guards what follows.
-	device tunnel.Tunnel // nil: not open yet; only the loop sets it
+	device tunnel.Tunnel // nil: not open yet; the loop sets it once, and reads it without the lock
 	role   records.Role
 	peer   *echo.Prober   // nil: none yet
 	calm   time.Duration  // interval of its requests without loss
@@ -175,7 +175,7 @@ func (t *peerTunnel) answeredBy(m echo.Message, _ time.Duration) {
 	t.received(m.Content, now)
 }
 
-// received handles what an echo or an answer has about pods, nodes and endpoints; the lock is held.
+// received handles the pods, nodes and endpoints in a message; the lock is held.
 func (t *peerTunnel) received(c echo.Content, now time.Time) {
 	g := t.gateway
 	g.peers.learn(c.Node)

@@ -63,7 +63,7 @@ func (g *echoes) addressesBeside(one *peerTunnel) (all []netip.Addr) {
 		if t == one {
 			continue
 		}
-		if s := t.stats(); s.Endpoint.IsValid() {
+		if s, _ := t.stats(); s.Endpoint.IsValid() {
 			all = append(all, s.Endpoint.Addr())
 		}
 	}

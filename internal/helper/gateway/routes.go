@@ -86,7 +86,7 @@ func (v view) shares(gone, come []records.Node) bool {
 	return false
 }
 
-// claimed returns how many of some reports have a range of pods.
+// claimed counts the reports of each range of pods.
 func claimed(nodes []records.Node) claimants {
 	all := claimants{}
 	for _, n := range nodes {

@@ -65,7 +65,7 @@ func (l *loop) report() {
 		wakeup.Notify(l.echoes.claim)
 		return // the later pod reports
 	}
-	all, observed, implementation := l.readTunnels(len(v.own().Tunnels))
+	all, observed, implementation := l.readTunnels()
 	if implementation == "" {
 		return // none is open
 	}
@@ -164,12 +164,14 @@ func (l *loop) lastEcho() time.Time {
 	return time.Now().Add(-age)
 }
 
-// readTunnels returns the measurements of the first tunnels, as many as a view has, the endpoints from which the peer's
-// gateways answered, and the implementation of the first open tunnel.
-func (l *loop) readTunnels(count int) (all []records.TunnelStatus, endpoints []netip.AddrPort, implementation records.Implementation) {
-	tunnels := l.echoes.all()
-	for _, t := range tunnels[:min(count, len(tunnels))] {
-		stats := t.stats()
+// readTunnels returns the measurements of all tunnels, also of those of a view that is not served yet, the endpoints
+// from which the peer's gateways answered, and the implementation of the first open tunnel.
+func (l *loop) readTunnels() (all []records.TunnelStatus, endpoints []netip.AddrPort, implementation records.Implementation) {
+	for _, t := range l.echoes.all() {
+		stats, err := t.stats()
+		if err != nil {
+			t.log.Warn("read the tunnel's state", "error", err)
+		}
 		implementation = cmp.Or(implementation, records.Implementation(stats.Implementation))
 		if stats.Changed {
 			wakeup.Notify(l.wake)

@@ -65,16 +65,12 @@ func (t *peerTunnel) use(d tunnel.Tunnel) {
 }
 
 // stats returns the state of the tunnel; the zero value if it is not open.
-func (t *peerTunnel) stats() tunnel.Stats {
+func (t *peerTunnel) stats() (tunnel.Stats, error) {
 	t.gateway.mu.Lock()
 	device := t.device
 	t.gateway.mu.Unlock()
 	if device == nil {
-		return tunnel.Stats{}
+		return tunnel.Stats{}, nil
 	}
-	s, err := device.Stats()
-	if err != nil {
-		t.log.Warn("read the tunnel's state", "error", err)
-	}
-	return s
+	return device.Stats()
 }

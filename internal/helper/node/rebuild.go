@@ -55,7 +55,7 @@ func (o objects) leadsTo(path netops.NodePeer, such func(peering string) bool) b
 	})
 }
 
-// reservedFor reports whether a number is reserved for such a peering.
+// reservedFor reports whether a number is reserved for a peering that matches.
 func (m *lastValid) reservedFor(number int, such func(peering string) bool) bool {
 	block := records.GatewayAddresses(m.fabric.InternalCIDR(), number)
 	for peering, reserved := range m.reserved.gateways {

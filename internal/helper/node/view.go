@@ -24,7 +24,7 @@ type view struct {
 	gateways map[records.GatewayID]records.Gateway // only those with a known location
 	unused   map[records.GatewayID]bool            // gateways that carry no packets of pods
 	pods     localPods
-	refused  map[string]string // by peering: why it is not served according to its record
+	refused  map[string]string // by peering: why it is not served, or which foreign rule or route takes its packets
 
 	blind bool // there are peerings, and no valid fabric
 	// unreserved means that ranges of peers may be unknown: reservations could not be read, or a peering's record was

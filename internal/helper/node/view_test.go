@@ -3,6 +3,7 @@
 package node
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"testing"
@@ -37,6 +38,7 @@ func TestPodsOf(t *testing.T) {
 	}{
 		"no pods":            {[]string{"10.244.1.0/24"}, nil, localPods{cidrs: parsed.Prefixes("10.244.1.0/24")}},
 		"dual stack":         {[]string{"fd00::/64", "10.244.1.0/24"}, []*corev1.Pod{pod(nil, "10.244.1.5", "fd00::5")}, localPods{cidrs: parsed.Prefixes("10.244.1.0/24"), inside: true}},
+		"IPv6 first":         {[]string{"10.244.1.0/24"}, []*corev1.Pod{pod(nil, "fd00::5", "10.244.1.5")}, localPods{cidrs: parsed.Prefixes("10.244.1.0/24"), inside: true}},
 		"host bits":          {[]string{"10.244.1.7/24"}, nil, localPods{cidrs: parsed.Prefixes("10.244.1.0/24")}},
 		"no CIDR":            {nil, []*corev1.Pod{pod(nil, "10.9.0.2"), pod(nil, "10.9.0.1"), pod(nil, "10.9.0.2")}, localPods{stray: parsed.Addresses("10.9.0.1", "10.9.0.2")}},
 		"CNI of its own":     {[]string{"10.244.1.0/24"}, []*corev1.Pod{pod(nil, "10.9.0.1")}, localPods{stray: parsed.Addresses("10.9.0.1")}},
@@ -53,6 +55,12 @@ func TestPodsOf(t *testing.T) {
 			got := podsOf(&corev1.Node{Spec: corev1.NodeSpec{PodCIDRs: test.cidrs}}, test.pods)
 			if got.inside != test.want.inside || !slices.Equal(got.cidrs, test.want.cidrs) || !slices.Equal(got.stray, test.want.stray) {
 				t.Errorf("got %v, want %v", got, test.want)
+			}
+			if want := map[string][]netip.Addr{
+				"dual stack": parsed.Addresses("10.244.1.5"), "IPv6 first": parsed.Addresses("10.244.1.5"),
+				"one outside": parsed.Addresses("10.9.0.1", "10.244.1.5"), "not in the network": nil,
+			}; slices.Contains(slices.Collect(maps.Keys(want)), name) && !slices.Equal(got.all, want[name]) {
+				t.Errorf("all addresses %v, want %v", got.all, want[name])
 			}
 		})
 	}

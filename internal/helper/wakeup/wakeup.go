@@ -1,5 +1,5 @@
-// Package wakeup has what a waiting goroutine needs: signals without content, which are channels of size one, of which
-// several sends before a receive are one, and a sleep that ends with a context.
+// Package wakeup provides signals without content, which are channels of size one, of which several sends before a
+// receive are one, and a sleep that ends with a context.
 package wakeup
 
 import (

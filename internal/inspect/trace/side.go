@@ -57,7 +57,7 @@ func sideOf(c *kube.Cluster, seen *observe.Snapshot, state status.Peering) (*sid
 	}
 	s := &side{cluster: c, status: state, reports: seen.Statuses}
 	objects := slices.Collect(maps.Values(seen.ConfigMaps))
-	nodes := slices.SortedFunc(slices.Values(seen.Reports), func(a, b records.Node) int { return strings.Compare(a.Name, b.Name) })
+	nodes := slices.SortedStableFunc(slices.Values(seen.Reports), func(a, b records.Node) int { return strings.Compare(a.Name, b.Name) })
 	s.Set, _ = inventory.RecordSet(objects, nodes)
 	i := slices.IndexFunc(s.Peerings, func(p records.Peering) bool { return p.Name == state.Peer })
 	if i < 0 || s.Fabric == nil {

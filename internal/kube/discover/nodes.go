@@ -38,7 +38,7 @@ func (q *question) usableNodes() []Node {
 		node.PodCIDRs, _ = parsePrefixes(append(object.Spec.PodCIDRs, object.Spec.PodCIDR))
 		nodes = append(nodes, node)
 	}
-	slices.SortFunc(nodes, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(nodes, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
 	return nodes
 }
 

@@ -248,7 +248,7 @@ func withHost(all []records.Exposed, host netip.Addr, as *records.Exposed) []rec
 	if as != nil {
 		now = append(now, *as)
 	}
-	slices.SortFunc(now, func(a, b records.Exposed) int { return a.Host.Compare(b.Host) })
+	slices.SortStableFunc(now, func(a, b records.Exposed) int { return a.Host.Compare(b.Host) })
 	return now
 }
 

@@ -23,7 +23,7 @@ func (p *ClusterPlan) readRecords(ctx context.Context, c *kube.Cluster, changes 
 		return err
 	}
 	nodes, _ := inventory.Reports(leases) // damaged ones are omitted, as in gateways
-	slices.SortFunc(nodes, func(a, b records.Node) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(nodes, func(a, b records.Node) int { return strings.Compare(a.Name, b.Name) })
 	before, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the records of cluster %q: %w", c.Context, err)

@@ -192,6 +192,6 @@ func reported(pods []*corev1.Pod) []NodeRemains {
 		}
 		nodes = append(nodes, n)
 	}
-	slices.SortFunc(nodes, func(a, b NodeRemains) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(nodes, func(a, b NodeRemains) int { return strings.Compare(a.Name, b.Name) })
 	return nodes
 }
