@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/process"
@@ -167,6 +168,30 @@ func TestScaledGateways(t *testing.T) {
 	}
 	lost, sent, silent := f.stop()
 	t.Logf("%d of %d packets lost, %.2f s at most without any", lost, sent, silent.Seconds())
+}
+
+// TestBrokenTunnel: a gateway one of whose tunnels cannot be opened, as another program has its port, carries packets
+// through the other one after a restart.
+func TestBrokenTunnel(t *testing.T) {
+	t.Parallel()
+	a, b := connected(t)
+	f := startFlood(a, b)
+	server := a.Gateways[0]
+	server.Helper.Kill()
+	taken := server.Namespace.For(t).ListenUDP(fmt.Sprintf("0.0.0.0:%d", clusters.ListenPort+1))
+	t.Cleanup(func() { _ = taken.Close() })
+	second := b.AddGateway()
+	b.WriteObjects(second)
+	a.Rewrite(a.Record(b.Cluster))
+	b.Rewrite(b.Record(a.Cluster))
+	a.Start(server)
+	a.AwaitStatus(server, func(s records.Status) error {
+		if len(s.Tunnels) != 2 || s.LastEcho.IsZero() || time.Since(s.LastEcho) > health.ReportEvery {
+			return fmt.Errorf("no recent echo: %+v", s)
+		}
+		return nil
+	})
+	f.await(t)
 }
 
 // drainRounds is the number of attempts on a machine that itself stops processes.

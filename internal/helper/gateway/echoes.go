@@ -104,8 +104,12 @@ func (g *echoes) apply(v view) error {
 	_, overlay := g.sockets.Listen("overlay", netip.AddrPortFrom(v.peering.GatewayAddress(v.fabric.InternalCIDR(), v.id.Number), netops.EchoPort), helper.Limited(echo.Responder{Answer: g.answer}))
 	_, underlay := g.sockets.Listen("underlay", netip.AddrPortFrom(g.pod, netops.EchoPort), helper.Limited(echo.Responder{Accepts: g.knows}))
 	errs := []error{overlay, underlay}
+	open := slices.ContainsFunc(g.all(), func(t *peerTunnel) bool { return t.device != nil })
 	for i := range v.own().Tunnels {
 		t := g.tunnel(i + 1)
+		if open && t.device == nil {
+			continue // its address does not exist; others carry packets
+		}
 		local, remote := v.peering.TunnelAddresses(v.id.Number, i+1)
 		socket, err := g.sockets.Listen(tunnelSocket(i+1), netip.AddrPortFrom(local.Addr(), netops.EchoPort), &echo.Responder{Answer: t.answer})
 		if err == nil {
