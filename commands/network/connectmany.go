@@ -76,7 +76,7 @@ func (f manyFlags) pairs() (pairs [][2]int, err error) {
 		return nil, cli.Usagef("--contexts: at least two are needed")
 	}
 	if f.hub != "" && hub < 0 {
-		return nil, cli.Usagef("--topology hub=%s: it is none of --contexts", f.hub)
+		return nil, cli.Usagef("--topology hub=%s: --contexts does not contain it", f.hub)
 	}
 	for i := range f.contexts {
 		for j := i + 1; j < len(f.contexts); j++ {

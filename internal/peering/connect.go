@@ -92,33 +92,6 @@ func (c *connector) members() []*member {
 	return []*member{c.local, c.remote}
 }
 
-// Link sends a half's offer to the other half of the command, and returns the answer: the other one's offer of the same
-// round.
-type Link func(ctx context.Context, own records.Offer) (records.Offer, error)
-
-// exchange gives each member the other one's present offer.
-func (c *connector) exchange(ctx context.Context) (err error) {
-	if c.link != nil {
-		c.local.peer, err = c.link(ctx, c.local.offer())
-		return err
-	}
-	c.local.peer, c.remote.peer = c.remote.offer(), c.local.offer()
-	return nil
-}
-
-// inTurn runs steps of the members, each after the offers that the one before has left.
-func (c *connector) inTurn(ctx context.Context, all ...func(*member, context.Context) error) error {
-	for _, step := range all {
-		if err := c.both(ctx, step); err != nil {
-			return err
-		}
-		if err := c.exchange(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // both runs a step for the two members in parallel. It returns the errors of both, because one may be the cause of the
 // other.
 func (c *connector) both(ctx context.Context, step func(*member, context.Context) error) error {
@@ -304,18 +277,6 @@ func (c *connector) prepare(ctx context.Context) (string, error) {
 		}
 	}
 	return c.describe("; ", (*member).mappingSummary), err
-}
-
-// reserveInTurn reserves addresses after connects of other pairs of the same command.
-func (c *connector) reserveInTurn(ctx context.Context) error {
-	if c.turn == nil {
-		return nil
-	}
-	defer c.turn.end()
-	if err := c.turn.await(ctx); err != nil {
-		return err
-	}
-	return c.both(ctx, (*member).reserve)
 }
 
 // announce writes the new keys of each member's gateways into the other one's record.

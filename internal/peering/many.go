@@ -286,6 +286,18 @@ func (t *turn) end() {
 	close(t.own)
 }
 
+// reserveInTurn reserves addresses after connects of other pairs of the same command.
+func (c *connector) reserveInTurn(ctx context.Context) error {
+	if c.turn == nil {
+		return nil
+	}
+	defer c.turn.end()
+	if err := c.turn.await(ctx); err != nil {
+		return err
+	}
+	return c.both(ctx, (*member).reserve)
+}
+
 // each calls do for each index below n, some at the same time.
 func each(n, parallel int, do func(i int)) {
 	var group errgroup.Group

@@ -85,6 +85,27 @@ func (m *member) resolvePeering() error {
 	return nil
 }
 
+// choose decides the role and, in the server's cluster, the settings.
+func (m *member) choose() (err error) {
+	m.role, m.settings, err = m.half().Choose()
+	return err
+}
+
+// agree takes the server's settings, and assigns addresses to the peer, on the copy of the registry.
+func (m *member) agree() (err error) {
+	if m.settings, err = m.half().AgreedSettings(); err != nil {
+		return err
+	}
+	m.wanted.Gateways = m.half().PermanentGateways() // whatever later offers have
+	if err := m.seal.accept(m.peer.Seal); err != nil {
+		return fmt.Errorf("offer of cluster %q: %w", m.peer.Cluster.Name, err)
+	}
+	if err := m.half().CheckPorts(); err != nil {
+		return err
+	}
+	return inventory.ExplainAddresses(m.cluster.Context, m.assign(m.observed.registry))
+}
+
 // nameTaken returns the error for a peering whose name is used for another cluster.
 func (m *member) nameTaken() error {
 	return hint.With(fmt.Errorf("cluster %q has a peering %q with another cluster", m.cluster.Context, m.peering),

@@ -1,6 +1,8 @@
 package peering
 
 import (
+	"context"
+
 	"liqonet.io/liqonet/internal/peering/desired"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -45,3 +47,30 @@ func (m *member) keyIDs() []string {
 
 // rekeyed reports whether the gateway with number i+1 exists with other keys than it must have.
 func (m *member) rekeyed(i int) bool { return m.running[i] != "" && m.running[i] != m.keys[i].ID() }
+
+// Link sends a half's offer to the other half of the command, and returns the answer: the other one's offer of the same
+// round.
+type Link func(ctx context.Context, own records.Offer) (records.Offer, error)
+
+// exchange gives each member the other one's present offer.
+func (c *connector) exchange(ctx context.Context) (err error) {
+	if c.link != nil {
+		c.local.peer, err = c.link(ctx, c.local.offer())
+		return err
+	}
+	c.local.peer, c.remote.peer = c.remote.offer(), c.local.offer()
+	return nil
+}
+
+// inTurn runs steps of the members, each after the offers that the one before has left.
+func (c *connector) inTurn(ctx context.Context, all ...func(*member, context.Context) error) error {
+	for _, step := range all {
+		if err := c.both(ctx, step); err != nil {
+			return err
+		}
+		if err := c.exchange(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/hint"
@@ -300,4 +301,19 @@ func (m *member) checkTerminating(ctx context.Context, id records.GatewayID) err
 		}
 	}
 	return nil
+}
+
+// gatewayImage returns the image of the existing gateways.
+func (m *member) gatewayImage(ctx context.Context) (string, error) {
+	for _, id := range m.have.GatewayIDs() {
+		d, err := kube.Find[*appsv1.Deployment](ctx, m.cluster, id.Name())
+		switch {
+		case err != nil:
+			return "", err
+		// A missing Deployment is created later: an earlier run was interrupted before it.
+		case d != nil && len(d.Spec.Template.Spec.Containers) > 0:
+			return d.Spec.Template.Spec.Containers[0].Image, nil
+		}
+	}
+	return "", hint.With(fmt.Errorf("cluster %q has no gateway of peering %q", m.cluster.Context, m.peering), "liqoctl network connect makes it again")
 }
