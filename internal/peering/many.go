@@ -71,15 +71,11 @@ func ConnectMany(ctx context.Context, o ManyOptions, r progress.Reporter) (Conne
 		last, err = newMany(o, r).run(ctx)
 		return last, err
 	}, locked...)
-	if err != nil && last.begun() {
-		return last, nil // it has the errors, and what was connected before
+	connected := func(p PairResult) bool { return p.Result != nil }
+	if err != nil && slices.ContainsFunc(last.Peerings, connected) {
+		return last, nil // it has the errors of the other ones
 	}
 	return result, err
-}
-
-// begun reports whether a peering was connected or tried.
-func (c Connections) begun() bool {
-	return slices.ContainsFunc(c.Peerings, func(p PairResult) bool { return p.Local != "" })
 }
 
 // PlanConnectMany returns the changes that ConnectMany would make. It changes nothing.
@@ -221,11 +217,10 @@ func (m *many) install(ctx context.Context, i int) {
 
 // connect connects one pair. It reserves addresses after the pairs before it, as in the plan: own ends its turn.
 func (m *many) connect(ctx context.Context, i int, before <-chan struct{}, own chan<- struct{}) {
-	c := newConnector(m.pair(i, m.Clusters), nil)
-	p := PairResult{Local: c.local.cluster.Context, Remote: c.remote.cluster.Context}
+	p := PairResult{Local: m.Clusters[m.Pairs[i][0]].Context, Remote: m.Clusters[m.Pairs[i][1]].Context}
 	name, outcome, start := p.Local+" "+p.Remote, "failed", time.Now()
 	m.reporter.Stage(name)
-	c = newConnector(m.pair(i, m.Clusters), about(m.reporter, name))
+	c := newConnector(m.pair(i, m.Clusters), about(m.reporter, name))
 	c.local.installed, c.remote.installed, c.turn = true, true, newTurn(before, own)
 	defer c.turn.end()
 	for _, k := range m.Pairs[i] {
