@@ -216,7 +216,7 @@ func traceFailed(checks []pathtest.Check, o pathtest.Options) string {
 	if from.Cluster != checks[0].From.Cluster { // the first direction begins in the local cluster
 		flags = kube.Flags(o.Remote, o.Local)
 	}
-	return fmt.Sprintf("liqoctl network trace %s %s --live %s", kube.ShellWord(from.Node), kube.ShellWord(to.Node), flags)
+	return fmt.Sprintf("liqoctl network trace %s %s --protocol icmp --live %s", kube.ShellWord(from.Node), kube.ShellWord(to.Node), flags)
 }
 
 // pathMatrix writes the checks of a direction: a row for each sender, a column for each receiver. A cell has the check

@@ -51,7 +51,7 @@ func TestDescribePaths(t *testing.T) {
 	for i := range back.Checks { // only the direction from b to a fails
 		back.Checks[i].State = map[string]pathtest.State{"a": pathtest.Passed, "b": pathtest.Failed}[back.Checks[i].From.Cluster]
 	}
-	assert.Equal(t, "next command", "liqoctl network trace b-1 a-1 --live --context b --remote-context a", traceFailed(back.Checks, o))
+	assert.Equal(t, "next command", "liqoctl network trace b-1 a-1 --protocol icmp --live --context b --remote-context a", traceFailed(back.Checks, o))
 }
 
 // performed returns a measurement of two pairs of nodes, of which one pair has a connection.
