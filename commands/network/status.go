@@ -104,6 +104,9 @@ liqonet is not installed in the namespace, the exit code is 1.`,
 // many prints the peerings of several contexts.
 func (o statusOptions) many(ctx context.Context, env *cli.Env, clusters cli.TwoClusters, contexts []string, do statusActions) error {
 	plain := o.output == ui.FormatText || o.output.Structured()
+	if one := clusters.Local.Config; one.Cluster != "" || one.User != "" {
+		return cli.Usagef("--contexts excludes --cluster and --user, which are of one cluster")
+	}
 	if o.Peer != "" || o.watch || o.wait || o.await != "" || !plain {
 		return cli.Usagef("--contexts excludes a peer, --watch, --wait, --for and -o wide, tree and mermaid")
 	}

@@ -288,7 +288,7 @@ func TestStatusOfMany(t *testing.T) {
 	if err := run("--contexts", "a,b"); err != nil {
 		t.Errorf("error %v, though all is healthy", err)
 	}
-	for _, args := range []string{"b", "--watch", "--wait", "--for down", "-o wide"} {
+	for _, args := range []string{"b", "--watch", "--wait", "--for down", "-o wide", "--user admin"} {
 		if err := run(append([]string{"--contexts", "a,b"}, strings.Fields(args)...)...); !errors.As(err, new(*cli.UsageError)) {
 			t.Errorf("%s: %v", args, err)
 		}

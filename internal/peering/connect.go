@@ -33,7 +33,11 @@ func connect(ctx context.Context, o ConnectOptions, r progress.Reporter) (Connec
 
 func (c *connector) connect(ctx context.Context) (Connection, error) {
 	start := time.Now()
-	if err := c.run(ctx); err != nil {
+	err := c.run(ctx)
+	if c.turn != nil { // others do not wait for a rollback
+		c.turn.end()
+	}
+	if err != nil {
 		c.rollBack(ctx, err)
 		return Connection{}, err
 	}

@@ -19,6 +19,7 @@ func (c *connector) dry(of func(*kube.Cluster) *kube.Cluster) *connector {
 	local, remote := *c.local, *c.remote
 	local.site, remote.site = local.dry(of(local.cluster)), remote.dry(of(remote.cluster))
 	d := *c
+	d.turn = nil // no address is reserved
 	for _, m := range []*member{&local, &remote} {
 		m.replaced = slices.Clone(m.replaced)
 	}

@@ -225,7 +225,7 @@ func (m *many) connect(ctx context.Context, i int, before <-chan struct{}, own c
 	defer c.turn.end()
 	for _, k := range m.Pairs[i] {
 		if one := m.result.Installations[k]; one.Err != nil && p.Err == nil {
-			p.Err = fmt.Errorf("liqonet is not installed in %q", one.Context)
+			p.Err = fmt.Errorf("the installation in %q failed: %w", one.Context, one.Err)
 		}
 	}
 	if p.Err == nil {
@@ -277,8 +277,10 @@ func (t *turn) end() {
 		return
 	}
 	t.ended = true
-	<-t.before
-	close(t.own)
+	go func() {
+		<-t.before
+		close(t.own)
+	}()
 }
 
 // reserveInTurn reserves addresses after connects of other pairs of the same command.

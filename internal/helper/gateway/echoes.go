@@ -107,13 +107,13 @@ func (g *echoes) apply(v view) error {
 	open := slices.ContainsFunc(g.all(), func(t *peerTunnel) bool { return t.device != nil })
 	for i := range v.own().Tunnels {
 		t := g.tunnel(i + 1)
-		if open && t.device == nil {
-			continue // its address does not exist; others carry packets
-		}
 		local, remote := v.peering.TunnelAddresses(v.id.Number, i+1)
 		socket, err := g.sockets.Listen(tunnelSocket(i+1), netip.AddrPortFrom(local.Addr(), netops.EchoPort), &echo.Responder{Answer: t.answer})
-		if err == nil {
+		switch {
+		case err == nil:
 			err = t.ask(socket, netip.AddrPortFrom(remote, netops.EchoPort))
+		case open && t.device == nil: // it could not be opened, and others carry packets
+			err = nil
 		}
 		errs = append(errs, err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
 
 	"liqonet.io/liqonet/internal/helper"
 	"liqonet.io/liqonet/internal/helper/gateway"
@@ -48,10 +49,9 @@ func (h Helper) Run(ctx context.Context, wrap func(kubernetes.Interface) kuberne
 	if err != nil {
 		return err
 	}
-	env := helper.Env{
-		Client: wrap(client), Namespace: records.DefaultNamespace, HealthAddress: process.HealthAddress,
-		Log: slog.New(slog.NewJSONHandler(os.Stderr, nil)), // as the product's, without its limits
-	}
+	log := slog.New(slog.NewJSONHandler(os.Stderr, nil)) // as the product's, without its limits
+	klog.SetSlogLogger(log)
+	env := helper.Env{Client: wrap(client), Namespace: records.DefaultNamespace, HealthAddress: process.HealthAddress, Log: log}
 	if h.Node != nil {
 		h.Node.Env = env
 		return h.Node.Run(ctx)
