@@ -2,7 +2,9 @@ package records
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"reflect"
 	"regexp"
@@ -27,6 +29,8 @@ type GatewaySettings struct {
 	MTU *int `json:"mtu,omitempty"`
 	// ClampMSS limits the TCP maximum segment size to what fits the MTU.
 	ClampMSS *bool `json:"clampMSS,omitempty"`
+	// Transport carries WireGuard's packets.
+	Transport *Transport `json:"transport,omitempty"`
 
 	// The Service of the server's gateways. Its ports are UDP, of the first tunnel.
 	ServiceType        *ServiceType      `json:"serviceType,omitempty"`
@@ -38,6 +42,17 @@ type GatewaySettings struct {
 	// Where the client reaches the server. "" and 0: at the Service.
 	EndpointHost *string `json:"endpointHost,omitempty"` // an address or a DNS name
 	EndpointPort *uint16 `json:"endpointPort,omitempty"` // of the first tunnel
+
+	// Where the client reaches the server by WebSocket: at a Service of TCP, or at an Ingress.
+	WebSocket          *bool             `json:"webSocket,omitempty"`
+	WebSocketPort      *uint16           `json:"webSocketPort,omitempty"` // of the first gateway
+	Ingress            *string           `json:"ingress,omitempty"`       // a DNS name; "": none
+	IngressClass       *string           `json:"ingressClass,omitempty"`  // "": the cluster's default
+	IngressAnnotations map[string]string `json:"ingressAnnotations,omitempty"`
+
+	// How the client gets there. "": directly, and without a password.
+	Proxy       *string `json:"proxy,omitempty"`       // a URL
+	ProxySecret *string `json:"proxySecret,omitempty"` // in the client's cluster
 }
 
 // GatewayMode selects which of several gateways carry packets.
@@ -58,6 +73,25 @@ const (
 	Kernel    = wireguard.Kernel
 	Userspace = wireguard.Userspace
 )
+
+// Transport is what carries WireGuard's packets between gateways.
+type Transport string
+
+// The transports. AutoTransport is UDP, and WebSocket while UDP does not get through.
+const (
+	AutoTransport Transport = "auto"
+	UDP           Transport = "udp"
+	WebSocket     Transport = "websocket"
+)
+
+// CarriesWebSocket reports whether the server's gateways accept WebSocket connections.
+func (s GatewaySettings) CarriesWebSocket() bool {
+	s = s.Complete()
+	return *s.Transport != UDP && (*s.WebSocket || *s.Ingress != "")
+}
+
+// UsesUDP reports whether WireGuard's packets may go by UDP.
+func (s GatewaySettings) UsesUDP() bool { return *s.Complete().Transport != WebSocket }
 
 // ServiceType is the type of a Service, as in Kubernetes.
 type ServiceType string
@@ -85,6 +119,11 @@ var gatewaySettings = []GatewaySetting{
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.MTU, "BYTES", setting.PacketSize) }},
 	{Flag: "mss-clamp", Group: GroupTunnel, initial: "true", usage: "clamp the MSS of TCP connections to the MTU",
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.ClampMSS, "bool", setting.YesOrNo) }},
+	{Flag: "transport", Group: GroupTunnel, initial: string(AutoTransport), usage: "what carries WireGuard's packets; auto: UDP, and WebSocket while UDP does not get through",
+		Value: func(s *GatewaySettings) setting.Text { return words(&s.Transport, AutoTransport, UDP, WebSocket) },
+		needs: func(s GatewaySettings) error {
+			return needs(*s.Transport != WebSocket || *s.WebSocket || *s.Ingress != "", "the server has no address for WebSocket", "add "+WebSocketFlags)
+		}},
 	{Flag: "gw-server-service-type", Group: GroupGateways, initial: string(LoadBalancer), ofServer: true, usage: "type of the Service of the server's gateway",
 		Value: func(s *GatewaySettings) setting.Text { return words(&s.ServiceType, LoadBalancer, NodePort, ClusterIP) }},
 	{Flag: "gw-server-service-port", Group: GroupGateways, initial: "51840", ofServer: true, usage: "UDP port of the server's gateway; those of further tunnels count up from it",
@@ -106,7 +145,35 @@ var gatewaySettings = []GatewaySetting{
 	{Flag: "gw-client-port", Group: GroupGateways, initial: "0", shown: "the Service's", ofServer: true, usage: "UDP port where the client reaches the server, 0 for the Service's; those of further tunnels count up from it",
 		firstPort: func(s GatewaySettings) *uint16 { return s.EndpointPort },
 		Value:     func(s *GatewaySettings) setting.Text { return field(&s.EndpointPort, "PORT", setting.PortOrAny) }},
+	{Flag: "gw-server-websocket", Group: GroupGateways, initial: "false", ofServer: true, usage: "create a Service of TCP for WebSocket, beside that of UDP",
+		Value: func(s *GatewaySettings) setting.Text { return field(&s.WebSocket, "bool", setting.YesOrNo) },
+		needs: needsOneAddress},
+	{Flag: "gw-server-websocket-port", Group: GroupGateways, initial: "443", ofServer: true, usage: "TCP port of that Service; those of further gateways count up from it",
+		Value: func(s *GatewaySettings) setting.Text { return field(&s.WebSocketPort, "PORT", setting.Port) },
+		needs: func(s GatewaySettings) error {
+			return cmp.Or(needs(*s.WebSocket, "there is no Service for WebSocket", "add --gw-server-websocket"),
+				unless(*s.WebSocketPort <= math.MaxUint16-MaxGateways+1, "the ports of %d gateways count up from it", MaxGateways))
+		}},
+	{Flag: "gw-server-ingress", Group: GroupGateways, shown: "none", ofServer: true, usage: `host name of an Ingress to create for WebSocket, "" for none`,
+		Value: func(s *GatewaySettings) setting.Text { return field(&s.Ingress, "HOST", setting.HostNameOrNone) },
+		needs: needsOneAddress},
+	{Flag: "gw-server-ingress-class", Group: GroupGateways, shown: "the cluster's default", ofServer: true, usage: `class of that Ingress, "" for the cluster's default`,
+		Value: func(s *GatewaySettings) setting.Text { return field(&s.IngressClass, "CLASS", setting.NameOrNone) },
+		needs: needsIngress},
+	{Flag: "gw-server-ingress-annotation", Group: GroupGateways, shown: "none", ofServer: true, usage: "annotation of that Ingress; repeat for more",
+		Value: func(s *GatewaySettings) setting.Text { return annotations(&s.IngressAnnotations) },
+		needs: needsIngress},
+	{Flag: "gw-client-proxy", Group: GroupGateways, shown: "none", ofServer: true, usage: `HTTP proxy through which the client reaches the server by WebSocket, such as http://proxy.example:3128, "" for none`,
+		Value: func(s *GatewaySettings) setting.Text { return field(&s.Proxy, "URL", setting.ProxyOrNone) }},
+	{Flag: "gw-client-proxy-secret", Group: GroupGateways, shown: "none", ofServer: true, usage: `Secret in the client's cluster, in liqonet's namespace, with username and password of that proxy, "" for none`,
+		Value: func(s *GatewaySettings) setting.Text { return field(&s.ProxySecret, "NAME", setting.NameOrNone) },
+		needs: func(s GatewaySettings) error {
+			return needs(*s.Proxy != "", "there is no proxy", "add --gw-client-proxy")
+		}},
 }
+
+// WebSocketFlags are the flags that give the server an address for WebSocket, as in hints.
+const WebSocketFlags = "--gw-server-websocket, or --gw-server-ingress HOST"
 
 // GatewaySetting is a setting of gateways: its flag, its default and its rules.
 type GatewaySetting struct {
@@ -154,6 +221,26 @@ func needsType(s GatewaySettings, what string, types ...ServiceType) error {
 	return hint.With(fmt.Errorf("a Service of type %s has no %s", *s.ServiceType, what), "set --gw-server-service-type")
 }
 
+// needs returns an error with a hint unless a condition holds.
+func needs(holds bool, what, advice string) error {
+	if holds {
+		return nil
+	}
+	return hint.With(errors.New(what), advice)
+}
+
+// needsOneAddress returns an error if the server cannot have the addresses for WebSocket that are set. It is that of
+// the setting that is not the default, or of both.
+func needsOneAddress(s GatewaySettings) error {
+	return cmp.Or(needs(*s.Transport != UDP || !*s.WebSocket && *s.Ingress == "", "the transport is udp", "add --transport auto"),
+		needs(!*s.WebSocket || *s.Ingress == "", "a Service and an Ingress exclude each other", "set --gw-server-websocket=false, or --gw-server-ingress ''"))
+}
+
+// needsIngress returns an error unless there is an Ingress.
+func needsIngress(s GatewaySettings) error {
+	return needs(*s.Ingress != "", "there is no Ingress", "add --gw-server-ingress HOST")
+}
+
 // GatewaySettingTable returns all settings of gateways.
 func GatewaySettingTable() []GatewaySetting { return gatewaySettings }
 
@@ -191,14 +278,21 @@ func (s GatewaySettings) Decide(recorded GatewaySettings, otherServer bool) (Gat
 		if reflect.DeepEqual(field.Interface(), defaults.Field(i).Interface()) {
 			field.SetZero()
 		}
-		if g.needs == nil || field.IsNil() {
-			continue
+	}
+	excluded := func(i int) error {
+		if needs := gatewaySettings[i].needs; needs != nil && !fields.Field(i).IsNil() {
+			return needs(decided.Complete())
 		}
-		if err := g.needs(decided.Complete()); err != nil {
-			if !given.Field(i).IsNil() {
-				return s, fmt.Errorf("--%s %s: %w", g.Flag, g.Value(&s), err)
-			}
-			field.SetZero()
+		return nil
+	}
+	for i := range gatewaySettings {
+		if given.Field(i).IsNil() && excluded(i) != nil {
+			fields.Field(i).SetZero()
+		}
+	}
+	for i, g := range gatewaySettings {
+		if err := excluded(i); err != nil {
+			return s, fmt.Errorf("--%s %s: %w", g.Flag, g.Value(&s), err)
 		}
 	}
 	return decided, nil
@@ -225,8 +319,8 @@ func (s GatewaySettings) FirstPorts() (ports []FirstPort) {
 
 // Validate rejects values that their flags reject, and settings that exclude each other.
 func (s GatewaySettings) Validate() error {
-	if n := len(s.ServiceAnnotations); n > maxAnnotations {
-		return fmt.Errorf("%d annotations of the Service: want at most %d", n, maxAnnotations)
+	if n := max(len(s.ServiceAnnotations), len(s.IngressAnnotations)); n > maxAnnotations {
+		return fmt.Errorf("%d annotations of an object: want at most %d", n, maxAnnotations)
 	}
 	if _, err := s.Decide(GatewaySettings{}, false); err != nil {
 		return err

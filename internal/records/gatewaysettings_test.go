@@ -1,6 +1,7 @@
 package records_test
 
 import (
+	"fmt"
 	"net/netip"
 	"reflect"
 	"testing"
@@ -19,7 +20,16 @@ func allSettings() records.GatewaySettings {
 		ServiceType: new(records.NodePort), ServicePort: new(uint16(5000)), NodePort: new(uint16(30000)),
 		ServiceAnnotations: map[string]string{"example.com/a": "b,c=d", "e": ""},
 		EndpointHost:       new("gw.example.com"), EndpointPort: new(uint16(6000)),
+		Transport: new(records.WebSocket), WebSocket: new(true), WebSocketPort: new(uint16(8443)),
+		Proxy: new("http://proxy.example.com:3128"), ProxySecret: new("proxy"),
 	}
+}
+
+// withIngress returns settings with an Ingress instead of the Service for WebSocket.
+func withIngress(s records.GatewaySettings) records.GatewaySettings {
+	s.WebSocket, s.WebSocketPort = nil, nil
+	s.Ingress, s.IngressClass, s.IngressAnnotations = new("gw.example.com"), new("traefik"), map[string]string{"example.com/a": "b,c=d"}
+	return s
 }
 
 // TestEachSettingHasARow: each field of the settings has a default and, in the same order, a flag that sets it alone.
@@ -55,6 +65,12 @@ func TestDecide(t *testing.T) {
 		"defaults":             {given: records.GatewaySettings{}.Complete(), recorded: all},
 		"one default":          {given: records.GatewaySettings{NodePort: new(uint16(0))}, recorded: all, want: noPort},
 		"another Service":      {given: records.GatewaySettings{ServiceType: new(records.ClusterIP)}, recorded: all, want: clusterIP},
+		"an Ingress":           {given: withIngress(records.GatewaySettings{}), recorded: all, want: withIngress(all)},
+		"no longer an Ingress": {given: records.GatewaySettings{WebSocket: new(true), WebSocketPort: all.WebSocketPort}, recorded: withIngress(all), want: all},
+		"UDP": {given: records.GatewaySettings{Transport: new(records.UDP)}, recorded: records.GatewaySettings{Transport: new(records.WebSocket), WebSocket: new(true), WebSocketPort: new(uint16(8443))},
+			want: records.GatewaySettings{Transport: new(records.UDP)}},
+		"no WebSocket":         {given: records.GatewaySettings{WebSocket: new(false)}, recorded: records.GatewaySettings{Transport: new(records.WebSocket), WebSocket: new(true), WebSocketPort: new(uint16(8443))}},
+		"no proxy":             {given: records.GatewaySettings{Proxy: new("")}, recorded: records.GatewaySettings{Proxy: all.Proxy, ProxySecret: all.ProxySecret}},
 		"no longer an address": {given: all, recorded: records.GatewaySettings{LoadBalancerIP: new(netip.MustParseAddr("192.0.2.1"))}, want: all},
 	} {
 		got, err := c.given.Decide(c.recorded, false)
@@ -69,6 +85,7 @@ func TestDecide(t *testing.T) {
 
 // TestSettingsOfAnotherServer: the settings of the tunnel stay, those of the server's cluster do not.
 func TestSettingsOfAnotherServer(t *testing.T) {
+	// Without the new server's address for WebSocket, the transport is the default.
 	want := records.GatewaySettings{GatewayMode: new(records.ActiveStandby), Implementation: new(records.Userspace), MTU: new(1400), ClampMSS: new(false)}
 	got, err := records.GatewaySettings{}.Decide(allSettings(), true)
 	require.NoError(t, err)
@@ -90,6 +107,17 @@ func TestSettingsAreChecked(t *testing.T) {
 		"--gw-server-service-port: must be a port":                           {ServicePort: new(uint16(0))},
 		"--gw-server-service-loadbalancerip: must be an IP address":          {LoadBalancerIP: new(netip.Addr{})},
 		"--gw-server-service-nodeport 3: a Service of type ClusterIP has no": {ServiceType: new(records.ClusterIP), NodePort: new(uint16(3))},
+		"--transport websocket: the server has no address for WebSocket":     {Transport: new(records.WebSocket)},
+		"--gw-server-websocket true: the transport is udp":                   {Transport: new(records.UDP), WebSocket: new(true)},
+		"--gw-server-websocket true: a Service and an Ingress exclude":       {WebSocket: new(true), Ingress: new("gw.example.com")},
+		"--gw-server-websocket-port 8443: there is no Service":               {WebSocketPort: new(uint16(8443))},
+		"--gw-server-websocket-port 65530: the ports of 8 gateways count up": {WebSocket: new(true), WebSocketPort: new(uint16(65530))},
+		"--gw-server-ingress gw.example.com: the transport is udp":           {Transport: new(records.UDP), Ingress: new("gw.example.com")},
+		"--gw-server-ingress: must be a name in lower case":                  {Ingress: new("192.0.2.1")},
+		"--gw-server-ingress-class traefik: there is no Ingress":             {IngressClass: new("traefik")},
+		"--gw-server-ingress-annotation a=b: there is no Ingress":            {IngressAnnotations: map[string]string{"a": "b"}},
+		"--gw-client-proxy: must be http://HOST:PORT":                        {Proxy: new("http://user:pw@proxy.example.com:3128")},
+		"--gw-client-proxy-secret proxy: there is no proxy":                  {ProxySecret: new("proxy")},
 		"not written as liqoctl":                                             {ServiceType: new(records.ServiceType("nodeport"))},
 		"not an annotation's key":                                            {ServiceAnnotations: map[string]string{"a/b/c": ""}},
 		`"a..b/c" is not an annotation's key`:                                {ServiceAnnotations: map[string]string{"a..b/c": ""}},
@@ -100,11 +128,34 @@ func TestSettingsAreChecked(t *testing.T) {
 		_, err := records.Encode(p)
 		assert.ErrorContains(t, want, err, want)
 	}
-	p := peering()
-	p.Settings = allSettings()
-	text, err := records.Encode(p)
-	require.NoError(t, err)
-	got, err := records.Decode[records.Peering](text)
-	require.NoError(t, err)
-	assert.Equal(t, "after encode and decode", p, got, comparable)
+	for _, s := range []records.GatewaySettings{allSettings(), withIngress(allSettings())} {
+		p := peering()
+		p.Settings = s
+		text, err := records.Encode(p)
+		require.NoError(t, err)
+		got, err := records.Decode[records.Peering](text)
+		require.NoError(t, err)
+		assert.Equal(t, "after encode and decode", p, got, comparable)
+	}
+	many := map[string]string{}
+	for i := range 65 {
+		many[fmt.Sprint(i)] = ""
+	}
+	for _, s := range []records.GatewaySettings{{ServiceAnnotations: many}, {Ingress: new("gw.example.com"), IngressAnnotations: many}} {
+		assert.ErrorContains(t, "annotations", s.Validate(), "65 annotations of an object: want at most 64")
+	}
+}
+
+// TestCarriesWebSocket: the server listens if it has an address and the transport is not UDP.
+func TestCarriesWebSocket(t *testing.T) {
+	for name, c := range map[string]struct {
+		s    records.GatewaySettings
+		want bool
+	}{
+		"nothing": {}, "Service": {allSettings(), true}, "Ingress": {withIngress(records.GatewaySettings{}), true},
+		"neither": {records.GatewaySettings{WebSocket: new(false), Ingress: new("")}, false},
+		"UDP":     {records.GatewaySettings{WebSocket: new(true), Transport: new(records.UDP)}, false},
+	} {
+		assert.Equal(t, name, c.want, c.s.CarriesWebSocket())
+	}
 }

@@ -20,6 +20,8 @@ const (
 	peeringPrefix = "peering"
 	gatewayPrefix = "gateway"
 	statusPrefix  = "status"
+
+	webSocketPrefix = "websocket" // of no ConfigMap
 )
 
 // IdentityOf returns the identity of the ConfigMap with that name, and false if it contains no record.

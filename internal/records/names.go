@@ -65,6 +65,24 @@ func PeeringName(peering string) string { return peeringPrefix + "-" + peering }
 // ServiceName is the name of the Service of a server's gateways and of the other objects that they share.
 func ServiceName(peering string) string { return gatewayPrefix + "-" + peering }
 
+// WebSocketName is the name of the Service of a server's gateways for WebSocket, of its Ingress and of the Ingress's
+// Secret for TLS.
+func WebSocketName(peering string) string { return webSocketPrefix + "-" + peering }
+
+// WebSocketPortName is the name of a gateway's port for WebSocket in that Service and in its pod; no other pod has a
+// port of that name.
+func WebSocketPortName(gateway int) string {
+	if gateway == 1 {
+		return webSocketPrefix
+	}
+	return webSocketPrefix + strconv.Itoa(gateway)
+}
+
+// WebSocketPath is the path of a gateway at an Ingress; peering is its name in the server's cluster.
+func WebSocketPath(peering string, gateway int) string {
+	return fmt.Sprintf("/liqonet/%s/%d", peering, gateway)
+}
+
 // NodeLeaseName is the name of the Lease for a node's number; its holder is the node. Numbers are unique because the
 // API server rejects a second object of the same name.
 func NodeLeaseName(number int) string { return leasePrefix + strconv.Itoa(number) }

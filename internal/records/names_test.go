@@ -35,6 +35,9 @@ func TestNamesAreUnique(t *testing.T) {
 		require.NoError(t, records.ValidateName(name))
 		own("ConfigMap", records.PeeringName(name), "the record of "+name)
 		own("Service", records.ServiceName(name), "the gateways of "+name)
+		own("Service", records.WebSocketName(name), "WebSocket of "+name)
+		own("Ingress", records.WebSocketName(name), "WebSocket of "+name)
+		own("Secret", records.WebSocketName(name), "TLS of "+name)
 		for number := 1; number <= records.MaxGateways; number++ {
 			id := records.GatewayID{Peering: name, Number: number}
 			own("ConfigMap", id.StatusName(), "the status of gateway "+id.String())

@@ -51,6 +51,16 @@ type Recorded struct {
 	Gateways int             `json:"gateways"` // of the peer, that it names
 	// Endpoints are those of a client's tunnels, by the number of its own gateway and of the peer's.
 	Endpoints [][][]string `json:"endpoints,omitempty"`
+	// WebSocket has the URLs in a client's record, by the number of the peer's gateway.
+	WebSocket [][]string `json:"webSocket,omitempty"`
+}
+
+// WebSocketOf returns the URLs of a gateway of the server in a client's record; none for nil.
+func (r *Recorded) WebSocketOf(gateway int) []string {
+	if r == nil || gateway > len(r.WebSocket) {
+		return nil
+	}
+	return r.WebSocket[gateway-1]
 }
 
 // EndpointsOf returns the endpoints of a tunnel in a client's record; none for nil.
@@ -76,6 +86,8 @@ type OfferedGateway struct {
 	Replaced bool `json:"replaced,omitempty"`
 	// Endpoints are those of the server's tunnels, by the number of the peer's gateway.
 	Endpoints [][]string `json:"endpoints,omitempty"`
+	// WebSocket has the URLs of the server's gateway.
+	WebSocket []string `json:"webSocket,omitempty"`
 }
 
 // Sealed is a preshared key that only the peer can read.
@@ -123,7 +135,8 @@ func (r *Recorded) validate() error {
 	}
 	errs := []error{
 		unless(r.Role == Server || r.Role == Client, "offer: recorded role %q", r.Role), r.Settings.Validate(), validateMTU(r.MTU),
-		unless(r.Gateways >= 1 && r.Gateways <= MaxGateways && len(r.Endpoints) <= MaxGateways, "offer: %d recorded gateways", r.Gateways),
+		unless(r.Gateways >= 1 && r.Gateways <= MaxGateways && len(r.Endpoints) <= MaxGateways && len(r.WebSocket) <= MaxGateways, "offer: %d recorded gateways", r.Gateways),
+		each(r.WebSocket[:min(len(r.WebSocket), MaxGateways)], validateWebSockets),
 	}
 	for _, ofGateway := range r.Endpoints[:min(len(r.Endpoints), MaxGateways)] {
 		errs = append(errs, validateOfferedEndpoints(ofGateway))
@@ -132,7 +145,7 @@ func (r *Recorded) validate() error {
 }
 
 func (g OfferedGateway) validate() error {
-	return errors.Join(validateOfferedDriver(g.Driver), validateOfferedEndpoints(g.Endpoints))
+	return errors.Join(validateOfferedDriver(g.Driver), validateOfferedEndpoints(g.Endpoints), validateWebSockets(g.WebSocket))
 }
 
 func (s *Sealed) validate() error {

@@ -19,9 +19,9 @@ func offer() records.Offer {
 			PodCIDRs: []netip.Prefix{pfx("10.244.0.0/16")}, ExternalCIDRs: []netip.Prefix{pfx("10.70.0.0/16")}, NodeNetworks: []netip.Prefix{pfx("192.0.2.0/24")},
 		},
 		Assigned: p.Local, Role: records.Server, Settings: &records.GatewaySettings{MTU: new(1400)}, OnePort: true,
-		Recorded: &records.Recorded{Role: records.Server, MTU: 1400, Gateways: 1, Endpoints: [][][]string{{nil, {"192.0.2.1:1"}}}},
+		Recorded: &records.Recorded{Role: records.Server, MTU: 1400, Gateways: 1, Endpoints: [][][]string{{nil, {"192.0.2.1:1"}}}, WebSocket: [][]string{nil, {"wss://192.0.2.1:443/"}}},
 		Hops:     records.Hops{Links: 1500, Overlay: 1450, Tunnel: 1500, Complete: true},
-		Gateways: []records.OfferedGateway{{Driver: driver, Replaced: true, Endpoints: [][]string{{"gate.example:51840"}}}},
+		Gateways: []records.OfferedGateway{{Driver: driver, Replaced: true, Endpoints: [][]string{{"gate.example:51840"}}, WebSocket: []string{"wss://gate.example:443/"}}},
 		Seal:     []byte{1, 2}, Preshared: &records.Sealed{ID: "ab", Ciphertext: []byte{3}},
 	}
 }
@@ -54,12 +54,16 @@ func TestOffersRefused(t *testing.T) {
 		"recorded MTU":      func(o *records.Offer) { o.Recorded.MTU = 1 },
 		"recorded gateways": func(o *records.Offer) { o.Recorded.Gateways = 0 },
 		"recorded endpoint": func(o *records.Offer) { o.Recorded.Endpoints[0][1][0] = "192.0.2.1" },
+		"recorded URL":      func(o *records.Offer) { o.Recorded.WebSocket[1][0] = "wss://192.0.2.1" },
+		"recorded URLs":     func(o *records.Offer) { o.Recorded.WebSocket = make([][]string, 9) },
 		"hop":               func(o *records.Offer) { o.Hops.Overlay = 100_000 },
 		"gateways":          func(o *records.Offer) { o.Gateways = make([]records.OfferedGateway, 9) },
 		"driver":            func(o *records.Offer) { o.Gateways[0].Driver.WireGuard.PublicKey = "x" },
 		"tunnels":           func(o *records.Offer) { o.Gateways[0].Endpoints = make([][]string, 9) },
 		"endpoints":         func(o *records.Offer) { o.Gateways[0].Endpoints[0] = many },
 		"loopback endpoint": func(o *records.Offer) { o.Gateways[0].Endpoints[0][0] = "127.0.0.1:1" },
+		"URL":               func(o *records.Offer) { o.Gateways[0].WebSocket[0] = "https://192.0.2.1:443/" },
+		"loopback URL":      func(o *records.Offer) { o.Gateways[0].WebSocket[0] = "wss://127.0.0.1:443/" },
 		"seal":              func(o *records.Offer) { o.Seal = make([]byte, 5000) },
 		"ciphertext":        func(o *records.Offer) { o.Preshared.Ciphertext = make([]byte, 5000) },
 	} {

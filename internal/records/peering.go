@@ -87,6 +87,16 @@ func (p Peering) Endpoints() (all []string) {
 	return all
 }
 
+// WebSockets returns the URLs of all tunnels of a client.
+func (p Peering) WebSockets() (all []string) {
+	for _, g := range p.Gateways {
+		for _, t := range g.Tunnels {
+			all = append(all, t.WebSocket...)
+		}
+	}
+	return all
+}
+
 // ExposedAs returns the entry of an exposed host, or the zero value if the host is not exposed.
 func (p Peering) ExposedAs(host netip.Addr) Exposed {
 	for _, e := range p.Exposed {
@@ -160,6 +170,8 @@ func (d Driver) Member() any { return d.WireGuard }
 type Tunnel struct {
 	Driver     Driver `json:"tunnel"`
 	ListenPort uint16 `json:"listenPort"` // UDP, at the server
-	// host:port at the server, tried in turn; empty on the server.
+	// host:port at the server, tried in turn; empty on the server, and at a client with the transport WebSocket alone.
 	Endpoints []string `json:"endpoints,omitempty"`
+	// URLs at the server, wss://HOST:PORT/PATH, tried in turn; empty on the server, and where it has none.
+	WebSocket []string `json:"webSocket,omitempty"`
 }

@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
-	"strconv"
+	"regexp"
 
 	"liqonet.io/liqonet/internal/setting"
 )
@@ -44,7 +43,7 @@ func (g LocalGateway) validate(role Role) error {
 	return errors.Join(
 		unless(len(g.Tunnels) > 0 && len(g.Tunnels) <= MaxGateways, "%d tunnels: want 1 to %d", len(g.Tunnels), MaxGateways),
 		each(g.Tunnels, func(t Tunnel) error {
-			return errors.Join(t.validate(), unless(role != Client || len(t.Endpoints) > 0, "tunnel: a client needs an endpoint of the server"))
+			return errors.Join(t.validate(), unless(role != Client || len(t.Endpoints)+len(t.WebSocket) > 0, "tunnel: a client needs an endpoint of the server"))
 		}),
 	)
 }
@@ -54,19 +53,34 @@ func (t Tunnel) validate() error {
 		t.Driver.WireGuard.Validate(),
 		unless(t.ListenPort != 0, "tunnel: listen port missing"),
 		unless(len(t.Endpoints) <= maxEndpoints, "tunnel: %d endpoints: want at most %d", len(t.Endpoints), maxEndpoints),
-		each(t.Endpoints, validateEndpoint),
+		each(t.Endpoints, validateEndpoint), validateWebSockets(t.WebSocket),
 	)
 }
 
 func validateEndpoint(endpoint string) error {
-	host, port, err := net.SplitHostPort(endpoint)
-	if n, notNumber := strconv.ParseUint(port, 10, 16); err != nil || host == "" || notNumber != nil || n == 0 {
-		return fmt.Errorf("endpoint %q: want host:port", endpoint)
-	}
-	if _, err := setting.HostOrAny(host); err != nil {
-		return fmt.Errorf("endpoint %q: host %w", endpoint, err)
+	if err := setting.HostPort(endpoint); err != nil {
+		return fmt.Errorf("endpoint %q: %w", endpoint, err)
 	}
 	return nil
+}
+
+// webSocketURL matches the URLs at which a client reaches a server by WebSocket, but for their host.
+var webSocketURL = regexp.MustCompile(`^wss://([^/?#@]+:[1-9][0-9]{0,4})/[A-Za-z0-9._/-]{0,199}$`)
+
+func validateWebSocket(url string) error {
+	parts := webSocketURL.FindStringSubmatch(url)
+	if parts == nil {
+		return fmt.Errorf("WebSocket %q: want wss://HOST:PORT/PATH", url)
+	}
+	if err := setting.HostPort(parts[1]); err != nil {
+		return fmt.Errorf("WebSocket %q: %w", url, err)
+	}
+	return nil
+}
+
+// validateWebSockets checks a list of URLs.
+func validateWebSockets(urls []string) error {
+	return errors.Join(unless(len(urls) <= maxEndpoints, "%d URLs for WebSocket: want at most %d", len(urls), maxEndpoints), each(urls, validateWebSocket))
 }
 
 func (p Peer) validate() error {

@@ -161,6 +161,8 @@ type TunnelStatus struct {
 	Path     PathSize       `json:"path,omitzero"`     // between the gateways, outside the tunnel
 	RxBytes  int64          `json:"rxBytes"`
 	TxBytes  int64          `json:"txBytes"`
+	// Transport is WebSocket while that carries the tunnel's packets; "": UDP does.
+	Transport Transport `json:"transport,omitempty"`
 	// Unused is the reason why the gateway sends no pod traffic through this tunnel; "": it does.
 	Unused string `json:"unused,omitempty"`
 }

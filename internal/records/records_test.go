@@ -2,6 +2,7 @@ package records_test
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +38,8 @@ func peering() records.Peering {
 		},
 		Gateways: []records.LocalGateway{
 			{Tunnels: []records.Tunnel{{Driver: driver, ListenPort: 51840, Endpoints: []string{"192.0.2.1:30000"}}}},
-			{Tunnels: []records.Tunnel{{Driver: driver, ListenPort: 51841, Endpoints: []string{"192.0.2.1:30001"}}}},
+			{Tunnels: []records.Tunnel{{Driver: driver, ListenPort: 51841, Endpoints: []string{"192.0.2.1:30001"},
+				WebSocket: []string{"wss://[2001:db8::1]:443/", "wss://gw.example.com:443/liqonet/b/2"}}}},
 		},
 		MTU:     1420,
 		Exposed: []records.Exposed{{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1")}},
@@ -119,6 +121,17 @@ func TestDecodeRefuses(t *testing.T) {
 		"decimal endpoint":  {"192.0.2.1:30000", `"2130706433:30000"`, "host must be"},
 		"octal endpoint":    {"192.0.2.1:30000", "0177.0.0.1:30000", "host must be"},
 		"loopback endpoint": {"192.0.2.1:30000", "127.0.0.1:30000", "host must be"},
+		"no TLS":            {"wss://gw", "ws://gw", "wss://HOST:PORT/PATH"},
+		"loopback URL":      {"wss://gw.example.com", "wss://127.0.0.1", "host must be"},
+		"URL with a user":   {"wss://gw", "wss://user@gw", "wss://HOST:PORT/PATH"},
+		"URL with a query":  {"/liqonet/b/2", "/liqonet?b", "wss://HOST:PORT/PATH"},
+		"URL, fragment":     {"/liqonet/b/2", "/liqonet#b", "wss://HOST:PORT/PATH"},
+		"escaped URL":       {"/liqonet/b/2", "/liqonet%2fb", "wss://HOST:PORT/PATH"},
+		"URL without port":  {"gw.example.com:443", "gw.example.com", "wss://HOST:PORT/PATH"},
+		"URL, port 0":       {"gw.example.com:443", "gw.example.com:0", "wss://HOST:PORT/PATH"},
+		"URL, high port":    {"gw.example.com:443", "gw.example.com:65536", "host:port"},
+		"URL without path":  {":443/liqonet/b/2", ":443", "wss://HOST:PORT/PATH"},
+		"URL, long path":    {"/liqonet/b/2", "/" + strings.Repeat("a", 200), "wss://HOST:PORT/PATH"},
 		"no host":           {"192.0.2.1:30000", `":30000"`, "host:port"},
 		"no port":           {"192.0.2.1:30000", `"192.0.2.1:"`, "host:port"},
 		"named port":        {"192.0.2.1:30000", `"192.0.2.1:http"`, "host:port"},
@@ -158,6 +171,32 @@ func TestPortsOfTunnels(t *testing.T) {
 	p.Role = records.Server
 	_, err = records.Encode(p)
 	assert.ErrorContains(t, "a server's", err, "listen port 51840")
+}
+
+// TestClientReachesServer: a client has endpoints of UDP or URLs for WebSocket, and not too many of them.
+func TestClientReachesServer(t *testing.T) {
+	p := peering()
+	tunnel := &p.Gateways[1].Tunnels[0]
+	tunnel.Endpoints = nil
+	_, err := records.Encode(p)
+	assert.NoError(t, err)
+	tunnel.WebSocket = slices.Repeat(tunnel.WebSocket, 40)
+	_, err = records.Encode(p)
+	assert.ErrorContains(t, "80 URLs", err, "80 URLs for WebSocket: want at most 64")
+	tunnel.WebSocket = nil
+	_, err = records.Encode(p)
+	assert.ErrorContains(t, "neither", err, "a client needs an endpoint")
+}
+
+// TestTransportOfTunnel: a tunnel's status names the transport only while it is not UDP.
+func TestTransportOfTunnel(t *testing.T) {
+	for transport, good := range map[records.Transport]bool{"": true, "websocket": true, "udp": false, "\x1b[2J": false} {
+		s := records.Status{Version: records.SchemaVersion, Tunnels: []records.TunnelStatus{{Transport: transport}}}
+		text, err := records.Encode(s)
+		if (err == nil) != good || strings.Contains(text, "transport") != (good && transport != "") {
+			t.Errorf("%q: %v in %s", transport, err, text)
+		}
+	}
 }
 
 // TestPodsOfGateways: a gateway's pod IP must be an address that a pod can have. As the remote of a link, the kernel

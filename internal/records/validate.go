@@ -22,7 +22,7 @@ const (
 	maxNode        = 1<<23 - 2 // number of a node there
 	maxCIDRs       = 64
 	maxEndpoints   = 64
-	maxAnnotations = 64 // of a Service
+	maxAnnotations = 64 // of a Service or Ingress
 	maxPeerNodes   = 16
 	maxObjectName  = 253
 )
@@ -129,6 +129,7 @@ func (s Status) validate() error {
 func (t TunnelStatus) validate() error {
 	return errors.Join(
 		unless(t.Loss >= 0 && t.Loss <= 1, "loss %v: want 0 to 1", t.Loss), t.Path.validate(),
+		unless(t.Transport == "" || t.Transport == WebSocket, "transport %q: want websocket or none", t.Transport),
 		unless(t.Unused == "" || printable.MatchString(t.Unused), "reason %q: want printable characters", t.Unused),
 	)
 }

@@ -2,6 +2,8 @@ package setting
 
 import (
 	"errors"
+	"fmt"
+	"net"
 	"net/netip"
 	"regexp"
 	"strconv"
@@ -9,11 +11,15 @@ import (
 )
 
 var (
-	errBool    = errors.New("must be true or false")
-	errPort    = errors.New("must be a port, 1 to 65535")
-	errSize    = errors.New("must be a number of bytes from 576 to 65535")
-	errAddress = errors.New("must be an IP address that a gateway can reach")
-	errHost    = errors.New("must be an IP address that a gateway can reach, or a name such as gateway.example.com")
+	errBool     = errors.New("must be true or false")
+	errPort     = errors.New("must be a port, 1 to 65535")
+	errSize     = errors.New("must be a number of bytes from 576 to 65535")
+	errAddress  = errors.New("must be an IP address that a gateway can reach")
+	errHost     = errors.New("must be an IP address that a gateway can reach, or a name such as gateway.example.com")
+	errHostName = errors.New("must be a name in lower case such as gateway.example.com")
+	errHostPort = errors.New("want host:port")
+	errName     = errors.New("must be the name of an object, of a-z, 0-9, - and dots")
+	errProxy    = errors.New("must be http://HOST:PORT or https://HOST:PORT; a user and password come from a Secret")
 )
 
 // YesOrNo reads a boolean.
@@ -83,6 +89,49 @@ func HostOrAny(text string) (string, error) {
 		return text, nil
 	}
 	return "", errHost
+}
+
+// NameOrNone reads the name of an object in a cluster; "" for none.
+func NameOrNone(text string) (string, error) {
+	if text == "" || len(text) <= maxName && dnsName.MatchString(text) {
+		return text, nil
+	}
+	return "", errName
+}
+
+// HostNameOrNone reads a DNS name as Kubernetes requires it of an Ingress: no address, and no capital letters; "" for
+// none.
+func HostNameOrNone(text string) (string, error) {
+	_, errAddress := address(text)
+	_, errHost := HostOrAny(text)
+	if _, errName := NameOrNone(text); errAddress == nil || errHost != nil || errName != nil {
+		return "", errHostName
+	}
+	return text, nil
+}
+
+// proxyURL matches the URLs of proxies, but for their host.
+var proxyURL = regexp.MustCompile(`^https?://([^/?#@]+:[1-9][0-9]{0,4})$`)
+
+// ProxyOrNone reads the URL of an HTTP proxy, with its port and without a user, path or query; "" for none.
+func ProxyOrNone(text string) (string, error) {
+	parts := proxyURL.FindStringSubmatch(text)
+	if text == "" || parts != nil && HostPort(parts[1]) == nil {
+		return text, nil
+	}
+	return "", errProxy
+}
+
+// HostPort rejects an endpoint that is not a host as by HostOrAny, but not "", with a port.
+func HostPort(text string) error {
+	host, port, err := net.SplitHostPort(text)
+	if n, notNumber := strconv.ParseUint(port, 10, 16); err != nil || host == "" || notNumber != nil || n == 0 {
+		return errHostPort
+	}
+	if _, err := HostOrAny(host); err != nil {
+		return fmt.Errorf("host %w", err)
+	}
+	return nil
 }
 
 // maxName is the length of the longest DNS name (RFC 1123).
