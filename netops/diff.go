@@ -160,10 +160,10 @@ func Only[T any](objects []T, holds func(T) bool) []T {
 }
 
 // Leads reports whether packets pass by the route. Others reject them.
-func (r Route) Leads() bool { return r.Type == Unicast }
+func (r Route) Leads() bool { return r.Type == Unicast || r.Type == Local }
 
 // Refuses reports whether the route is one that rejects packets.
-func (r Route) Refuses() bool { return r.Type != Unicast }
+func (r Route) Refuses() bool { return !r.Leads() }
 
 // withoutDependants returns the state after the deletion of a link: without its addresses, neighbours, nexthops and
 // routes, these nexthops in groups, groups without members, and routes with such a nexthop or group.

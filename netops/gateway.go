@@ -18,6 +18,7 @@ const HealthPort = 6093
 // own address is reachable.
 const (
 	priorityMarkLocal = 50
+	priorityCarried   = 51
 	priorityExposed   = 52
 	priorityToPeer    = 53
 	priorityFromPeer  = 54
@@ -100,6 +101,9 @@ type GatewayConfig struct {
 	Tunnels      []GatewayTunnel // to each gateway of the peer; at least one
 	MTU          int             // bytes: largest packet that fits the whole path
 	ClampMSS     bool
+	Carries      bool // has the path of packets with MarkCarried
+	// WebSocketPort is the TCP port at which the peer's gateways connect; 0: none.
+	WebSocketPort uint16
 }
 
 // GatewayTunnel is a tunnel to one of the peer's gateways. Packets from the peer arrive on any of them.
@@ -172,7 +176,8 @@ func (c GatewayConfig) paths() State {
 			MovedLocalRule,
 		},
 	}
-	s.Rules = append(s.Rules, c.exposure().rules...)
+	rules, routes := c.carried()
+	s.Rules, s.Routes = slices.Concat(s.Rules, rules, c.exposure().rules), append(s.Routes, routes...)
 	c.addPeer(&s)
 	c.addNodes(&s)
 	return s
@@ -217,7 +222,8 @@ func (c GatewayConfig) addNodes(s *State) {
 }
 
 // Names of the sets of senders. Unknown senders can only fill the set of strangers: the sets of nodes contain only
-// elements of setNodes, and the others only addresses to which this gateway sends.
+// elements of setNodes, that of carried.go has senders of connections, and the others only addresses to which this
+// gateway sends.
 const (
 	setNodes     = "nodes"     // sources of overlay packets
 	setAsking    = "asking"    // nodes that send packets for the gateway itself
@@ -236,7 +242,7 @@ func (c GatewayConfig) firewall() nft.Table {
 	for _, n := range c.Nodes {
 		sources = append(sources, cidr.Single(n.Source))
 	}
-	exposed := c.exposure()
+	exposed, webSocket := c.exposure(), c.webSocket()
 	return nft.Table{
 		Name: Table,
 		Sets: slices.Concat([]nft.Set{
@@ -248,9 +254,9 @@ func (c GatewayConfig) firewall() nft.Table {
 			nft.Set{Name: setKnown, Senders: sendersOfPeer, Ports: true, Timeout: time.Minute},
 			nft.Set{Name: setPeer, Senders: sendersOfPeer, Timeout: 5 * time.Minute},
 			nft.Set{Name: setStrangers, Senders: strangersMost, Ports: true, Timeout: time.Minute},
-		), exposed.sets),
+		), webSocket.sets, exposed.sets),
 		Chains: slices.Concat(c.ingress(), c.fromCluster(), c.fromPeer(), c.quoted(), c.output(),
-			c.input(), c.forward(), c.probes(), exposed.chains),
+			webSocket.chains, c.input(), c.forward(), c.probes(), exposed.chains),
 	}
 }
 
@@ -331,7 +337,7 @@ func (c GatewayConfig) input() []nft.Chain {
 			{nft.IIfGroup(GroupTunnel), nft.Counter(), nft.Drop()},
 		}, c.eachListenPort(func(port uint16) nft.Rule {
 			return nft.Rule{nft.UDPDPort(port), nft.Goto("listen")}
-		}), []nft.Rule{
+		}), c.webSocket().input, []nft.Rule{
 			{nft.TCPDPort(HealthPort), nft.Accept()},
 			// Packets of overlay and tunnel are not tracked, so that ICMP errors for them are not related.
 			{nft.ICMPType(icmpErrors...), nft.Accept()},

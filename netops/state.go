@@ -32,11 +32,12 @@ const (
 	NexthopMask = 0xfc000000
 
 	// RoutingTable is the table of a node. A gateway has the next two tables, by direction. ReverseTable is for the
-	// reverse path filter of a node.
+	// reverse path filter of a node. Carried leads a tunnel's own packets to this gateway's process.
 	RoutingTable = 7600
 	ToPeer       = 7601
 	FromPeer     = 7602
 	ReverseTable = 7603
+	Carried      = 7604
 
 	// GroupOverlay and GroupTunnel are the groups of our links. Firewall rules match the group number instead of the
 	// name, which would be a comparison of 16 bytes per packet and rule. No other link may be in these groups.
@@ -147,14 +148,14 @@ type RouteType string
 const (
 	Unicast     RouteType = "unicast"
 	Unreachable RouteType = "unreachable"
+	Local       RouteType = "local" // to this host, by the loopback link
 
 	Blackhole RouteType = "blackhole" // this and the following types: observed only
 	Prohibit  RouteType = "prohibit"
 	Throw     RouteType = "throw" // continues with the next rule
-	Local     RouteType = "local"
 )
 
-// Route is a route of ours. A unicast route has either a Nexthop or a Link.
+// Route is a route of ours. A unicast route has either a Nexthop or a Link, a local one a Link.
 type Route struct {
 	Table   int
 	Dst     netip.Prefix

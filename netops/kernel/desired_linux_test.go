@@ -36,7 +36,8 @@ func TestDesiredStates(t *testing.T) {
 			ns.IP("link add " + netops.Tunnel + " type veth peer name eth0")
 			ns.IP("link add " + netops.Tunnel + "1 type veth peer name far")
 			ns.IP("link set far up")
-			ns.IP("link set eth0 up") // a nexthop requires a link with a carrier
+			ns.IP("link set eth0 up")                // a nexthop requires a link with a carrier
+			ns.IP("addr add 10.244.1.5/24 dev eth0") // the source of a route must be local
 			for i, l := range state.Links {
 				if l.Name == netops.Overlay {
 					state.Links[i].Kind = overlays()[0]

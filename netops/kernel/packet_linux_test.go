@@ -44,6 +44,18 @@ func udp(from, to uint16, payload []byte) []byte {
 	return append(append(b, 0, 0), payload...)
 }
 
+// syn returns a TCP packet that opens a connection.
+func syn(source, target netip.AddrPort) []byte {
+	const length, flagSYN, window = 20, 2, 0xffff
+	b := binary.BigEndian.AppendUint16(nil, source.Port())
+	b = binary.BigEndian.AppendUint16(b, target.Port())
+	b = append(b, 0, 0, 0, 1, 0, 0, 0, 0, length/4<<4, flagSYN)
+	b = append(binary.BigEndian.AppendUint16(b, window), 0, 0, 0, 0)
+	pseudo := append(source.Addr().AsSlice(), target.Addr().AsSlice()...)
+	binary.BigEndian.PutUint16(b[16:], checksum(append(append(pseudo, 0, unix.IPPROTO_TCP, 0, length), b...)))
+	return packet{protocol: unix.IPPROTO_TCP, source: source.Addr(), target: target.Addr()}.with(b)
+}
+
 // datagram is an IPv4 packet to servicePort, from where answers would come back.
 func datagram(source, target netip.Addr, payload string) []byte {
 	return packet{protocol: unix.IPPROTO_UDP, source: source, target: target, id: 1}.with(udp(servicePort, servicePort, []byte(payload)))

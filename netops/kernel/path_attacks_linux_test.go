@@ -1,7 +1,11 @@
 package kernel
 
 import (
+	"context"
 	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
 	"net/netip"
 	"slices"
 	"testing"
@@ -10,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/internal/testbed/require"
+	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -49,6 +54,76 @@ func TestFloodOfHandshakes(t *testing.T) {
 			client.expectSession(t, f, from == stats.Endpoint.Addr(), 12*time.Second)
 		})
 	}
+}
+
+// webSocketPort is the port of TestWebSocketPort.
+const webSocketPort = netops.WebSocketPort
+
+// TestWebSocketPort: a stranger may connect to the port for WebSocket, and to no other port, not by the tunnel or the
+// overlay. A flood of connections, of one sender or of many, is limited before TCP, and an open connection continues.
+func TestWebSocketPort(t *testing.T) {
+	a, b := firstPair(t)
+	g, neighbour := b.gateways[0], b.nodes[0]
+	g.config.WebSocketPort = webSocketPort
+	g.follow()
+	to := netip.AddrPortFrom(g.config.Pod, webSocketPort)
+	for _, port := range []uint16{webSocketPort, webSocketPort + 1} {
+		g.ServeTCP(netip.AddrPortFrom(netip.IPv4Unspecified(), port).String(), func(c net.Conn) { _, _ = io.Copy(c, c) })
+	}
+	open, err := neighbour.pod.Dial(t.Context(), "tcp4", to)
+	require.NoError(t, err)
+	defer func() { _ = open.Close() }()
+	for name, s := range map[string]struct {
+		from  namespace
+		to    netip.AddrPort
+		chain string
+	}{
+		"another port":      {neighbour.pod, netip.AddrPortFrom(g.config.Pod, webSocketPort+1), "input"},
+		"by the tunnel":     {a.gateways[0].namespace, netip.AddrPortFrom(g.config.Tunnels[0].Address.Addr(), webSocketPort), "input"},
+		"by the overlay":    {neighbour.namespace, netip.AddrPortFrom(g.config.Internal, webSocketPort), "input"},
+		"its overlay's end": {neighbour.pod, netip.AddrPortFrom(g.config.Internal, webSocketPort), "for-self"},
+	} {
+		t.Run(name, func(t *testing.T) { g.refuses(t, s.from, s.to, s.chain) })
+	}
+	g.Chain("accepted", "in", "filter hook input priority 10", fmt.Sprintf("tcp dport %d tcp flags syn / syn,ack counter", webSocketPort))
+	for _, test := range []struct {
+		name             string
+		addresses        int64
+		perSecond, burst int
+	}{{"one sender", 1, 20, 100}, {"many senders", 1 << 16, 200, 200}} {
+		t.Run(test.name, func(t *testing.T) {
+			begin, before := time.Now(), g.counted("accepted", "in")
+			packet := syn(netip.MustParseAddrPort("198.18.0.0:4711"), to)
+			f := neighbour.startFlood(t, g.port(), g.hardware("eth0"), packet, func(i int64) {
+				copy(packet, syn(netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 18, byte(i % test.addresses >> 8), byte(i % test.addresses)}), uint16(i)), to))
+			})
+			answer, err := question(open, "?", answerWait)
+			t.Logf("%d packets a second", f.end())
+			if err != nil || answer != "?" {
+				t.Errorf("open connection: %q, %v", answer, err)
+			}
+			accepted, most := g.counted("accepted", "in")-before, test.burst+test.perSecond*(1+int(time.Since(begin)/time.Second))
+			if accepted == 0 || accepted > most || g.drops("websocket") == 0 {
+				t.Errorf("%d connections accepted, want up to %d, %d dropped", accepted, most, g.drops("websocket"))
+			}
+		})
+	}
+	expectAll(t, a, b)
+}
+
+// refuses connects to an address of a gateway: a chain drops the packets.
+func (g *testGateway) refuses(t *testing.T, from namespace, to netip.AddrPort, chain string) {
+	t.Helper()
+	before := g.drops(chain)
+	wait.Until(t, "a drop in chain "+chain, answerWait, func() bool {
+		short, cancel := context.WithTimeout(t.Context(), silence)
+		defer cancel()
+		if c, err := from.Dial(short, "tcp4", to); err == nil {
+			t.Errorf("connected to %s", to)
+			_ = c.Close()
+		}
+		return g.drops(chain) > before
+	})
 }
 
 // recordInitiation returns a handshake initiation that arrives at a gateway.

@@ -45,6 +45,8 @@ func (s *routeSocket) changeRoute(op netops.Op, r netops.Route, link int) error 
 		Family: unix.AF_INET, Dst_len: uint8(r.Dst.Bits()), Protocol: netops.Protocol, Scope: unix.RT_SCOPE_UNIVERSE, Type: routeTypes[r.Type],
 	}
 	switch {
+	case r.Type == netops.Local:
+		header.Scope = unix.RT_SCOPE_HOST
 	case r.Via.IsValid():
 		header.Flags = unix.RTNH_F_ONLINK
 	case r.Link != "":

@@ -156,9 +156,11 @@ func (w walk) routes(s *netops.State, links []string) {
 				if w.often() {
 					r.MTU = 1300 + w.random.IntN(2)
 				}
-				switch choice := w.random.IntN(5); {
+				switch choice := w.random.IntN(6); {
 				case choice == 0:
 					r.Type, r.MTU = netops.Unreachable, 0
+				case choice == 5:
+					r.Type, r.Link = netops.Local, netops.Loopback
 				case choice == 1:
 					r.Link = links[w.random.IntN(len(links))]
 				case choice == 2:

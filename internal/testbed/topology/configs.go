@@ -18,6 +18,7 @@ func Desired() map[string]netops.State {
 		"gateway-exposing":     netops.GatewayState(gatewayOfExposedHosts()),
 		"node-of-gateways":     netops.NodeState(NodeOfThreeGateways()),
 		"gateway-of-tunnels":   netops.GatewayState(GatewayOfTwoTunnels()),
+		"gateway-carrying":     netops.GatewayState(gatewayOfWebSocket()),
 	}
 }
 
@@ -98,6 +99,13 @@ func gatewayOfExposedHosts() netops.GatewayConfig {
 		{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1")},
 		{Host: netip.MustParseAddr("172.31.1.200"), Address: netip.MustParseAddr("10.70.128.2")},
 	}
+	return c
+}
+
+// gatewayOfWebSocket carries its tunnel, and accepts connections. A real gateway does one of the two.
+func gatewayOfWebSocket() netops.GatewayConfig {
+	c := GatewayOfEqualClusters()
+	c.Carries, c.WebSocketPort = true, netops.WebSocketPort
 	return c
 }
 
