@@ -49,6 +49,14 @@ func (r *Renewal) Counted(bytes int64, now time.Time) {
 	r.received, r.read = bytes, now
 }
 
+// Silence returns the time since the last packet, or the first request; zero: there was none.
+func (r *Renewal) Silence(now time.Time) time.Duration {
+	if r.last.IsZero() {
+		return 0
+	}
+	return now.Sub(r.last)
+}
+
 // Due reports whether the tunnel is to be renewed now, and begins the pause until the next renewal if it is.
 func (r *Renewal) Due(now time.Time) bool {
 	after, pause := RenewAfter, max(2*r.pause, RenewAfter)

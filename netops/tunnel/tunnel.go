@@ -16,6 +16,8 @@ import (
 
 // Driver opens the tunnels of one gateway, whose secrets it has.
 type Driver interface {
+	// Derive returns a key that only the two ends of the tunnels can derive; another one for each label.
+	Derive(label string) [32]byte
 	// Decode decodes the driver's member of a record, which describes the remote end, for Config.Peer.
 	Decode(member any) (peer any, err error)
 	// Open brings a tunnel to the state of c: it adopts what an earlier process left in the kernel, and changes only
@@ -60,6 +62,8 @@ type Config struct {
 	Endpoints []string
 	// KeepAlive is the interval of keepalives in whole seconds; zero: none.
 	KeepAlive time.Duration
+	// Mark is that of the tunnel's packets outside, for policy rules; zero: none. A change keeps session and endpoint.
+	Mark uint32
 	// Closed removes the remote end from the tunnel: it neither sends nor accepts packets.
 	Closed bool
 	// Peer is what the driver must know of the remote end, as decoded by it.
@@ -73,6 +77,7 @@ type Stats struct {
 	RxBytes        int64          // since Open, or since the kernel's device was created
 	TxBytes        int64          // likewise
 	Endpoint       netip.AddrPort // last source of the peer's packets, or configured; zero: unknown
+	Mark           uint32         // of the tunnel's packets outside; 0: none
 	// Changed means that another program changed the tunnel; Apply restores it. The kernel does not announce such
 	// changes, but reading the tunnel, as Stats does anyway, has a constant cost.
 	Changed bool

@@ -346,6 +346,7 @@ func (d *Device) Stats() (tunnel.Stats, error) {
 		RxBytes:        d.past.RxBytes + peer.ReceiveBytes,
 		TxBytes:        d.past.TxBytes + peer.TransmitBytes,
 		Endpoint:       endpointOf(peer),
+		Mark:           uint32(have.FirewallMark),
 	}
 	_, stats.Changed = difference(have, d.cfg, netip.AddrPort{})
 	if peer.LastHandshakeTime.Unix() > 0 { // the kernel returns 1970 for never

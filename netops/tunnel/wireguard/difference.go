@@ -12,13 +12,7 @@ import (
 // difference returns the minimal change from have to want, and whether it is not empty. An invalid endpoint keeps that
 // of the device, as does a listen port of zero.
 func difference(have wgtypes.Device, want Config, endpoint netip.AddrPort) (wgtypes.Config, bool) {
-	var diff wgtypes.Config
-	if key := want.PrivateKey.reveal(); have.PrivateKey != key {
-		diff.PrivateKey = &key
-	}
-	if port := int(want.ListenPort); port != 0 && have.ListenPort != port {
-		diff.ListenPort = &port
-	}
+	diff := ownDifference(have, want)
 	if peer, known := findPeer(have, want.PublicKey); known && endpoint.IsValid() && endpointOf(peer) != endpoint {
 		// A new peer sends a handshake immediately. The old one would continue with a session that may not exist at the
 		// new endpoint, or wait for the timeout of an unanswered handshake.
@@ -39,7 +33,21 @@ func difference(have wgtypes.Device, want Config, endpoint netip.AddrPort) (wgty
 	if !known {
 		diff.Peers = append(diff.Peers, newPeer(want, endpoint))
 	}
-	return diff, diff.PrivateKey != nil || diff.ListenPort != nil || len(diff.Peers) > 0
+	return diff, diff.PrivateKey != nil || diff.ListenPort != nil || diff.FirewallMark != nil || len(diff.Peers) > 0
+}
+
+// ownDifference returns the change of what does not depend on the peer.
+func ownDifference(have wgtypes.Device, want Config) (diff wgtypes.Config) {
+	if key := want.PrivateKey.reveal(); have.PrivateKey != key {
+		diff.PrivateKey = &key
+	}
+	if port := int(want.ListenPort); port != 0 && have.ListenPort != port {
+		diff.ListenPort = &port
+	}
+	if mark := int(want.Mark); have.FirewallMark != mark {
+		diff.FirewallMark = &mark
+	}
+	return diff
 }
 
 func peerDifference(have wgtypes.Peer, want Config) (wgtypes.PeerConfig, bool) {

@@ -52,6 +52,7 @@ func deviations(cfg Config) []deviation {
 		{"private key", func(d *wgtypes.Device) { d.PrivateKey = testKey(1) },
 			anywhere, wgtypes.Config{PrivateKey: &private}},
 		{"listen port", func(d *wgtypes.Device) { d.ListenPort = 7 }, anywhere, wgtypes.Config{ListenPort: &port}},
+		{"mark", func(d *wgtypes.Device) { d.FirewallMark = 7 }, anywhere, wgtypes.Config{FirewallMark: new(int)}},
 		{"foreign peer", func(d *wgtypes.Device) { d.Peers = append(d.Peers, wgtypes.Peer{PublicKey: testKey(9)}) },
 			anywhere, peers(wgtypes.PeerConfig{PublicKey: testKey(9), Remove: true, UpdateOnly: true})},
 		{"no peer", func(d *wgtypes.Device) { d.Peers = nil }, endpoint, peers(newPeer(cfg, endpoint))},

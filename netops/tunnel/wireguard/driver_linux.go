@@ -1,6 +1,8 @@
 package wireguard
 
 import (
+	"crypto/hkdf"
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"os"
@@ -35,6 +37,13 @@ func New(folder string) (Driver, error) {
 func (d Driver) ID() string {
 	private := d.private.reveal()
 	return wireguard.KeyID(private.PublicKey().String(), d.preshared.reveal())
+}
+
+// Derive implements tunnel.Driver (RFC 5869).
+func (d Driver) Derive(label string) [32]byte {
+	preshared := d.preshared.reveal()
+	key, _ := hkdf.Key(sha256.New, preshared[:], nil, "liqonet "+label, sha256.Size) // it fails for longer keys only
+	return [32]byte(key)
 }
 
 // Decode implements tunnel.Driver.

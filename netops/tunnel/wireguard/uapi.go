@@ -27,6 +27,9 @@ func encodeUAPI(cfg wgtypes.Config) string {
 	if cfg.ListenPort != nil {
 		line("listen_port", strconv.Itoa(*cfg.ListenPort))
 	}
+	if cfg.FirewallMark != nil {
+		line("fwmark", strconv.Itoa(*cfg.FirewallMark))
+	}
 	for _, p := range cfg.Peers {
 		encodePeer(p, line)
 	}
@@ -71,6 +74,8 @@ func decodeUAPI(text string) (wgtypes.Device, error) {
 			device.PrivateKey, err = parseHexKey(value)
 		case key == "listen_port":
 			device.ListenPort, err = strconv.Atoi(value)
+		case key == "fwmark":
+			device.FirewallMark, err = strconv.Atoi(value)
 		case key == "public_key":
 			var peer wgtypes.Peer
 			peer.PublicKey, err = parseHexKey(value)

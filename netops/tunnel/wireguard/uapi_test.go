@@ -83,7 +83,7 @@ func TestDecodeUAPI(t *testing.T) {
 		"\nendpoint=[2001:db8::1]:7\nlast_handshake_time_sec=10\nlast_handshake_time_nsec=5\ntx_bytes=3\nrx_bytes=4\n")
 	require.NoError(t, err)
 	p := have.Peers[0]
-	if have.ListenPort != 51840 || endpointOf(p).String() != "[2001:db8::1]:7" || p.LastHandshakeTime.UnixNano() != 10e9+5 ||
+	if have.ListenPort != 51840 || have.FirewallMark != 1 || endpointOf(p).String() != "[2001:db8::1]:7" || p.LastHandshakeTime.UnixNano() != 10e9+5 ||
 		p.TransmitBytes != 3 || p.ReceiveBytes != 4 {
 		t.Errorf("read %+v", have)
 	}
