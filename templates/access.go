@@ -82,7 +82,8 @@ func managed(namespace string, level Level) ([]Object, error) {
 	const any = "any" // permissions do not depend on the image
 	switch level {
 	case Operate:
-		return Gateways(GatewayValues{Namespace: namespace, Peering: any, Image: any, Role: records.Server, Gateways: 2, Tunnels: 1})
+		return Gateways(GatewayValues{Namespace: namespace, Peering: any, Image: any, Role: records.Server, Gateways: 2, Tunnels: 1,
+			Settings: records.GatewaySettings{Ingress: new(any)}})
 	case Administer:
 		base, err := Base(BaseValues{Namespace: namespace, Image: any, Policies: true})
 		verify, e := Verify(VerifyValues{Namespace: namespace, Image: any})

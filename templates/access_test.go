@@ -19,6 +19,7 @@ var wideWrites = []string{
 	"validatingadmissionpolicies liqonet.liqonet.records", "validatingadmissionpolicybindings liqonet.liqonet.records",
 	"validatingadmissionpolicies liqonet.liqonet.services", "validatingadmissionpolicybindings liqonet.liqonet.services",
 	"validatingadmissionpolicies liqonet.liqonet.gateways", "validatingadmissionpolicybindings liqonet.liqonet.gateways",
+	"validatingadmissionpolicies liqonet.liqonet.ingresses", "validatingadmissionpolicybindings liqonet.liqonet.ingresses",
 	"validatingadmissionpolicies liqonet.liqonet.leases", "validatingadmissionpolicybindings liqonet.liqonet.leases",
 	"validatingadmissionpolicies liqonet.liqonet.pods", "validatingadmissionpolicybindings liqonet.liqonet.pods",
 }

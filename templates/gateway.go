@@ -92,23 +92,13 @@ func (v GatewayValues) labels() map[string]string {
 
 // common renders the objects that all gateways share.
 func (v GatewayValues) common(r *reader) (objects []Object, err error) {
-	service := read[corev1.Service](r, "gateway/service.yaml")
 	budget := read[policyv1.PodDisruptionBudget](r, "gateway/budget.yaml")
 	if r.err != nil {
 		return nil, r.err
 	}
-	for _, o := range []Object{service, budget} {
-		identify(o, v.Namespace, records.ServiceName(v.Peering), v.labels())
-	}
+	identify(budget, v.Namespace, records.ServiceName(v.Peering), v.labels())
 	if v.Role == records.Server {
-		var tunnels []records.TunnelID
-		for i := range v.Gateways {
-			for j := range v.Tunnels {
-				tunnels = append(tunnels, records.TunnelID{Server: i + 1, Client: j + 1})
-			}
-		}
-		err = setService(service, v.Settings.Complete(), v.labels(), tunnels)
-		objects = append(objects, service)
+		objects, err = v.services(r)
 	}
 	if v.Gateways > 1 {
 		budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: v.labels()}
@@ -160,7 +150,11 @@ func (v GatewayValues) setDeployment(deployment *appsv1.Deployment, id records.G
 		container.Args = append(container.Args, "--gateway", strconv.Itoa(id.Number))
 		container.Env = append(container.Env, corev1.EnvVar{Name: "GATEWAY", Value: strconv.Itoa(id.Number)})
 	}
-	container.Ports = slices.Concat(tunnelPorts(id.Number), container.Ports)
+	webSocket := corev1.ContainerPort{Name: records.WebSocketPortName(id.Number), ContainerPort: WebSocketPort, Protocol: corev1.ProtocolTCP}
+	container.Ports = slices.Concat(tunnelPorts(id.Number), []corev1.ContainerPort{webSocket}, container.Ports)
+	if secret := *v.Settings.Complete().ProxySecret; secret != "" && v.Role == records.Client {
+		mountProxy(pod, container, secret)
+	}
 	if *v.Settings.Complete().Implementation != records.Kernel {
 		mountTUN(pod, container)
 	}
@@ -175,6 +169,17 @@ func tunnelPorts(gateway int) []corev1.ContainerPort {
 		ports[i] = corev1.ContainerPort{Name: t.PortName(), ContainerPort: int32(TunnelPort + i), Protocol: corev1.ProtocolUDP}
 	}
 	return ports
+}
+
+// mountProxy mounts the user and password of the client's proxy, and nothing else that the Secret has. The settings are
+// the server's choice: without the Secret the gateway runs all the same.
+func mountProxy(pod *corev1.PodSpec, container *corev1.Container, secret string) {
+	const name = "proxy"
+	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+		SecretName: secret, Optional: new(true), DefaultMode: new(int32(0o400)),
+		Items: []corev1.KeyToPath{{Key: "username", Path: "username"}, {Key: "password", Path: "password"}},
+	}}})
+	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: ProxyPath, ReadOnly: true})
 }
 
 // mountTUN mounts the device through which WireGuard in userspace reads and writes packets.

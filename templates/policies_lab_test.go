@@ -216,6 +216,7 @@ func TestLabPolicies(t *testing.T) {
 		return code == http.StatusUnprocessableEntity || code == http.StatusForbidden
 	})
 	t.Run("Services", func(t *testing.T) { testServices(t, a) })
+	t.Run("Ingresses", func(t *testing.T) { testIngresses(t, a) })
 	t.Run("operate", func(t *testing.T) { testOperate(t, a) })
 	t.Run("device", func(t *testing.T) { testDevice(t, a) })
 	t.Run("records", func(t *testing.T) { testRecords(t, a) })
@@ -228,6 +229,9 @@ func TestLabPolicies(t *testing.T) {
 func testServices(t *testing.T, a apiServer) {
 	service := func(spec string) string { return `{"metadata":{"name":"x"},"spec":{` + spec + `}}` }
 	const ports, gateway = `"ports":[{"port":51840,"protocol":"UDP"}]`, `"selector":{"liqonet.io/component":"gateway"}`
+	webSocket := func(port, target string) string {
+		return `"ports":[{"port":` + port + `,"protocol":"TCP","targetPort":"` + target + `"}],`
+	}
 	a.try(t, []attempt{
 		{"as liqonet's", http.MethodPost, services + dry, service(ports + "," + gateway + `,"type":"LoadBalancer","loadBalancerIP":"192.0.2.1","allocateLoadBalancerNodePorts":true`), ""},
 		{"at a host's address", http.MethodPost, services + dry, service(ports + "," + gateway + `,"externalIPs":["192.0.2.7"]`), "no external addresses"},
@@ -240,6 +244,12 @@ func testServices(t *testing.T, a apiServer) {
 		{"a load balancer's port of all nodes", http.MethodPost, services + dry, `{"metadata":{"name":"test-server"},"spec":{"ports":[{"port":10250}],"type":"LoadBalancer"}}`, "have a load balancer"},
 		{"a test's server", http.MethodPost, services + dry, `{"metadata":{"name":"test-server"},"spec":{"ports":[{"port":6094}],"type":"NodePort"}}`, ""},
 		{"TCP of a gateway", http.MethodPost, services + dry, service(`"ports":[{"port":443}],` + gateway), "which are UDP"},
+		{"WebSocket", http.MethodPost, services + dry, service(webSocket("443", "websocket2") + gateway + `,"type":"LoadBalancer"`), ""},
+		{"WebSocket at another port", http.MethodPost, services + dry, service(webSocket("8443", "websocket") + gateway + `,"type":"LoadBalancer"`), ""},
+		{"WebSocket of an Ingress", http.MethodPost, services + dry, service(webSocket("80", "websocket") + gateway), ""},
+		{"probes as WebSocket", http.MethodPost, services + dry, service(webSocket("443", "probes") + gateway), "which are UDP"},
+		{"WebSocket at the port of every kubelet", http.MethodPost, services + dry, service(webSocket("10250", "websocket") + gateway + `,"type":"LoadBalancer"`), "which are UDP"},
+		{"WebSocket at the port of every node's SSH", http.MethodPost, services + dry, service(webSocket("22", "websocket") + gateway + `,"type":"LoadBalancer"`), "which are UDP"},
 	})
 }
 

@@ -25,7 +25,7 @@ func policies(r *reader, namespace string, account *corev1.ServiceAccount, label
 		// The policy applies only if liqonet created the namespace: others may contain other objects.
 		ownNamespaceOnly bool
 	}{
-		{"claims", node, false}, {"gateways", gateway, false}, {"leases", node, false}, {"pods", nil, true}, {"records", nil, false}, {"services", nil, true},
+		{"claims", node, false}, {"gateways", gateway, false}, {"ingresses", nil, true}, {"leases", node, false}, {"pods", nil, true}, {"records", nil, false}, {"services", nil, true},
 	} {
 		policy := read[admissionv1.ValidatingAdmissionPolicy](r, "policy/"+p.name+".yaml")
 		binding := read[admissionv1.ValidatingAdmissionPolicyBinding](r, "policy/binding.yaml")

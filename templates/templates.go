@@ -23,12 +23,17 @@ import (
 // Ports of the helpers' pods.
 const (
 	// UDP, WireGuard, in gateway pods: for the tunnel to gateway 1 of the peer; the ports of others follow.
-	TunnelPort = 51840
-	ProbePort  = 6093 // TCP, /readyz and /livez; on nodes at 127.0.0.1 only
+	TunnelPort    = 51840
+	WebSocketPort = 51880 // TCP, in gateway pods
+	ProbePort     = 6093  // TCP, /readyz and /livez; on nodes at 127.0.0.1 only
 )
 
 // KeysPath is the directory in a gateway pod where the peering's Secret is mounted, one file per key.
 const KeysPath = "/etc/liqonet/keys"
+
+// ProxyPath is the directory in a client's gateway pod where the Secret of its proxy is mounted, with files username
+// and password. It is empty if the Secret does not exist.
+const ProxyPath = "/etc/liqonet/proxy"
 
 // EpochPath is the directory in a gateway pod with the pod's epoch.
 const EpochPath = "/var/lib/liqonet"

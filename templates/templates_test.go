@@ -63,7 +63,24 @@ var renderings = map[string]func() ([]Object, error){
 	"gateways-server": gateway(func(v *GatewayValues) {
 		v.Gateways, v.Tunnels, v.Settings.NodePort, v.Keys = 2, 3, new(uint16(30840)), []string{"PUBLIC=.00", "OTHER=.00"}
 	}),
-	"gateways-client":          gateway(func(v *GatewayValues) { v.Role, v.Gateways = records.Client, 2 }),
+	"gateways-client": gateway(func(v *GatewayValues) { v.Role, v.Gateways = records.Client, 2 }),
+	"gateway-client-proxy": gateway(func(v *GatewayValues) {
+		v.Role, v.Settings = records.Client, records.GatewaySettings{Proxy: new("http://proxy.example.com:3128"), ProxySecret: new("proxy")}
+	}),
+	"gateways-server-websocket": gateway(func(v *GatewayValues) {
+		v.Gateways, v.Settings = 2, records.GatewaySettings{
+			Transport: new(records.WebSocket), WebSocket: new(true), WebSocketPort: new(uint16(8443)), LoadBalancerIP: new(netip.MustParseAddr("192.0.2.7")),
+			ServiceAnnotations: map[string]string{"example.com/class": "internal"}, Proxy: new("http://proxy.example.com:3128"), ProxySecret: new("proxy"),
+		}
+	}),
+	"gateways-server-both": gateway(func(v *GatewayValues) {
+		v.Settings = records.GatewaySettings{WebSocket: new(true), LoadBalancerIP: new(netip.MustParseAddr("192.0.2.7"))}
+	}),
+	"gateways-server-ingress": gateway(func(v *GatewayValues) {
+		v.Gateways, v.Settings = 2, records.GatewaySettings{
+			Ingress: new("gw.example.com"), IngressClass: new("traefik"), IngressAnnotations: map[string]string{"cert-manager.io/cluster-issuer": "letsencrypt"},
+		}
+	}),
 	"verify":                   verification,
 	"pathtest":                 pathTest,
 	"gateway-server-clusterip": gateway(func(v *GatewayValues) { v.Settings.ServiceType = new(records.ClusterIP) }),
