@@ -177,7 +177,7 @@ func TestWeather(t *testing.T) {
 	case hasNetem:
 		p.lines = append(p.lines, bad)
 	}
-	p.only = []string{tunnelAlone, liqonetPath}
+	p.only = []string{tunnelAlone, liqonetPath, webSocket}
 	p.sample = time.Second
 	var b bytes.Buffer
 	var all []weatherReport

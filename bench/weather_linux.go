@@ -83,7 +83,7 @@ type weatherPlan struct {
 
 func runWeather(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench weather", flag.ContinueOnError)
-	p := weatherPlan{plan: plan{only: []string{tunnelAlone, liqonetPath}}}
+	p := weatherPlan{plan: plan{only: []string{tunnelAlone, liqonetPath, webSocket}}}
 	kinds := kindFlags(flags)
 	only := flags.String("only", "", "measure `LINES` whose names contain one of these words alone, with commas between")
 	format := flags.String("o", "text", "`FORMAT`: text, a Markdown table, or json")
@@ -183,24 +183,25 @@ func (p weatherPlan) sampleLine(ctx context.Context, way load.Way, w weather, me
 
 // writeWeatherHeader writes the header of a Markdown table.
 func writeWeatherHeader(w io.Writer) error {
-	_, err := io.WriteString(w, "| link, each way | TCP, WireGuard alone, Mbit/s | TCP, liqonet / WireGuard | UDP that arrives, WireGuard alone | "+
-		"UDP, liqonet / WireGuard | renewals | `status` |\n|---|---|---|---|---|---|---|\n")
+	_, err := io.WriteString(w, "| link, each way | TCP, WireGuard alone, Mbit/s | TCP, liqonet / WireGuard | TCP, WebSocket / liqonet | UDP that arrives, WireGuard alone | "+
+		"UDP, liqonet / WireGuard | UDP, WebSocket / liqonet | renewals | `status` |\n|---|---|---|---|---|---|---|---|---|\n")
 	return err
 }
 
 // write writes a row of the table.
 func (r weatherReport) write(w io.Writer) error {
 	tcp, udp := r.Metrics[metricTCP], r.Metrics[metricUDP]
-	ratio := func(m report.Metric) string {
-		s := m.Share(liqonetPath, tunnelAlone)
+	ratio := func(m report.Metric, of, to string) string {
+		s := m.Share(of, to)
 		return fmt.Sprintf("%.2f (%.2f to %.2f)", s.Median, s.Low, s.High)
 	}
 	var states []string
 	for _, s := range slices.Sorted(maps.Keys(r.States)) {
 		states = append(states, strings.TrimSuffix(string(s)+": "+r.States[s], ": "))
 	}
-	_, err := fmt.Fprintf(w, "| %s | %.2f | %s | %.1f %% | %s | %d | %s |\n", r.Name,
-		report.Quantile(tcp.Samples[tunnelAlone], 0.5), ratio(tcp),
-		100*report.Quantile(udp.Samples[tunnelAlone], 0.5), ratio(udp), r.Renewals, strings.Join(states, "; "))
+	_, err := fmt.Fprintf(w, "| %s | %.2f | %s | %s | %.1f %% | %s | %s | %d | %s |\n", r.Name,
+		report.Quantile(tcp.Samples[tunnelAlone], 0.5), ratio(tcp, liqonetPath, tunnelAlone), ratio(tcp, webSocket, liqonetPath),
+		100*report.Quantile(udp.Samples[tunnelAlone], 0.5), ratio(udp, liqonetPath, tunnelAlone), ratio(udp, webSocket, liqonetPath),
+		r.Renewals, strings.Join(states, "; "))
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/bench/load"
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/netns"
@@ -98,9 +99,15 @@ func (b *Bed) pair() (client, server *clusters.Cluster) {
 
 // Liqonet is the path from pod to pod as liqonet's helpers make and keep it, with so many gateways in each cluster:
 // each in a process of its own, which follows the records that connect would write.
-func (b *Bed) Liqonet(gateways int) (load.Way, error) {
+func (b *Bed) Liqonet(gateways int) (load.Way, error) { return b.liqonet(gateways, "") }
+
+// WebSocket is Liqonet with a gateway in each cluster, and WebSocket instead of UDP.
+func (b *Bed) WebSocket() (load.Way, error) { return b.liqonet(1, records.WebSocket) }
+
+func (b *Bed) liqonet(gateways int, t records.Transport) (load.Way, error) {
 	return b.way(func() load.Way {
 		client, server := b.clusters(gateways)
+		client.Kinds.Transport, server.Kinds.Transport = t, t
 		server.Connect(client)
 		client.Connect(server)
 		for _, c := range []*clusters.Cluster{server, client} {

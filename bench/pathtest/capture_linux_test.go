@@ -17,6 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/require"
+	"liqonet.io/liqonet/netops"
 )
 
 // capture inspects every frame on every link of a namespace for the marks in the senders' packets.
@@ -30,8 +31,8 @@ type capture struct {
 
 	mu    sync.Mutex
 	clear map[string][]sighting // by mark; without packets between nodes of one cluster
-	// wireGuard counts the WireGuard packets between clusters.
-	wireGuard int
+	// tunnel counts the tunnel's packets between clusters.
+	tunnel int
 }
 
 // sighting is a marked packet on the underlay.
@@ -125,7 +126,7 @@ func (c *capture) inspect(frame []byte) {
 		}
 		if isTunnel(packet) && mark == "" {
 			c.mu.Lock()
-			c.wireGuard++
+			c.tunnel++
 			c.mu.Unlock()
 		}
 	}
@@ -139,14 +140,20 @@ func (c *capture) inspect(frame []byte) {
 	c.record(mark, s)
 }
 
-// isTunnel reports whether a packet is for a WireGuard port.
+// isTunnel reports whether a packet is for a port of WireGuard or WebSocket.
 func isTunnel(packet []byte) bool {
 	header := int(packet[0]&15) * 4
-	if packet[9] != udpProtocol || len(packet) < header+4 {
+	if len(packet) < header+4 {
 		return false
 	}
 	port := binary.BigEndian.Uint16(packet[header+2:])
-	return port == clusters.ServerPort || port == clusters.ListenPort
+	switch packet[9] {
+	case udpProtocol:
+		return port == clusters.ServerPort || port == clusters.ListenPort
+	case unix.IPPROTO_TCP:
+		return port == clusters.WebSocketPort || port == netops.WebSocketPort
+	}
+	return false
 }
 
 // stateAt returns the liqonet state of a node that prevents unencrypted packets.
@@ -193,8 +200,8 @@ func (c *capture) complete() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.t.Logf("captured %d packets, %d of them WireGuard's", stats.Packets, c.wireGuard)
-	if c.wireGuard == 0 {
-		c.t.Error("capture: no packet of WireGuard")
+	c.t.Logf("captured %d packets, %d of them the tunnel's", stats.Packets, c.tunnel)
+	if c.tunnel == 0 {
+		c.t.Error("capture: no packet of the tunnel")
 	}
 }

@@ -45,6 +45,13 @@ func twoClusters(t *testing.T) (a, b *testCluster, underlay netns.Namespace) {
 	return clustersOf(t, combinations()[0])
 }
 
+// udpClusters is twoClusters for a test of what only UDP has.
+func udpClusters(t *testing.T) (a, b *testCluster, underlay netns.Namespace) {
+	k := combinations()[0]
+	k.Transport = records.UDP
+	return clustersOf(t, k)
+}
+
 func clustersOf(t *testing.T, k clusters.Kinds) (a, b *testCluster, underlay netns.Namespace) {
 	underlay = netns.New(t)
 	underlay.IP("link add br0 type bridge", "link set br0 up", fmt.Sprintf("addr add %s/16 dev br0", clusters.Outside))

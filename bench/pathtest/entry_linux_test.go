@@ -18,7 +18,7 @@ const entryAgain = 11 * time.Second
 // tunnel's port, and loses nothing by it. The client's record has the other node.
 func TestEntry(t *testing.T) {
 	t.Parallel()
-	a, b, _ := twoClusters(t)
+	a, b, _ := udpClusters(t)
 	b.Elsewhere = true
 	for _, c := range []*testCluster{a, b} {
 		c.AddGateway()

@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/testbed/wait"
+	"liqonet.io/liqonet/netops"
 )
 
 const (
@@ -39,7 +40,8 @@ type pathFault struct {
 
 // Packets at the nodes, as nftables expressions.
 var (
-	tunnelPackets  = fmt.Sprintf("ip daddr %[1]s udp dport %[2]d; ip saddr %[1]s udp sport %[2]d", clusters.InPods(0, clusters.GatewayNumber), clusters.ListenPort)
+	tunnelPackets = fmt.Sprintf("ip daddr %[1]s meta l4proto { tcp, udp } th dport { %[2]d, %[3]d }; ip saddr %[1]s meta l4proto { tcp, udp } th sport { %[2]d, %[3]d }",
+		clusters.InPods(0, clusters.GatewayNumber), clusters.ListenPort, netops.WebSocketPort)
 	overlayPackets = "udp dport { 6091, 6191 }" // see clusters.OverlayPorts
 )
 

@@ -19,7 +19,8 @@ const oneWayMost = 20 * time.Second
 // WireGuard's own timers take up to three minutes.
 func TestOneWay(t *testing.T) {
 	t.Parallel()
-	a, b := connected(t)
+	a, b, _ := udpClusters(t)
+	connectBoth(a, b)
 	b.awaitEndpoints(a.NodeAddress(0), a.NodeAddress(1))
 	var used netip.Addr
 	for _, direction := range []string{"d", "s"} {

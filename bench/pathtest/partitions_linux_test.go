@@ -30,7 +30,7 @@ var partitions = []partition{
 		name: "the clusters from each other", state: health.Down, reason: "answered last", lasts: 5 * time.Second, share: 100,
 		cut: func(a *testCluster) func() {
 			for _, n := range a.Nodes {
-				dropPackets(n, "udp dport 51840-51904; udp sport 51840-51904", "drop")
+				dropPackets(n, "meta l4proto { tcp, udp } th dport 51840-51904; meta l4proto { tcp, udp } th sport 51840-51904", "drop")
 			}
 			return func() { removeDrops(a.Nodes[:]...) }
 		},
@@ -38,7 +38,7 @@ var partitions = []partition{
 	{
 		name: "a gateway from the peer", state: health.Degraded, lasts: 5 * time.Second, share: 50,
 		cut: func(a *testCluster) func() {
-			dropPackets(a.Nodes[1], fmt.Sprintf("ip daddr %[1]s udp dport 51840-51848; ip saddr %[1]s udp sport 51840-51848", a.Gateways[1].Address()), "drop")
+			dropPackets(a.Nodes[1], fmt.Sprintf("ip daddr %[1]s meta l4proto { tcp, udp } th dport 51840-51904; ip saddr %[1]s meta l4proto { tcp, udp } th sport 51840-51904", a.Gateways[1].Address()), "drop")
 			return func() { removeDrops(a.Nodes[1]) }
 		},
 	},

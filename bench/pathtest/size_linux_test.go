@@ -22,7 +22,7 @@ func TestPathSizes(t *testing.T) {
 	for name, reported := range map[string]bool{"reported": true, "silent": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a, b, underlay := twoClusters(t)
+			a, b, underlay := udpClusters(t)
 			route(a, b, underlay)
 			if !reported {
 				underlay.Run("nft", "table ip hush { chain out { type filter hook output priority 0; icmp type destination-unreachable drop; }; }")

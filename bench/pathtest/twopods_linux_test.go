@@ -37,7 +37,7 @@ func TestTwoPodsWithOneKey(t *testing.T) {
 	})
 	t.Run("server", func(t *testing.T) {
 		t.Parallel()
-		a, b, _ := twoClusters(t)
+		a, b, _ := udpClusters(t)
 		b.OtherEndpoints = []string{fmt.Sprintf("%s:%d", a.NodeAddress(0), clusters.ServerPort)}
 		b.Endpoint = netip.AddrPortFrom(a.NodeAddress(1), clusters.ServerPort)
 		old := cutOff(a, b, a)

@@ -37,6 +37,10 @@ func (g Gateway) State() netops.State {
 		MTU:          p.MTU,
 		ClampMSS:     *p.Settings.Complete().ClampMSS,
 		Exposed:      g.Exposed(),
+		Carries:      slices.ContainsFunc(own.Tunnels, func(t records.Tunnel) bool { return len(t.WebSocket) > 0 }),
+	}
+	if p.Role == records.Server && p.Settings.CarriesWebSocket() {
+		c.WebSocketPort = netops.WebSocketPort
 	}
 	for i, t := range own.Tunnels {
 		address, peer := p.TunnelAddresses(g.Number, i+1)

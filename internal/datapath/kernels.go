@@ -5,6 +5,7 @@ package datapath
 import (
 	"net/netip"
 	"slices"
+	"strings"
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
@@ -57,12 +58,13 @@ func (n Node) State() netops.State {
 	return netops.NodeState(c)
 }
 
-// endpoints returns the addresses from which the peer's gateways send, and those of the record's endpoints that are
-// addresses: a gateway tries them in turn. Only the gateway resolves names.
+// endpoints returns the addresses from which the peer's gateways send, and those of the record's endpoints and URLs
+// that are addresses: a gateway tries them in turn. Only the gateway resolves names.
 func endpoints(observed []netip.Addr, tunnels []records.Tunnel) []netip.Addr {
 	all := slices.Clone(observed)
 	for _, t := range tunnels {
-		for _, e := range t.Endpoints {
+		for _, e := range slices.Concat(t.Endpoints, t.WebSocket) {
+			e, _, _ = strings.Cut(strings.TrimPrefix(e, "wss://"), "/")
 			if a, err := netip.ParseAddrPort(e); err == nil {
 				all = append(all, a.Addr())
 			}

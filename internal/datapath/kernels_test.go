@@ -31,6 +31,15 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
+// TestWebSocketEndpoints: addresses of URLs are exempt from the peer's ranges, as those of endpoints are.
+func TestWebSocketEndpoints(t *testing.T) {
+	tunnel := records.Tunnel{WebSocket: []string{"wss://gateway.example:443/", "wss://192.0.2.7:443/liqonet/b/1", "wss://[2001:db8::1]:443/"}}
+	want := parsed.Addresses("192.0.2.7", "2001:db8::1")
+	if got := endpoints(nil, []records.Tunnel{tunnel}); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 // connected returns the records of a cluster with two nodes and one peering.
 func connected() records.Set {
 	prefix := netip.MustParsePrefix

@@ -133,6 +133,13 @@ func (s *Socket) Probe(cfg ProbeConfig) (*Prober, error) {
 // Socket returns the prober's socket. The prober ends with it.
 func (p *Prober) Socket() *Socket { return p.socket }
 
+// Session returns the number that the requests of the present target have.
+func (p *Prober) Session() uint64 {
+	p.socket.mu.Lock()
+	defer p.socket.mu.Unlock()
+	return p.session
+}
+
 // SetTarget changes the target and sends a request immediately. Window, losses and last reply are reset. For the same
 // target it does nothing.
 func (p *Prober) SetTarget(target netip.AddrPort) error {

@@ -52,7 +52,7 @@ func (s *Socket) answer(from netip.AddrPort, request Message, buf []byte) []byte
 	case s.responder == nil:
 		s.ignore(ReasonNoResponder)
 		return buf
-	case s.responder.Accepts != nil && !s.responder.Accepts(from):
+	case s.responder.Accepts != nil && !s.responder.Accepts(from, request):
 		s.ignore(ReasonUnknownSender)
 		return buf
 	case !s.limits.allow(from.Addr()):

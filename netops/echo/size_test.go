@@ -110,7 +110,7 @@ func TestLargestPacket(t *testing.T) {
 func TestLargestPacketWaitsForTheFirstAnswer(t *testing.T) {
 	onWire(t, func(t *testing.T, w *wire) {
 		begin := time.Now()
-		w.attach(t, gatewayAddr, &Responder{Accepts: func(netip.AddrPort) bool { return time.Since(begin) > time.Second }})
+		w.attach(t, gatewayAddr, &Responder{Accepts: func(netip.AddrPort, Message) bool { return time.Since(begin) > time.Second }})
 		s := w.attach(t, nodeAddr, nil)
 		got, err := s.LargestPacket(t.Context(), SizeConfig{Target: gatewayAddr, Most: 1500})
 		took := time.Since(begin)

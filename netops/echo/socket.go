@@ -33,8 +33,8 @@ type Responder struct {
 	// Answer is called for each request that will be answered and returns the reply's content; nil: none. It runs on
 	// the socket's goroutine and must not block.
 	Answer func(from netip.AddrPort, request Message) Content
-	// Accepts reports whether a sender is answered; nil: all are. It is called as Answer is.
-	Accepts func(from netip.AddrPort) bool
+	// Accepts reports whether a request is answered; nil: all are. It is called as Answer is.
+	Accepts func(from netip.AddrPort, request Message) bool
 }
 
 // Reasons for which a valid message is ignored.

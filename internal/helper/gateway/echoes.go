@@ -30,6 +30,8 @@ type echoes struct {
 	own     succession      // of this pod
 	// renewing is held by a tunnel that renews its session: concurrent renewals would select the same free address.
 	renewing sync.Mutex
+	derive   func(label string) [32]byte // a key that both ends of the tunnels have
+	server   accepting                   // of the loop
 
 	mu        sync.Mutex         // guards what follows, and the tunnels
 	tunnels   []*peerTunnel      // by the number of the peer's gateway, less one
@@ -54,6 +56,7 @@ func (g *echoes) close() {
 		t.size.Close()
 	}
 	g.sockets.Close() // no echo uses a device any more
+	g.server.close()
 	for _, t := range g.all() {
 		if err := t.close(false); err != nil {
 			t.log.Warn("close of the tunnel", "error", err)
@@ -176,10 +179,10 @@ func (g *echoes) members() []*membership.Member {
 }
 
 // knows reports whether an address may measure the path MTU to this gateway: nodes of this cluster and, at the server,
-// the source of the tunnel's packets.
-func (g *echoes) knows(from netip.AddrPort) bool {
+// the source of the tunnel's packets, and who has announced the session of its echoes by WebSocket.
+func (g *echoes) knows(from netip.AddrPort, m echo.Message) bool {
 	serves := func(t *peerTunnel) bool { return t.serves(from.Addr()) }
-	return g.nodes.send(from.Addr()) || slices.ContainsFunc(g.all(), serves)
+	return g.nodes.send(from.Addr()) || slices.ContainsFunc(g.all(), serves) || g.server.allows(m.Session)
 }
 
 // underlay returns the socket outside overlay and tunnels; nil if there is none yet.

@@ -33,7 +33,7 @@ const (
 func (t *peerTunnel) enterBy(node netip.Addr) {
 	device, to := t.device, netip.AddrPortFrom(node, t.source.Port())
 	ofRecord := func(e string) bool { _, port, _ := net.SplitHostPort(e); return port == strconv.Itoa(int(to.Port())) }
-	if t.Standing() != membership.Recovered || device == nil || t.source == to || !slices.ContainsFunc(t.endpoints, ofRecord) || time.Since(t.moved) < entryEvery {
+	if t.Standing() != membership.Recovered || device == nil || t.carrier.on() || t.source == to || !slices.ContainsFunc(t.endpoints, ofRecord) || time.Since(t.moved) < entryEvery {
 		return
 	}
 	t.moved = time.Now()

@@ -93,6 +93,7 @@ func (g Helper) Run(ctx context.Context) error {
 	l.health.Serving = func() bool { return l.latest.Load() != nil } // from the first report on, which has a tunnel
 	l.newReporters()
 	l.echoes = newEchoes(g.Log, metrics, g.PodIP, g.Node, l.wake)
+	l.echoes.derive = driver.Derive
 	metrics.Registry.MustRegister(helper.NewRefused(l.echoes.sockets.All), &measurements{g.ID, l.latest.Load})
 	defer l.echoes.close()
 	l.setUpStores(objects)
@@ -147,6 +148,7 @@ func (l *loop) step(context.Context) error {
 		l.begin()
 		l.readKnownEndpoints()
 		l.before = l.lastEcho()
+		l.resumeTransports()
 	}
 	v, damage := l.view()
 	if v == nil {
@@ -180,6 +182,7 @@ func (l *loop) serve(v view) error {
 	if err := l.echoes.apply(v); err != nil {
 		return errors.Join(errTunnels, err)
 	}
+	errTunnels = errors.Join(errTunnels, l.echoes.accept(v)) // UDP does not depend on it
 	if err := l.forgetHosts(v); err != nil {
 		return errors.Join(errTunnels, err)
 	}
@@ -262,6 +265,7 @@ func (l *loop) view() (*view, error) {
 	}
 	l.ReportFaults(faults)
 	v := &view{id: l.ID, fabric: f, peering: p, nodes: nodes, claims: l.reports.claims, pod: l.PodIP, apiServers: l.APIServers()}
+	v.carried = l.echoes.carried(v.own())
 	v.unused, v.over = l.echoes.unused(v.own(), *p.Settings.Complete().GatewayMode), l.echoes.own.outlived.Load()
 	return v, damage
 }

@@ -27,7 +27,7 @@ func measuredGateway(t *testing.T, change func(*records.Status)) (*helper.Metric
 	now := time.Now()
 	up := records.TunnelStatus{
 		Session: records.Session{Since: now.Add(-time.Minute), Usable: true}, LastEcho: now, RTT: records.Duration(1500 * time.Microsecond), Loss: 0.25,
-		Path: records.PathSize{Asked: true, MTU: 1500}, RxBytes: 1000, TxBytes: 2000,
+		Path: records.PathSize{Asked: true, MTU: 1500}, RxBytes: 1000, TxBytes: 2000, Transport: records.WebSocket,
 	}
 	s := records.Status{
 		Time: now, KeyCreated: time.Unix(1_700_000_000, 0), TunnelStatus: up, Tunnels: []records.TunnelStatus{up, {Unused: "no answer"}},
@@ -73,6 +73,7 @@ func TestMeasurements(t *testing.T) {
 		"gateway_nodes{gateway=2,peering=b}": 2, "gateway_nodes_verified{gateway=2,peering=b}": 1,
 		"tunnel_up{gateway=2,peer_gateway=1,peering=b}": 1, "tunnel_up{gateway=2,peer_gateway=2,peering=b}": 0,
 		"tunnel_used{gateway=2,peer_gateway=1,peering=b}": 1, "tunnel_used{gateway=2,peer_gateway=2,peering=b}": 0,
+		"tunnel_carried{gateway=2,peer_gateway=1,peering=b}": 1, "tunnel_carried{gateway=2,peer_gateway=2,peering=b}": 0,
 		"tunnel_round_trip_seconds{gateway=2,peer_gateway=1,peering=b}": 0.0015, "tunnel_loss_ratio{gateway=2,peer_gateway=1,peering=b}": 0.25,
 		"tunnel_received_bytes_total{gateway=2,peer_gateway=1,peering=b}": 1000, "tunnel_transmitted_bytes_total{gateway=2,peer_gateway=1,peering=b}": 2000,
 		"tunnel_path_mtu_bytes{gateway=2,peer_gateway=1,peering=b}": 1500, "gateway_key_created_timestamp_seconds{gateway=2,peering=b}": 1_700_000_000,

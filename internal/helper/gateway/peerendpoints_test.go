@@ -112,7 +112,7 @@ func TestPeerEndpointsUnasked(t *testing.T) {
 		g, _ := testEchoes(v)
 		g.nodes.answer(echoOf("10.80.0.7", echo.Report{Node: 7}))
 		tunnel := g.tunnel(1)
-		tunnel.measure(nil, netip.MustParseAddrPort("192.0.2.7:30000"))
+		tunnel.measure(nil, netip.MustParseAddrPort("192.0.2.7:30000"), false)
 		claimed := "192.0.2.1"
 		if name == "fixed" {
 			claimed = "192.0.2.99"

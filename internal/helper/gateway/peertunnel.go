@@ -51,6 +51,7 @@ type peerTunnel struct {
 	byNode    bool              // the client reaches this gateway at the address of a node
 	far       farPods
 	renewal   renewal
+	carrier   carrier
 	moved     time.Time // when the tunnel was last moved to another node
 	endpoints []string  // in the record
 	turn      int       // index of the next address to send
@@ -69,6 +70,9 @@ func newPeerTunnel(g *echoes, number int) *peerTunnel {
 // socket.
 func (t *peerTunnel) close(remove bool) error {
 	t.size.Close()
+	t.gateway.mu.Lock()
+	t.closeCarrier()
+	t.gateway.mu.Unlock()
 	if t.device == nil {
 		return nil
 	}
@@ -84,6 +88,7 @@ func (t *peerTunnel) update(v view, number int, wake chan<- struct{}) {
 	}
 	t.role, t.unused, t.Wake = v.peering.Role, v.unused[number], nil
 	t.endpoints = v.own().Tunnels[number-1].Endpoints
+	t.carrier.update(v, number, t.gateway.derive)
 	t.calm = gatewayCalm
 	if len(v.own().Tunnels) > 1 {
 		t.Wake, t.calm = wake, gatewayCalmOfSeveral
@@ -149,7 +154,7 @@ func (t *peerTunnel) content() echo.Content {
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
 	c := t.toPeer(time.Now())
-	c.Path, c.Unused = t.size.Path(), t.unused != ""
+	c.Path, c.Unused = t.ownPath(), t.unused != ""
 	return c
 }
 
@@ -220,6 +225,7 @@ func (t *peerTunnel) missed(consecutive int) {
 	defer t.gateway.mu.Unlock()
 	now := time.Now()
 	t.renewIfDue(now)
+	t.carry(now)
 	t.Missed(consecutive, 2*gatewayTrain, now)
 }
 
@@ -230,6 +236,7 @@ func (t *peerTunnel) counted(bytes int64) {
 	now := time.Now()
 	t.renewal.due.Counted(bytes, now)
 	t.renewIfDue(now)
+	t.carry(now)
 }
 
 // silent handles missing answers.
@@ -239,9 +246,9 @@ func (t *peerTunnel) silent() {
 	t.Silent(time.Now())
 }
 
-// measure measures the path MTU to the peer, once its address is known. The client measures: a server may not be able
-// to initiate.
-func (t *peerTunnel) measure(underlay *echo.Socket, peer netip.AddrPort) {
+// measure measures the path MTU to the peer, once its address is known and unless WebSocket carries the packets. The
+// client measures: a server may not be able to initiate.
+func (t *peerTunnel) measure(underlay *echo.Socket, peer netip.AddrPort, carried bool) {
 	if !peer.Addr().Is4() {
 		return
 	}
@@ -251,7 +258,7 @@ func (t *peerTunnel) measure(underlay *echo.Socket, peer netip.AddrPort) {
 	t.gateway.mu.Unlock()
 	if !client {
 		t.size.Forget()
-	} else if underlay != nil {
+	} else if underlay != nil && !carried {
 		t.size.Measure(underlay, peer)
 	}
 }
@@ -274,6 +281,14 @@ func (t *peerTunnel) describe(s *records.TunnelStatus) {
 	}
 	s.Path, s.Unused = pathRecord(t.path), t.unused
 	if t.role == records.Client {
-		s.Path = pathRecord(t.size.Path())
+		s.Path = pathRecord(t.ownPath())
 	}
+}
+
+// ownPath returns the path that this end has measured, if it is the client; the lock is held.
+func (t *peerTunnel) ownPath() echo.Path {
+	if t.carrier.on() {
+		return t.carrier.path
+	}
+	return t.size.Path()
 }

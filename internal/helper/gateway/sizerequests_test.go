@@ -25,12 +25,14 @@ func TestPathMTURequests(t *testing.T) {
 			sample.FirstGateway(v.peering.Name): netip.MustParseAddr(node), sample.FirstGateway("another"): netip.MustParseAddr(stranger),
 		}
 		g, _ := testEchoes(v)
-		asks := func(address string) bool { return g.knows(netip.AddrPortFrom(netip.MustParseAddr(address), 4711)) }
+		asks := func(address string) bool {
+			return g.knows(netip.AddrPortFrom(netip.MustParseAddr(address), 4711), echo.Message{})
+		}
 		if asks(peer) {
 			t.Errorf("%s: the peer is answered before its first request", role)
 		}
-		g.tunnel(1).measure(nil, netip.AddrPortFrom(netip.MustParseAddr(peer), 51840))
-		g.tunnel(1).measure(nil, netip.AddrPort{}) // the tunnel is renewed
+		g.tunnel(1).measure(nil, netip.AddrPortFrom(netip.MustParseAddr(peer), 51840), false)
+		g.tunnel(1).measure(nil, netip.AddrPort{}, false) // the tunnel is renewed
 		if got := asks(peer); got != (role == records.Server) {
 			t.Errorf("%s: the peer is answered: %t", role, got)
 		}
@@ -60,7 +62,7 @@ func TestRoleOfAnEarlierRecord(t *testing.T) {
 	}
 	v.peering.Role = records.Server
 	g.update(v)
-	e.measure(nil, peer)
+	e.measure(nil, peer, false)
 	if e.content().Path != (echo.Path{}) || !e.far.Is(0) || e.far.at.IsValid() {
 		t.Errorf("with another role: path %+v, far end %+v", e.content().Path, &e.far)
 	}

@@ -176,14 +176,21 @@ func (l *loop) readTunnels() (all []records.TunnelStatus, endpoints []netip.Addr
 		if stats.Changed {
 			wakeup.Notify(l.wake)
 		}
+		remote, carried := t.transport(stats)
 		t.counted(stats.RxBytes)
 		from := answeredAt(stats)
-		t.measure(l.echoes.underlay(), from)
+		if carried && from.IsValid() {
+			from = remote
+		}
+		t.measure(l.echoes.underlay(), from, carried)
 		if from.IsValid() && !slices.Contains(endpoints, from) {
 			endpoints = append(endpoints, from)
 		}
 		s := records.TunnelStatus{
-			Endpoint: stats.Endpoint, Session: records.Session{Since: publish.Stamp(stats.Session.Since), Usable: stats.Session.Usable}, RxBytes: stats.RxBytes, TxBytes: stats.TxBytes,
+			Endpoint: remote, Session: records.Session{Since: publish.Stamp(stats.Session.Since), Usable: stats.Session.Usable}, RxBytes: stats.RxBytes, TxBytes: stats.TxBytes,
+		}
+		if carried {
+			s.Transport = records.WebSocket
 		}
 		t.describe(&s)
 		all = append(all, s)

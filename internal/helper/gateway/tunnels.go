@@ -53,8 +53,21 @@ func (l *loop) bring(t *peerTunnel, c tunnel.Config) (changed bool, err error) {
 	}
 	if err == nil {
 		t.wanted = &c
+		if before != nil && before.Mark != c.Mark {
+			err = t.changePath()
+		}
 	}
 	return changed, err
+}
+
+// changePath begins with another transport at once: with a handshake if there is no session.
+func (t *peerTunnel) changePath() error {
+	s, err := t.device.Stats()
+	if err == nil && !s.Session.Usable && s.Endpoint.IsValid() {
+		err = t.device.RenewAt(s.Endpoint)
+	}
+	t.sendNow()
+	return err
 }
 
 // use sets the device of the tunnel.

@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -18,6 +19,9 @@ import (
 // keepAlive keeps the NAT mapping of a client on the path to the server (RFC 4787: at least 30 s for UDP).
 const keepAlive = 15 * time.Second
 
+// carriedPort is the port before those of endpoints that only WebSocket carries: WireGuard needs some endpoint.
+const carriedPort = 51890
+
 // view is the state of its cluster and peering that a gateway has read.
 type view struct {
 	id      records.GatewayID
@@ -27,6 +31,7 @@ type view struct {
 	claims  claimants      // of all reports in the last read, whichever view has them
 	pod     netip.Addr     // of the gateway
 	unused  map[int]string // tunnels that carry no packets of pods, by number, and why
+	carried map[int]bool   // tunnels whose packets go by WebSocket, by number
 	over    bool           // a later pod has the tunnels
 
 	apiServers []netip.Addr  // remote addresses of this gateway's connections
@@ -88,6 +93,12 @@ func (v view) tunnel(d tunnel.Driver, number int) (tunnel.Config, error) {
 	}
 	if p.Role == records.Client {
 		c.KeepAlive = keepAlive
+	}
+	if v.carried[number] {
+		c.Mark = netops.MarkCarried
+	}
+	if len(t.WebSocket) > 0 && len(t.Endpoints) == 0 {
+		c.Endpoints = []string{fmt.Sprintf("127.0.0.1:%d", carriedPort+number)}
 	}
 	return c, nil
 }

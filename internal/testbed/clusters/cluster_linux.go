@@ -40,6 +40,7 @@ var (
 // Ports, MTUs in bytes, and host numbers of addresses in a node's pod range.
 const (
 	ServerPort    = 30000 // of the server's first tunnel, at its nodes
+	WebSocketPort = 30443 // of the server's first gateway, at its nodes
 	ListenPort    = 51840
 	LinkMTU       = 1500
 	PathMTU       = LinkMTU - 80 // IPv6 40 + UDP 8 + WireGuard 32
@@ -57,6 +58,8 @@ const (
 type Kinds struct {
 	Overlay   records.OverlayKind
 	WireGuard records.Implementation
+	// Transport gives the server's gateways an address for WebSocket, unless it is UDP or "".
+	Transport records.Transport
 }
 
 // TestedKinds are those that the kernel under test supports, by variables of the environment.
@@ -66,7 +69,9 @@ func TestedKinds() (all []Kinds) {
 	}
 	for _, overlay := range words("LIQONET_TEST_OVERLAYS", string(records.VXLAN)) {
 		for _, wireGuard := range words("LIQONET_TEST_WIREGUARD", string(records.Userspace)) {
-			all = append(all, Kinds{records.OverlayKind(overlay), records.Implementation(wireGuard)})
+			for _, transport := range words("LIQONET_TEST_TRANSPORT", string(records.UDP)) {
+				all = append(all, Kinds{records.OverlayKind(overlay), records.Implementation(wireGuard), records.Transport(transport)})
+			}
 		}
 	}
 	return all

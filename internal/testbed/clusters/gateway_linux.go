@@ -13,6 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/process"
 	"liqonet.io/liqonet/internal/testbed/require"
 	"liqonet.io/liqonet/internal/wireguard"
+	"liqonet.io/liqonet/netops"
 )
 
 // Gateway is the pod of a gateway.
@@ -88,6 +89,9 @@ func (c *Cluster) Record(peer *Cluster) records.Peering {
 		},
 		Settings: records.GatewaySettings{Implementation: &c.Kinds.WireGuard}, MTU: PathMTU,
 	}
+	if c.webSocket() {
+		p.Settings.WebSocket, p.Settings.Transport = new(true), &c.Kinds.Transport
+	}
 	if c.Mode != "" {
 		p.Settings.GatewayMode = &c.Mode
 	}
@@ -128,7 +132,17 @@ func (c *Cluster) Tunnel(g *Gateway, peer *Cluster, far *Gateway) records.Tunnel
 		t.Endpoints = []string{c.Endpoint.String()}
 	}
 	t.Endpoints = append(t.Endpoints, c.OtherEndpoints...)
+	if c.webSocket() {
+		t.WebSocket = []string{fmt.Sprintf("wss://%s:%d/", peer.NodeAddress(node), WebSocketPort+ofServer.Number-1)}
+	}
+	if c.Kinds.Transport == records.WebSocket {
+		t.Endpoints = nil
+	}
 	return t
+}
+
+func (c *Cluster) webSocket() bool {
+	return c.Kinds.Transport != "" && c.Kinds.Transport != records.UDP
 }
 
 // Forward forwards the NodePorts of a server's gateway, at all nodes.
@@ -145,6 +159,8 @@ func (c *Cluster) ForwardAt(g *Gateway, nodes ...netns.Namespace) {
 		fmt.Fprintf(&to, "udp dport %d dnat to %s:%d\n", ServerPort+records.MaxGateways*(g.Number-1)+client, g.Address(), port)
 		fmt.Fprintf(&from, "ip daddr %s udp dport %d ct status dnat masquerade\n", g.Address(), port)
 	}
+	fmt.Fprintf(&to, "tcp dport %d dnat to %s:%d\n", WebSocketPort+g.Number-1, g.Address(), netops.WebSocketPort)
+	fmt.Fprintf(&from, "ip daddr %s tcp dport %d ct status dnat masquerade\n", g.Address(), netops.WebSocketPort)
 	for _, n := range nodes {
 		n.Chain("services", "pre", "nat hook prerouting priority -100", to.String())
 		if len(c.Nodes) > 1 {

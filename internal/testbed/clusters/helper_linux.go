@@ -151,7 +151,7 @@ func (c *Cluster) AwaitProof() {
 	c.t.Helper()
 	for _, g := range c.Gateways {
 		c.AwaitStatus(g, func(s records.Status) error {
-			if got := (Kinds{s.Overlay, s.Implementation}); got != c.Kinds {
+			if got := (Kinds{s.Overlay, s.Implementation, c.Kinds.Transport}); got != c.Kinds {
 				return fmt.Errorf("it runs on %v, want %v", got, c.Kinds)
 			}
 			if len(s.Nodes) < len(c.Nodes) {

@@ -37,6 +37,7 @@ type Helpers struct {
 
 	NotReporting        map[string]bool   // nodes whose helpers do not report and send nothing
 	NotReportingGateway records.GatewayID // this gateway does not report
+	SilentTunnels       bool              // no packet of the peer's gateways arrives
 	IgnoresRecords      bool              // helpers run and reconcile nothing
 	RemovalDelay        time.Duration     // how long nodes take to remove a peering, and its guards
 	// ReportsChanges has helpers report changes only, and gateways also after health.ReportEvery, as real ones do. Else
@@ -194,9 +195,7 @@ func (h *Helpers) gateway(ctx context.Context, id records.GatewayID) error {
 	now := time.Now().UTC()
 	s := records.Status{
 		Version: records.SchemaVersion, Time: now, Pod: "gateway-0", Implementation: records.Kernel, Overlay: records.Geneve,
-		TunnelStatus: records.TunnelStatus{
-			Session: records.Session{Since: now, Usable: true}, LastEcho: now, RTT: records.Duration(time.Millisecond), Path: records.PathSize{Asked: true, MTU: h.GatewayMTU},
-		},
+		TunnelStatus: h.tunnel(now),
 	}
 	s.Exposed = record.Exposed
 	if tunnels := record.Gateways[id.Number-1].Tunnels; len(tunnels) > 1 {
@@ -224,6 +223,16 @@ func (h *Helpers) gateway(ctx context.Context, id records.GatewayID) error {
 	patch := mergePatch(map[string]any{"data": map[string]string{records.DataKey: text}})
 	_, err = h.Kube.CoreV1().ConfigMaps(h.Namespace).Patch(ctx, id.StatusName(), types.MergePatchType, patch, metav1.PatchOptions{})
 	return err
+}
+
+// tunnel returns what a gateway reports of each tunnel.
+func (h *Helpers) tunnel(now time.Time) records.TunnelStatus {
+	if h.SilentTunnels {
+		return records.TunnelStatus{}
+	}
+	return records.TunnelStatus{
+		Session: records.Session{Since: now, Usable: true}, LastEcho: now, RTT: records.Duration(time.Millisecond), Path: records.PathSize{Asked: true, MTU: h.GatewayMTU},
+	}
 }
 
 // FirstGateway returns the ID of the first gateway of a peering.
