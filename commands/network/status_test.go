@@ -126,6 +126,18 @@ func TestStatusOfGateways(t *testing.T) {
 	}
 }
 
+// TestStatusByWebSocket: a tunnel that is carried by WebSocket is named so.
+func TestStatusByWebSocket(t *testing.T) {
+	all := peerings()[:1]
+	tunnels := []status.Tunnel{{PeerGateway: 1, State: health.Healthy, Transport: records.WebSocket}, {PeerGateway: 2, State: health.Healthy}}
+	all[0].Gateways = []status.Gateway{{Number: 1, State: health.Healthy, ReportAge: secondsOf(time.Second), Tunnels: tunnels}}
+	for output, want := range map[string]string{"wide": "1 by WebSocket", "tree": "by WebSocket", "mermaid": "by WebSocket", "json": `"transport": "websocket"`} {
+		if out, _ := statusOf(t, all, "-o", output); strings.Count(out, want) != 1 {
+			t.Errorf("-o %s: want one %q:\n%s", output, want, out)
+		}
+	}
+}
+
 // bothSides returns a peering in both clusters: one is down, with a different MTU and a different CIDR.
 func bothSides() []status.Peering {
 	local := peerings()[0]

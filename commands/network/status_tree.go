@@ -9,6 +9,7 @@ import (
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/records"
 )
 
 // branch is a line of a tree, with the lines below it.
@@ -110,7 +111,15 @@ func measured(t status.Tunnel, withLoss bool) string {
 	if withLoss {
 		loss = ", loss " + ui.Percent(t.Loss)
 	}
-	return fmt.Sprintf("%s%s, %s received, %s sent", ui.OrDash(known(t.RTT, ui.RoundTrip)), loss, ui.ByteCount(t.RxBytes), ui.ByteCount(t.TxBytes))
+	return fmt.Sprintf("%s%s%s, %s received, %s sent", ui.OrDash(known(t.RTT, ui.RoundTrip)), byTransport(t), loss, ui.ByteCount(t.RxBytes), ui.ByteCount(t.TxBytes))
+}
+
+// byTransport names the transport of a tunnel, unless it is UDP.
+func byTransport(t status.Tunnel) string {
+	if t.Transport == records.WebSocket {
+		return " by WebSocket"
+	}
+	return ""
 }
 
 func because(reason string) string {

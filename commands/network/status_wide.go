@@ -111,7 +111,7 @@ func (o statusOptions) tunnelColumns() ui.Columns[gatewayTunnel] {
 		{Title: "NODE", Cell: func(t gatewayTunnel) string { return t.gateway.Node }},
 		{Title: "WIREGUARD", Cell: func(t gatewayTunnel) string { return string(t.gateway.WireGuard) }},
 		{Title: "KEY", Cell: func(t gatewayTunnel) string { return keyAge(t.gateway.KeyCreated) }},
-		{Title: "TO", Cell: reported(func(t status.Tunnel) string { return fmt.Sprint(t.PeerGateway) })},
+		{Title: "TO", Cell: reported(func(t status.Tunnel) string { return fmt.Sprint(t.PeerGateway, byTransport(t)) })},
 		{Title: "STATE", Cell: reported(func(t status.Tunnel) string { return string(t.State) }), Paint: o.paint},
 		{Title: "HANDSHAKE", Cell: reported(func(t status.Tunnel) string { return known(t.HandshakeAge, ui.Age) })},
 		{Title: "RTT", Cell: reported(func(t status.Tunnel) string { return known(t.RTT, ui.RoundTrip) })},

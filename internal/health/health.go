@@ -94,7 +94,9 @@ type Observation struct {
 	Nodes []string
 	// Problem is the reason why the gateway's pod does not run; "": none known.
 	Problem string
-	MTU     int // bytes, of the largest packet that must cross; 0: not checked
+	// Transport is the peering's setting; "": not known.
+	Transport records.Transport
+	MTU       int // bytes, of the largest packet that must cross; 0: not checked
 }
 
 // Together joins what Gateway returns for each gateway of a peering. Each carries packets of all nodes: the peering is

@@ -93,6 +93,16 @@ func TestJudge(t *testing.T) {
 			o.Status.Nodes[0].LastProof, o.Status.Nodes[1].LastProof = time.Time{}, time.Time{}
 		}, Down, "do not fit"},
 
+		{"UDP does not get through, of a peering that prefers it", func(o *Observation) {
+			o.Transport, o.Status.Transport = records.AutoTransport, records.WebSocket
+		}, Healthy, "UDP does not get through, packets go by WebSocket"},
+		{"WebSocket as it is set", func(o *Observation) {
+			o.Transport, o.Status.Transport = records.WebSocket, records.WebSocket
+		}, Healthy, ""},
+		{"a gateway that does not know the settings", func(o *Observation) { o.Status.Transport = records.WebSocket }, Healthy, ""},
+		{"a silent tunnel by WebSocket", func(o *Observation) {
+			o.Transport, o.Status.Transport, o.Status.LastEcho = records.AutoTransport, records.WebSocket, ago(time.Minute)
+		}, Down, "answered last 1m0s ago"},
 		{"witnesses report no fault", func(o *Observation) { o.Witnesses = map[string]string{"n1": "", "n2": ""} }, Healthy, ""},
 		{"all witnesses miss the gateway", func(o *Observation) {
 			o.Witnesses = map[string]string{"n2": "no answer from the gateway"}
@@ -131,7 +141,7 @@ func TestJudge(t *testing.T) {
 			o := Observation{Status: healthyStatus(), Nodes: []string{"n1", "n2"}}
 			tt.change(&o)
 			state, reason := Judge(o)
-			if state != tt.want || !strings.Contains(reason, tt.reason) || (reason == "") != (state == Healthy) {
+			if state != tt.want || !strings.Contains(reason, tt.reason) || (reason == "") != (tt.reason == "") {
 				t.Errorf("%s, %q; want %s, %q", state, reason, tt.want, tt.reason)
 			}
 		})
@@ -197,13 +207,14 @@ func TestSame(t *testing.T) {
 			s.Session = session(time.Second)
 			s.Nodes[0].RTT = records.Duration(time.Second)
 		}, true},
-		"time":             {func(s *records.Status) { s.Time, s.LastEcho = s.Time.Add(time.Second), s.LastEcho.Add(time.Second) }, true},
-		"echoes end":       {func(s *records.Status) { s.LastEcho = ago(EchoSilence) }, false},
-		"much loss":        {func(s *records.Status) { s.Loss = MuchLoss }, false},
-		"no handshake":     {func(s *records.Status) { s.Session = records.Session{} }, false},
-		"another pod":      {func(s *records.Status) { s.Pod = "gateway-b-y" }, false},
-		"another endpoint": {func(s *records.Status) { s.Endpoint = netip.MustParseAddrPort("192.0.2.8:30000") }, false},
-		"failure":          {func(s *records.Status) { s.Failed = []string{"route: no"} }, false},
+		"time":              {func(s *records.Status) { s.Time, s.LastEcho = s.Time.Add(time.Second), s.LastEcho.Add(time.Second) }, true},
+		"echoes end":        {func(s *records.Status) { s.LastEcho = ago(EchoSilence) }, false},
+		"much loss":         {func(s *records.Status) { s.Loss = MuchLoss }, false},
+		"no handshake":      {func(s *records.Status) { s.Session = records.Session{} }, false},
+		"another pod":       {func(s *records.Status) { s.Pod = "gateway-b-y" }, false},
+		"another endpoint":  {func(s *records.Status) { s.Endpoint = netip.MustParseAddrPort("192.0.2.8:30000") }, false},
+		"another transport": {func(s *records.Status) { s.Transport = records.WebSocket }, false},
+		"failure":           {func(s *records.Status) { s.Failed = []string{"route: no"} }, false},
 		"host exposed": {func(s *records.Status) {
 			s.Exposed = []records.Exposed{{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1")}}
 		}, false},

@@ -27,11 +27,12 @@ var underTunnel = []string{"LQ-GATEWAY-RUNNING", "LQ-GATEWAY-SERVICE", "LQ-GATEW
 
 var tunnelKinds = []Kind{
 	{
-		Code:   tunnelHandshake,
-		What:   "Every tunnel has WireGuard session keys: a handshake within three minutes.",
-		Needs:  append(slices.Clone(underTunnel), "LQ-TUNNEL-KEYS", "LQ-TUNNEL-ENDPOINT"),
-		Cause:  "A firewall between the clusters drops the UDP packets of the endpoint, or its address cannot be reached from the client.",
-		Fix:    "Allow UDP from the nodes of the client cluster to the endpoint that is named, and the answers (docs/requirements.md, Ports). A security group of the server's nodes must admit its NodePort.",
+		Code:  tunnelHandshake,
+		What:  "Every tunnel has WireGuard session keys: a handshake within three minutes.",
+		Needs: append(slices.Clone(underTunnel), "LQ-TUNNEL-KEYS", "LQ-TUNNEL-ENDPOINT"),
+		Cause: "A firewall between the clusters drops the UDP packets of the endpoint, or its address cannot be reached from the client.",
+		Fix: "Allow UDP from the nodes of the client cluster to the endpoint that is named, and the answers (docs/requirements.md, Ports). A security group of the server's nodes must admit its NodePort. Where UDP cannot be allowed: " +
+			Update + " with " + records.WebSocketFlags,
 		cutOff: levelDown,
 		find:   func(g *gateway) []Finding { return With(g.broken, tunnelHandshake) },
 	},
@@ -86,6 +87,24 @@ var tunnelKinds = []Kind{
 				Level: levelDegraded, Figures: Figures{Size: size, Needed: g.MTU},
 				Text: fmt.Sprintf("packets of %d bytes do not fit the path between the gateways, which carries %d: enough for %d", g.MTU, size, size-TunnelOverhead),
 			}}
+		},
+	},
+	{
+		Code:  "LQ-TUNNEL-UDP",
+		What:  "WireGuard's packets go by UDP, unless the transport is set to websocket.",
+		Needs: []string{"LQ-TUNNEL-ENDPOINT"},
+		Cause: "A firewall between the clusters drops UDP. Packets go by WebSocket, which is TCP: they wait for each other where one is lost.",
+		Fix:   "Allow UDP to the endpoint that is named (docs/requirements.md, Ports): the gateway returns to it by itself. Where UDP cannot be allowed: " + Update + " --transport websocket",
+		find: func(g *gateway) (findings []Finding) {
+			all := g.Status.AllTunnels()
+			for i, t := range all {
+				if g.Transport == records.AutoTransport && t.Transport == records.WebSocket {
+					findings = append(findings, Finding{
+						Level: Warning, Subject: Subject{Tunnel: i + 1}, several: len(all) > 1, Text: "UDP does not get through, packets go by WebSocket",
+					})
+				}
+			}
+			return findings
 		},
 	},
 }

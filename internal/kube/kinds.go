@@ -9,6 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -129,6 +130,8 @@ func (c *Cluster) namespaced(o Object, namespace string) resource {
 		return erase(c.Kube.DiscoveryV1().EndpointSlices(namespace))
 	case *coordinationv1.Lease:
 		return erase(c.Kube.CoordinationV1().Leases(namespace))
+	case *networkingv1.Ingress:
+		return erase(c.Kube.NetworkingV1().Ingresses(namespace))
 	case *policyv1.PodDisruptionBudget:
 		return erase(c.Kube.PolicyV1().PodDisruptionBudgets(namespace))
 	case *rbacv1.Role:
@@ -164,7 +167,7 @@ func namespacedKinds() []Object {
 	return []Object{
 		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}, &corev1.ConfigMap{}, &corev1.Secret{},
 		&coordinationv1.Lease{}, &rbacv1.RoleBinding{}, &rbacv1.Role{}, &corev1.ServiceAccount{},
-		&corev1.ResourceQuota{}, &policyv1.PodDisruptionBudget{},
+		&corev1.ResourceQuota{}, &policyv1.PodDisruptionBudget{}, &networkingv1.Ingress{},
 	}
 }
 

@@ -147,7 +147,7 @@ func (c *connector) run(ctx context.Context) error {
 		progress.Step{Stage: progress.StageNodes, Hint: "what the node helpers say: kubectl -n " + c.local.cluster.Namespace + " logs daemonset/" + records.NodeName, Do: c.awaitNodes},
 		progress.Step{Stage: progress.StageGateway, Do: c.handOver},
 		progress.Step{Stage: progress.StageTunnel, Do: c.configure},
-		progress.Step{Stage: progress.StageProof, Hint: "see where packets get lost: liqoctl network status -o wide (keep what was made with --no-rollback)", Do: c.verify})
+		progress.Step{Stage: progress.StageProof, Hint: verifyHint, Do: c.verify})
 }
 
 // inOrder runs steps until one fails, without reporting them.
@@ -339,10 +339,7 @@ func (m *member) serve(ctx context.Context) error {
 	half := m.half()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return m.write(ctx, half.Record()) })
-	group.Go(func() (err error) {
-		m.endpoints, err = m.awaitEndpoints(ctx, half)
-		return err
-	})
+	group.Go(func() error { return m.awaitEndpoints(ctx, half) })
 	return group.Wait()
 }
 
@@ -352,11 +349,17 @@ func (m *member) tunnelSummary() string {
 	if m.role == records.Client {
 		server, gateways = m.peer.Cluster.Name, m.peer.Gateways
 	}
-	var all []string
+	var all, where []string
 	for _, g := range gateways {
 		all = append(all, slices.Concat(g.Endpoints...)...)
 	}
-	return fmt.Sprintf("%s listens at %s, MTU %d", server, desired.EndpointSummary(all), m.written.MTU)
+	if len(all) > 0 {
+		where = append(where, desired.EndpointSummary(all))
+	}
+	if m.settings.CarriesWebSocket() {
+		where = append(where, strings.Join(gateways[0].WebSocket, ", "))
+	}
+	return fmt.Sprintf("%s listens at %s, MTU %d", server, strings.Join(where, "; "), m.written.MTU)
 }
 
 // describe joins the descriptions of the members.

@@ -59,8 +59,12 @@ func (m *member) measure(ctx context.Context) error {
 // measureGateway waits for the hop sizes in the status of one gateway.
 func (m *member) measureGateway(ctx context.Context, id records.GatewayID) (sizes desired.Sizes, err error) {
 	what := fmt.Sprintf("packets to cross from cluster %q", m.cluster.Context)
-	if err := inventory.AwaitStatus(ctx, m.cluster, id, what, health.TunnelMissing); err != nil {
-		return sizes, err
+	var last *records.Status
+	if err := inventory.AwaitStatus(ctx, m.cluster, id, what, func(s *records.Status) string {
+		last = s
+		return health.TunnelMissing(s)
+	}); err != nil {
+		return sizes, m.silence(err, last)
 	}
 	bounded, cancel := context.WithTimeout(ctx, measureTime)
 	defer cancel()

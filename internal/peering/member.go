@@ -39,6 +39,7 @@ type member struct {
 	addresses choose.Assigned
 	number    int
 	endpoints map[records.TunnelID][]string // that the server's cluster offers; none: not known yet
+	webSocket [][]string                    // URLs of its gateways
 
 	addOnly bool // existing gateways are not changed
 
@@ -202,14 +203,7 @@ func (m *member) prepare(ctx context.Context) error {
 	if err := m.reserve(ctx); err != nil {
 		return err
 	}
-	if err := m.applyGateways(ctx, gateways); err != nil {
-		return err
-	}
-	if m.role == records.Server || m.have == nil || m.have.Role == m.role {
-		return nil
-	}
-	// The previous server is now the client.
-	return m.remove(ctx, &corev1.Service{ObjectMeta: inventory.Meta(m.cluster.Namespace, records.ServiceName(m.peering))})
+	return m.applyGateways(ctx, gateways)
 }
 
 // write replaces the peering's record.

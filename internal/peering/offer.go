@@ -12,7 +12,7 @@ func (m *member) half() desired.Half {
 	h := desired.Half{
 		Cluster: records.Party{ID: m.id, Name: m.name}, Nodes: m.discovery.Nodes, Fabric: m.fabric,
 		Peering: m.peering, Wanted: m.wanted, Recorded: m.have, Written: m.written, Role: m.role, Settings: m.settings,
-		Addresses: m.addresses, Number: m.number, Endpoints: m.endpoints, Sizes: m.sizes, Peer: m.peer,
+		Addresses: m.addresses, Number: m.number, Endpoints: m.endpoints, WebSocket: m.webSocket, Sizes: m.sizes, Peer: m.peer,
 	}
 	for i, k := range m.keys {
 		h.Keys = append(h.Keys, desired.Key{Driver: k.Driver(), Replaced: m.replaced[i]})

@@ -229,6 +229,9 @@ func (r refusal) try(t *testing.T, clusters []*fakecluster.Real, namespace strin
 	}
 	servers := map[string]string{}
 	for _, s := range clusters {
+		for _, early := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {
+			awaitControllers(t, s, early)
+		}
 		servers[s.Name] = interpose(t, s.Config, hideInstallations(namespace, r.faults[s.Name]))
 	}
 	program := newLiqoctl(t, servers)
@@ -306,10 +309,15 @@ func (a pair) makeNamespace(t *testing.T, s *fakecluster.Real) {
 	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace}}
 	_, err := s.Kube.CoreV1().Namespaces().Create(t.Context(), object, metav1.CreateOptions{})
 	require.NoError(t, err)
-	// Controllers have created their objects in the namespace.
-	wait.Until(t, "what is made or removed by controllers", wait.Timeout, func() bool {
-		_, noAccount := s.Kube.CoreV1().ServiceAccounts(a.namespace).Get(t.Context(), "default", metav1.GetOptions{})
-		_, noRoot := s.Kube.CoreV1().ConfigMaps(a.namespace).Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
+	awaitControllers(t, s, a.namespace)
+}
+
+// awaitControllers waits until controllers have created their objects in a namespace.
+func awaitControllers(t *testing.T, s *fakecluster.Real, namespace string) {
+	t.Helper()
+	wait.Until(t, "what is made by controllers", wait.Timeout, func() bool {
+		_, noAccount := s.Kube.CoreV1().ServiceAccounts(namespace).Get(t.Context(), "default", metav1.GetOptions{})
+		_, noRoot := s.Kube.CoreV1().ConfigMaps(namespace).Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
 		return noAccount == nil && noRoot == nil
 	})
 }

@@ -64,7 +64,10 @@ func (m *member) manifests(secrets bool) (Manifests, error) {
 	if m.written.MTU == 0 || m.fabric.MTU == 0 {
 		missing = append(missing, errors.New("the MTU (--mtu)"))
 	}
-	if m.role == records.Client && len(m.written.Endpoints()) == 0 {
+	if m.role == records.Client && m.settings.CarriesWebSocket() && len(m.written.WebSockets()) == 0 {
+		missing = append(missing, errors.New("the server's address for WebSocket (--gw-client-address, or --gw-server-ingress)"))
+	}
+	if m.role == records.Client && m.settings.UsesUDP() && len(m.written.Endpoints()) == 0 {
 		missing = append(missing, errors.New("the server's endpoint (--gw-client-address and --gw-client-port, or --gw-server-service-nodeport)"))
 	}
 	manifests := Manifests{Cluster: m.name}

@@ -66,9 +66,10 @@ type SideResult struct {
 	Role      records.Role          `json:"role"`
 	Addresses []status.AddressRange `json:"addresses"` // of the other cluster's CIDRs
 	Endpoints []string              `json:"endpoints,omitempty"`
-	Gateway   netip.Addr            `json:"gatewayAddress"` // internal address of the first gateway
-	MTU       int                   `json:"mtu"`            // bytes, of packets between pods of the two
-	Proof     Proof                 `json:"proof"`          // by the first gateway
+	WebSocket []string              `json:"webSocket,omitempty"` // URLs, as Endpoints
+	Gateway   netip.Addr            `json:"gatewayAddress"`      // internal address of the first gateway
+	MTU       int                   `json:"mtu"`                 // bytes, of packets between pods of the two
+	Proof     Proof                 `json:"proof"`               // by the first gateway
 	// OtherGateways are all gateways but the first.
 	OtherGateways []GatewayResult `json:"otherGateways,omitempty"`
 	// Unverified are the Ready nodes that not all gateways have verified in time.
@@ -105,7 +106,7 @@ func (m *member) result() SideResult {
 	p := m.written
 	r := SideResult{
 		Cluster: m.info(), Peering: m.peering, Role: m.role, Addresses: status.AddressRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR()),
-		Endpoints: p.Endpoints(), MTU: p.MTU, Unverified: m.unverified,
+		Endpoints: p.Endpoints(), WebSocket: p.WebSockets(), MTU: p.MTU, Unverified: m.unverified,
 	}
 	for i := range p.Gateways {
 		one := GatewayResult{p.GatewayAddress(m.fabric.InternalCIDR(), i+1), proofOf(m.verifications[i])}

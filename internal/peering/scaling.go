@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 
 	"liqonet.io/liqonet/internal/health"
@@ -245,10 +247,15 @@ func (m *member) removeGateways(ctx context.Context, deployments []kube.Object) 
 	return err
 }
 
-// releaseGateways removes the remaining objects of gateways that the peering no longer has, also those of
-// an interrupted run. Records no longer contain these gateways, and the others are verified.
+// releaseGateways removes the remaining objects of gateways that the peering no longer has, and the Services and the
+// Ingress that role and settings no longer want, also those of an interrupted run. Records no longer contain these, and
+// the others are verified.
 func (m *member) releaseGateways(ctx context.Context) error {
 	objects, err := m.cluster.List(ctx, inventory.PeeringSelector(m.peering))
+	if err != nil {
+		return err
+	}
+	desired, err := m.gatewayObjects()
 	if err != nil {
 		return err
 	}
@@ -256,7 +263,7 @@ func (m *member) releaseGateways(ctx context.Context) error {
 	for _, o := range objects {
 		_, is := o.(*appsv1.Deployment)
 		switch {
-		case !surplus(o, len(m.written.Gateways)):
+		case !surplus(o, len(m.written.Gateways)) && !unwanted(o, desired):
 		case !is:
 			others = append(others, o)
 		case o.GetDeletionTimestamp() == nil: // else an earlier deletion is in progress
@@ -267,6 +274,17 @@ func (m *member) releaseGateways(ctx context.Context) error {
 		return err
 	}
 	return m.remove(ctx, others...)
+}
+
+// unwanted reports whether an object is a Service or an Ingress that is not desired.
+func unwanted(o kube.Object, desired []kube.Object) bool {
+	switch o.(type) {
+	case *corev1.Service, *networkingv1.Ingress:
+		return !slices.ContainsFunc(desired, func(d kube.Object) bool {
+			return reflect.TypeOf(d) == reflect.TypeOf(o) && d.GetName() == o.GetName()
+		})
+	}
+	return false
 }
 
 // surplus reports whether an object belongs to a gateway with a number above count, or only to a member with several

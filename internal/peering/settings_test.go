@@ -47,6 +47,12 @@ func TestSettingsStay(t *testing.T) {
 		"of the tunnel": func(o *ConnectOptions) {
 			o.MTU, o.ClampMSS, o.Implementation = new(1200), new(false), new(records.Userspace)
 		},
+		"WebSocket": func(o *ConnectOptions) {
+			o.WebSocket, o.WebSocketPort, o.Proxy, o.ProxySecret = new(true), new(uint16(8443)), new("http://proxy.example.com:3128"), new("proxy")
+		},
+		"an Ingress alone": func(o *ConnectOptions) {
+			o.Transport, o.Ingress, o.IngressAnnotations = new(records.WebSocket), new("in.example.com"), map[string]string{"example.org/a": "b"}
+		},
 		"the other way around": func(o *ConnectOptions) { o.LocalServes, o.GatewayMode = new(true), new(records.ActiveStandby) },
 	} {
 		bubble.Run(t, name, func(t *testing.T) {

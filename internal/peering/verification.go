@@ -3,6 +3,7 @@ package peering
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
@@ -73,7 +75,24 @@ func (m *member) verifyGateway(ctx context.Context, id records.GatewayID) (verif
 		what += fmt.Sprintf(" by gateway %d", id.Number)
 	}
 	err := inventory.AwaitStatus(ctx, m.cluster, id, what, func(s *records.Status) string { return w.check(s, time.Now()) })
-	return w, err
+	return w, m.silence(err, &w.last)
+}
+
+// verifyHint is the hint for packets that do not cross.
+const verifyHint = "see where packets get lost: liqoctl network status -o wide (keep what was made with --no-rollback)"
+
+// silence adds a hint to the error of a wait for packets: how to go without UDP, if no packet has arrived by the last
+// report of a gateway (nil: none), and the server has no address for WebSocket.
+func (m *member) silence(err error, last *records.Status) error {
+	if !errors.Is(err, context.DeadlineExceeded) || last == nil || last.Time.IsZero() || *m.settings.Complete().Transport != records.AutoTransport || m.settings.CarriesWebSocket() {
+		return err
+	}
+	for _, t := range last.AllTunnels() {
+		if !t.Session.Since.IsZero() || !t.LastEcho.IsZero() {
+			return err
+		}
+	}
+	return hint.With(err, "if UDP is blocked between the clusters, add "+records.WebSocketFlags+"; "+verifyHint)
 }
 
 // verificationSummary describes the verification of a member.

@@ -295,6 +295,9 @@ var diagnosedFaults = map[string]struct {
 	"a firewall between the clusters": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		a.ChangeStatus(t, "b", func(s *records.Status) { s.Session, s.LastEcho = records.Session{}, s.Time.Add(minuteAgo) })
 	}, "LQ-TUNNEL-HANDSHAKE"},
+	"UDP is blocked between the clusters, and WebSocket is not": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.Transport = records.WebSocket })
+	}, "LQ-TUNNEL-UDP?"},
 	"only handshakes pass": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		a.ChangeStatus(t, "b", func(s *records.Status) { s.LastEcho = s.Time.Add(minuteAgo) })
 	}, "LQ-TUNNEL-ECHO"},

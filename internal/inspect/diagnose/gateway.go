@@ -20,10 +20,10 @@ import (
 func gatewayChecks() []Check {
 	return []Check{
 		{
-			ID: "LQ-GATEWAY-SERVICE", What: "The Service of the WireGuard server has an address, and the load balancer carries UDP.",
+			ID: "LQ-GATEWAY-SERVICE", What: "The Services of the WireGuard server have an address, and the load balancer carries UDP, or TCP for WebSocket.",
 			Needs: []string{"LQ-OBJECTS-INSTALLED"},
 			Cause: "The cluster has no load balancers, its quota is used up, or the load balancer refuses UDP.",
-			Fix: "kubectl --context CONTEXT -n NAMESPACE describe service gateway-PEER. In a cluster without load balancers: " +
+			Fix: "kubectl --context CONTEXT -n NAMESPACE describe services. In a cluster without load balancers: " +
 				health.Update + " --gw-server-service-type NodePort",
 			reads: []fact{observe.Objects, observe.Records}, side: (*side).serviceReady,
 		},
@@ -63,9 +63,18 @@ func (s *side) serviceReady() outcome {
 	if s.record == nil || s.record.Role != records.Server {
 		return skipped("this cluster is the WireGuard client")
 	}
-	i := slices.IndexFunc(s.services(), func(o *corev1.Service) bool { return o.Name == records.ServiceName(s.status.Peer) })
+	if s.record.Settings.UsesUDP() {
+		if o := s.serviceNamed(records.ServiceName(s.status.Peer)); o.state != Passed || !s.record.Settings.CarriesWebSocket() {
+			return o
+		}
+	}
+	return s.serviceNamed(records.WebSocketName(s.status.Peer))
+}
+
+func (s *side) serviceNamed(name string) outcome {
+	i := slices.IndexFunc(s.services(), func(o *corev1.Service) bool { return o.Name == name })
 	if i < 0 {
-		return failed("Service %s is missing", records.ServiceName(s.status.Peer)).advise(health.Update)
+		return failed("Service %s is missing", name).advise(health.Update)
 	}
 	service := s.services()[i]
 	if service.Spec.Type != corev1.ServiceTypeLoadBalancer {

@@ -54,6 +54,13 @@ func (s *side) ofReports(state State, inspect func(gateway int, r *records.Statu
 	return judged(state, seen)
 }
 
+func (s *side) udpGetsThrough() outcome {
+	if !s.reported() {
+		return skipped("no gateway has reported lately")
+	}
+	return s.found(Warning, "LQ-TUNNEL-UDP")
+}
+
 func tunnelChecks() []Check {
 	return []Check{
 		{

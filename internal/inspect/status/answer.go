@@ -15,7 +15,7 @@ type Peering struct {
 	Peer    string       `json:"peer"`
 	Role    records.Role `json:"role,omitempty"`
 	State   health.State `json:"state"`
-	Reason  string       `json:"reason,omitempty"` // if not healthy
+	Reason  string       `json:"reason,omitempty"` // if not healthy, or of a warning
 	Next    string       `json:"next,omitempty"`   // the command that explains the state, if not healthy
 	// Findings are what is wrong, from which state and reason follow.
 	Findings  []health.Finding `json:"findings,omitempty"`
@@ -100,6 +100,8 @@ type Tunnel struct {
 	TxBytes      int64             `json:"txBytes"`
 	PathMTU      int               `json:"pathMTU,omitempty"` // bytes, measured
 	Unused       string            `json:"unused,omitempty"`  // why the gateway does not use it for packets of pods
+	// Transport is WebSocket while that carries the tunnel's packets; absent while UDP does.
+	Transport records.Transport `json:"transport,omitempty"`
 }
 
 // known returns a duration that was measured.

@@ -24,7 +24,7 @@ func describeGateway(number int, g records.LocalGateway, o health.Observation, f
 	}
 	v.Pod, v.WireGuard, v.KeyCreated, v.ReportAge, v.Drift = s.Pod, s.Implementation, s.KeyCreated, known(max(o.Age, 0)), s.Drift
 	for i, t := range s.AllTunnels() {
-		one := Tunnel{PeerGateway: i + 1, Loss: t.Loss, RxBytes: t.RxBytes, TxBytes: t.TxBytes, PathMTU: t.Path.MTU, Unused: t.Unused}
+		one := Tunnel{PeerGateway: i + 1, Loss: t.Loss, RxBytes: t.RxBytes, TxBytes: t.TxBytes, PathMTU: t.Path.MTU, Unused: t.Unused, Transport: t.Transport}
 		one.State, one.Reason = health.Tunnel(s, t)
 		if i < len(g.Tunnels) && len(g.Tunnels[i].Endpoints) > 0 {
 			one.Endpoint = g.Tunnels[i].Endpoints[0]

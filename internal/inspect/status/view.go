@@ -94,7 +94,7 @@ func (v *view) peering(name string) *peeringView {
 	for _, id := range ids {
 		o := health.Observation{Status: v.Statuses[id], Nodes: v.nodes, Witnesses: v.witnesses[id]}
 		if p.record != nil {
-			o.MTU = p.record.MTU
+			o.MTU, o.Transport = p.record.MTU, *p.record.Settings.Complete().Transport
 		}
 		lacks(id.Name())
 		if place := v.Places[id]; place != nil {

@@ -24,33 +24,46 @@ const offeredEndpoints = 16
 // cluster, or what is missing. Those that the user has set replace those of the Service. nodes are used for Services of
 // type NodePort: each node with its external address if it has one.
 func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []discover.Node, s records.GatewaySettings) (endpoints []string, missing string) {
-	i := slices.IndexFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == t.PortName() })
+	var requested uint16
+	if first := *s.Complete().EndpointPort; first != 0 {
+		var err error
+		if requested, err = t.Port(first); err != nil {
+			return nil, err.Error()
+		}
+	}
+	// Each tunnel begins with another node, so that the loss of a node does not interrupt all tunnels.
+	return portEndpoints(svc, t.PortName(), requested, t.Server+t.Client-2, nodes, s)
+}
+
+// webSocketURLs returns the URLs at which a server's Service for WebSocket is reached, as serviceEndpoints does.
+func webSocketURLs(svc *corev1.Service, gateway int, nodes []discover.Node, s records.GatewaySettings) (urls []string, missing string) {
+	endpoints, missing := portEndpoints(svc, records.WebSocketPortName(gateway), 0, gateway-1, nodes, s)
+	for _, e := range endpoints {
+		urls = append(urls, "wss://"+e+"/")
+	}
+	return urls, missing
+}
+
+// portEndpoints returns the addresses of a port of a Service, beginning with that of the node with index begin. A
+// requested port (0: none) replaces that of the Service.
+func portEndpoints(svc *corev1.Service, name string, requested uint16, begin int, nodes []discover.Node, s records.GatewaySettings) (endpoints []string, missing string) {
+	i := slices.IndexFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == name })
 	if i < 0 {
-		return nil, "the Service has no port " + t.PortName()
+		return nil, "the Service has no port " + name
 	}
 	port := svc.Spec.Ports[i].Port
 	if svc.Spec.Type == corev1.ServiceTypeNodePort {
 		port = svc.Spec.Ports[i].NodePort
 	}
-	s = s.Complete()
-	if *s.EndpointPort != 0 {
-		requested, err := t.Port(*s.EndpointPort)
-		if err != nil {
-			return nil, err.Error()
-		}
-		port = int32(requested)
-	}
-	if port == 0 {
+	if port = cmp.Or(int32(requested), port); port == 0 {
 		return nil, "no node port yet"
 	}
 	hosts, missing := serviceHosts(svc, nodes)
-	if *s.EndpointHost != "" {
-		hosts, missing = []string{*s.EndpointHost}, ""
+	if host := *s.Complete().EndpointHost; host != "" {
+		hosts, missing = []string{host}, ""
 	}
 	for i := range min(len(hosts), offeredEndpoints) {
-		// Each tunnel begins with another node, so that the loss of a node does not interrupt all tunnels.
-		host := hosts[(i+t.Server+t.Client-2)%len(hosts)]
-		endpoints = append(endpoints, net.JoinHostPort(host, strconv.Itoa(int(port))))
+		endpoints = append(endpoints, net.JoinHostPort(hosts[(i+begin)%len(hosts)], strconv.Itoa(int(port))))
 	}
 	return endpoints, missing
 }
@@ -111,14 +124,21 @@ func clientAddress(n discover.Node) (netip.Addr, bool) {
 // endpointsUsable reports whether a client can keep its endpoints of a tunnel: the Service could have each of them,
 // whether or not its node is currently Ready.
 func endpointsUsable(have []string, svc *corev1.Service, t records.TunnelID, nodes []discover.Node, s records.GatewaySettings) bool {
+	return usableAt(have, nodes, func(nodes []discover.Node) []string {
+		possible, _ := serviceEndpoints(svc, t, nodes, s)
+		return possible
+	})
+}
+
+// usableAt reports whether possible returns, for nodes that are Ready, each of the endpoints that a client has.
+func usableAt(have []string, nodes []discover.Node, possible func([]discover.Node) []string) bool {
 	all := slices.Clone(nodes)
 	for i := range all {
 		all[i].Ready = true
 	}
 	for _, endpoint := range have {
 		one := func(n discover.Node) bool {
-			possible, _ := serviceEndpoints(svc, t, []discover.Node{n}, s)
-			return slices.Contains(possible, endpoint)
+			return slices.Contains(possible([]discover.Node{n}), endpoint)
 		}
 		// A Service that is not of type NodePort has the same endpoints for each node.
 		if !slices.ContainsFunc(all, one) {
@@ -143,6 +163,28 @@ func (h Half) EndpointsAt(svc *corev1.Service) (all map[records.TunnelID][]strin
 			}
 			all[t] = endpoints
 		}
+	}
+	return all, missing
+}
+
+// WebSocketAt returns the URLs of all gateways, or what is missing. svc is nil if an Ingress leads to them. The client
+// keeps the URLs of a gateway while all of them are usable.
+func (h Half) WebSocketAt(svc *corev1.Service) (all [][]string, missing string) {
+	for gateway := 1; gateway <= h.Gateways(); gateway++ {
+		if host := *h.Settings.Complete().Ingress; host != "" {
+			all = append(all, []string{"wss://" + host + ":443" + records.WebSocketPath(h.Peering, gateway)})
+			continue
+		}
+		urls, lacks := webSocketURLs(svc, gateway, h.Nodes, h.Settings)
+		missing = cmp.Or(missing, lacks)
+		have := h.Peer.Recorded.WebSocketOf(gateway)
+		if usableAt(have, h.Nodes, func(nodes []discover.Node) []string {
+			possible, _ := webSocketURLs(svc, gateway, nodes, h.Settings)
+			return possible
+		}) {
+			urls = have
+		}
+		all = append(all, urls)
 	}
 	return all, missing
 }

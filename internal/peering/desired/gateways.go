@@ -54,8 +54,14 @@ func (h Half) tunnel(own, peer int) records.Tunnel {
 	if t.Driver == (records.Driver{}) && !far.Replaced {
 		t.Driver = before.Driver
 	}
-	if h.Role == records.Client && len(t.Endpoints) == 0 {
+	if h.Role == records.Server {
+		return t
+	}
+	if len(t.Endpoints) == 0 && h.Settings.UsesUDP() {
 		t.Endpoints = before.Endpoints
+	}
+	if t.WebSocket = far.WebSocket; len(t.WebSocket) == 0 && h.Settings.CarriesWebSocket() {
+		t.WebSocket = before.WebSocket
 	}
 	return t
 }

@@ -25,6 +25,7 @@ type Half struct {
 	Number    int             // of the peering
 	Keys      []Key           // of its gateways, in the order of their numbers
 	Endpoints map[records.TunnelID][]string
+	WebSocket [][]string // URLs of its gateways
 	Sizes     Sizes
 	Peer      records.Offer
 }
@@ -70,6 +71,9 @@ func (h Half) Offer() records.Offer {
 		for j := range h.PeerGateways() * min(len(h.Endpoints), 1) {
 			g.Endpoints = append(g.Endpoints, h.Endpoints[records.TunnelID{Server: i + 1, Client: j + 1}])
 		}
+		if i < len(h.WebSocket) {
+			g.WebSocket = h.WebSocket[i]
+		}
 		o.Gateways = append(o.Gateways, g)
 	}
 	return o
@@ -87,6 +91,9 @@ func recorded(p *records.Peering) *records.Recorded {
 			all = append(all, t.Endpoints)
 		}
 		r.Endpoints = append(r.Endpoints, all)
+	}
+	for _, t := range p.Gateways[0].Tunnels { // equal at all gateways
+		r.WebSocket = append(r.WebSocket, t.WebSocket)
 	}
 	return r
 }

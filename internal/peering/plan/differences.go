@@ -114,7 +114,7 @@ func decidedLater(name, path string) bool {
 	id, _ := records.IdentityOf(name)
 	return id.Component == records.ComponentPeering && ofDriver(path) || slices.Contains(map[string][]string{
 		records.ComponentFabric:  {"overlay.kind", "mtu"},
-		records.ComponentPeering: {"mtu", endpointsOf("gateways.tunnels")},
+		records.ComponentPeering: {"mtu", endpointsOf("gateways.tunnels"), "gateways.tunnels.webSocket"},
 	}[id.Component], index.ReplaceAllString(path, ""))
 }
 

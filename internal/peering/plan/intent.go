@@ -130,7 +130,7 @@ func (x *intent) object(i int, c kube.Change) []Line {
 		}
 	case id.Number > min(len(r.before.Gateways), len(r.after.Gateways)) || c.Kind == "PodDisruptionBudget":
 		return orElse(x.about(i, subjectGateways), l)
-	case c.Kind == "Service":
+	case c.Kind == "Service" || c.Kind == "Ingress":
 		return orElse(x.about(i, subjectServer), l)
 	case c.Kind == "Secret":
 		return []Line{keyLine(cluster.Context, id.Number)}

@@ -48,6 +48,11 @@ var followers = map[string][]string{
 	"gw-server-service-nodeport":       {"Service spec.ports", "Service spec.ports."},
 	"gw-server-service-loadbalancerip": {"Service spec.loadBalancerIP"},
 	"gw-server-service-annotation":     {"Service metadata.annotations", "Service metadata.annotations."},
+	"gw-server-websocket-port":         {"Service spec.ports", "Service spec.ports."},
+	"gw-server-ingress":                {"Ingress spec.rules", "Ingress spec.rules.", "Ingress spec.tls", "Ingress spec.tls."},
+	"gw-server-ingress-class":          {"Ingress spec.ingressClassName"},
+	"gw-server-ingress-annotation":     {"Ingress metadata.annotations", "Ingress metadata.annotations."},
+	"gw-client-proxy-secret":           {"Deployment spec.template.spec.volumes", "Deployment spec.template.spec.containers.volumeMounts"},
 }
 
 // podFields are the flag and the fields of a pod's template for each field of templates.Pods.
@@ -87,7 +92,7 @@ func keyLine(cluster string, number int) Line {
 func (p ClusterPlan) gateway(name string) (records.GatewayID, bool) {
 	for peering := range p.peerings {
 		for _, id := range records.GatewayIDs(peering, records.MaxGateways) {
-			if name == id.Name() || name == id.StatusName() || name == id.KeysName() {
+			if name == records.WebSocketName(peering) || name == id.Name() || name == id.StatusName() || name == id.KeysName() {
 				return id, true
 			}
 		}
@@ -167,7 +172,7 @@ func (r recorded) lines(own, peer string) (all []namedLine) {
 			all = append(all, namedLine{line(cluster, subject, was, is), fields})
 		}
 	}
-	add(own, subjectServer, serverOf(b, own, peer), serverOf(a, own, peer), "role", "gateways.tunnels.listenPort", "gateways.tunnels.endpoints")
+	add(own, subjectServer, serverOf(b, own, peer), serverOf(a, own, peer), "role", "gateways.tunnels.listenPort", "gateways.tunnels.endpoints", "gateways.tunnels.webSocket")
 	add(own, subjectGateways, count(len(b.Gateways)), count(len(a.Gateways)), "gateways")
 	add(peer, subjectGateways, count(tunnels(b)), count(tunnels(a)), "gateways.tunnels")
 	add(own, "temporary gateways", count(temporary(b)), count(temporary(a)), "gateways", "gateways.temporary")
@@ -202,6 +207,7 @@ func (r recorded) lines(own, peer string) (all []namedLine) {
 	}
 	if a.Role == b.Role {
 		add(peer, "endpoints", few(b.Endpoints()), few(a.Endpoints()), "gateways.tunnels.endpoints")
+		add(peer, "endpoints for WebSocket", few(b.WebSockets()), few(a.WebSockets()), "gateways.tunnels.webSocket")
 	}
 	return append(all, keyLines(b, a, peer)...)
 }
