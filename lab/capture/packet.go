@@ -35,6 +35,8 @@ type Packet struct {
 	Fragment       bool // not the first: Payload is all that follows the IP header
 
 	SourcePort, TargetPort uint16  // of TCP and UDP
+	Sequence               uint32  // of TCP
+	Begins                 bool    // a TCP connection: it is the first packet of a direction
 	Payload                []byte  // after the headers of IP, UDP and TCP; valid until handle returns
 	Quoted                 *Packet // in an ICMP error: the beginning of the packet that caused it
 
@@ -98,7 +100,9 @@ func (p *Packet) decodeIP(packet []byte) {
 	case TCP:
 		size := tcpHeader
 		if len(rest) >= tcpHeader {
+			const syn = 1 << 1
 			size = int(rest[12]>>4) * 4
+			p.Sequence, p.Begins = binary.BigEndian.Uint32(rest[4:]), rest[13]&syn != 0
 		}
 		p.decodePorts(rest, size)
 	case ICMP:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -47,13 +48,13 @@ type crossing struct {
 	free  map[string]int // by link: packets with podPayload from nodes without liqonet
 }
 
-// startCrossing captures until the test ends.
-func startCrossing(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.Spec) *crossing {
+// startCrossing captures until the test ends. Packets that match one of more are allowed, too.
+func startCrossing(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.Spec, more ...crossingRule) *crossing {
 	t.Helper()
 	status, err := l.Status(ctx)
 	require.NoError(t, err)
 	x := &crossing{
-		lab: l, rules: crossingRules(declared), bare: map[[6]byte]bool{}, ruled: map[string]int{}, free: map[string]int{},
+		lab: l, rules: append(crossingRules(declared), more...), bare: map[[6]byte]bool{}, ruled: map[string]int{}, free: map[string]int{},
 	}
 	links := []string{outsideLink}
 	for _, c := range declared.Clusters {
@@ -166,6 +167,14 @@ func (x *crossing) awaitFree(ctx context.Context, t *testing.T, declared spec.Sp
 // judge fails the test if unencrypted packets were captured, or no packets of the tunnel.
 func (x *crossing) judge(t *testing.T) {
 	t.Helper()
+	if x.judgeClear(t)[ruleTunnel] == 0 {
+		t.Error("no packet of WireGuard was seen")
+	}
+}
+
+// judgeClear fails the test if unencrypted packets were captured, and returns the numbers of others, by their rules.
+func (x *crossing) judgeClear(t *testing.T) map[string]int {
+	t.Helper()
 	const shown = 10
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -173,9 +182,7 @@ func (x *crossing) judge(t *testing.T) {
 	if n := len(x.clear); n > 0 {
 		t.Errorf("%d packets between the clusters that obey no rule, such as\n%s", n, strings.Join(x.clear[:min(n, shown)], "\n"))
 	}
-	if x.ruled[ruleTunnel] == 0 {
-		t.Error("no packet of WireGuard was seen")
-	}
+	return maps.Clone(x.ruled)
 }
 
 // sendUnused has a pod of each cluster send podPayload to an unused address while the clusters are not connected.
@@ -187,11 +194,12 @@ func sendUnused(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.Spe
 	}
 }
 
-// keepSending has each existing pod send podPayload to each pod of the other cluster until the test ends.
-func keepSending(ctx context.Context, t *testing.T, l *lab.Lab, c connection) {
+// keepSending has each existing pod send podPayload to each pod of the other cluster until the lab ends, or the rounds
+// that flags of send limit are over.
+func keepSending(ctx context.Context, t *testing.T, l *lab.Lab, c connection, flags ...string) {
 	t.Helper()
 	for _, s := range sides(c) {
-		args := []string{"--", "/bin/workload", "send", podPayload}
+		args := append(append([]string{"--", "/bin/workload", "send"}, flags...), podPayload)
 		for _, node := range nodesOf(ctx, t, l, s.other) {
 			args = append(args, s.self.seen(t, podOn(ctx, t, l, s.other, node).IP)+":7")
 		}

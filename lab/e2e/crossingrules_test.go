@@ -31,18 +31,7 @@ func crossingRules(declared spec.Spec) []crossingRule {
 	for _, c := range declared.Clusters {
 		networks[linkOf(c)], services[linkOf(c)] = c.NodeNetwork, c.ServiceCIDR
 	}
-	// between reports whether a packet goes from nodes of one cluster to nodes of another.
-	between := func(p capture.Packet) bool {
-		if p.Link == outsideLink || p.Type != capture.IPv4 || !networks[p.Link].Contains(p.Source) {
-			return false
-		}
-		for link, network := range networks {
-			if link != p.Link && link != outsideLink && network.Contains(p.Target) {
-				return true
-			}
-		}
-		return false
-	}
+	between := betweenNodes(declared)
 	tunnel := func(p capture.Packet) bool { return p.Protocol == capture.UDP && !p.Fragment && isWireGuard(p.Payload) }
 	size := func(p capture.Packet) bool { return p.Protocol == capture.UDP && !p.Fragment && isSizeProbe(p.Payload) }
 	return []crossingRule{
@@ -68,6 +57,25 @@ func crossingRules(declared spec.Spec) []crossingRule {
 			return p.Type == capture.IPv6 && (p.Protocol == capture.ICMPv6 || p.Protocol == capture.HopByHop) && !talk(p) &&
 				(p.Source.IsUnspecified() || p.Source.IsLinkLocalUnicast()) && p.Target.IsLinkLocalMulticast()
 		}},
+	}
+}
+
+// betweenNodes returns a function that reports whether a packet goes from nodes of one cluster to nodes of another.
+func betweenNodes(declared spec.Spec) func(capture.Packet) bool {
+	networks := map[string]netip.Prefix{}
+	for _, c := range declared.Clusters {
+		networks[linkOf(c)] = c.NodeNetwork
+	}
+	return func(p capture.Packet) bool {
+		if p.Type != capture.IPv4 || !networks[p.Link].Contains(p.Source) {
+			return false
+		}
+		for link, network := range networks {
+			if link != p.Link && network.Contains(p.Target) {
+				return true
+			}
+		}
+		return false
 	}
 }
 

@@ -127,8 +127,8 @@ var exceptions = []exception{
 
 // installed are the objects outside its namespace that liqonet consists of: the only ones that are written there.
 var installed = []string{
-	"liqonet", "liqonet:liqonet:node", "liqonet.liqonet.claims", "liqonet.liqonet.gateways", "liqonet.liqonet.leases",
-	"liqonet.liqonet.pods", "liqonet.liqonet.records", "liqonet.liqonet.services",
+	"liqonet", "liqonet:liqonet:node", "liqonet.liqonet.claims", "liqonet.liqonet.gateways", "liqonet.liqonet.ingresses",
+	"liqonet.liqonet.leases", "liqonet.liqonet.pods", "liqonet.liqonet.records", "liqonet.liqonet.services",
 }
 
 // judge returns what is wrong with the roles. Unused rights are known only after all tests in their long form.

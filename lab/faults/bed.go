@@ -60,13 +60,24 @@ func Spec() spec.Spec {
 
 // NewBed connects the clusters of a running lab that Spec declares, with a number of gateways in each.
 func NewBed(ctx context.Context, l *lab.Lab, liqoctl string, gateways int) (*Bed, error) {
-	b := &Bed{Lab: l, Liqoctl: liqoctl, peers: map[string]string{client: server, server: client}, gateways: gateways, Nodes: nodes}
-	b.Away, b.Lasts = 10*time.Minute, time.Minute
+	b, err := Probes(ctx, l, liqoctl)
+	if err != nil {
+		return nil, err
+	}
+	b.gateways = gateways
 	for _, image := range images {
 		if err := b.load(ctx, image); err != nil {
 			return nil, err
 		}
 	}
+	return b, b.connect(ctx)
+}
+
+// Probes starts the pods that measure, in clusters a and b of a running lab. Its caller connects the clusters, and
+// measures faults of its own.
+func Probes(ctx context.Context, l *lab.Lab, liqoctl string) (*Bed, error) {
+	b := &Bed{Lab: l, Liqoctl: liqoctl, peers: map[string]string{client: server, server: client}, Nodes: nodes}
+	b.Away, b.Lasts = 10*time.Minute, time.Minute
 	for cluster := range b.peers {
 		apply, err := l.KubectlCommand(ctx, cluster, "apply", "-f", "-")
 		if err != nil {
@@ -82,7 +93,7 @@ func NewBed(ctx context.Context, l *lab.Lab, liqoctl string, gateways int) (*Bed
 			return nil, err
 		}
 	}
-	return b, b.connect(ctx)
+	return b, nil
 }
 
 // connect connects the clusters with the current image, or updates the peering.

@@ -20,6 +20,8 @@ type Fault struct {
 	Aim  Aim
 	// Spared are the nodes whose pods do not measure, because the fault ends them.
 	Spared func(ctx context.Context, b *Bed) ([]string, error)
+	// Settings are flags of connect that the peering has during the fault, Reset those that undo them.
+	Settings, Reset []string
 	// EachNode repeats the fault for each node of the server, each time from a healthy state.
 	EachNode bool
 	// Begin causes the fault. It returns a function that undoes it, or nil if the fault ends by itself.
@@ -65,6 +67,7 @@ var (
 	lossless = Aim{Lossless: true}
 	half     = Aim{Median: 500 * time.Millisecond, Worst: 500 * time.Millisecond}
 	seconds  = Aim{Median: time.Second, Worst: 2 * time.Second}
+	detected = Aim{Median: 4 * time.Second, Worst: 4 * time.Second}
 )
 
 // All are the faults, in the order of the table.
@@ -110,6 +113,10 @@ func All() []Fault {
 		{Name: "drain-client", What: "client's gateway's node drained", Aim: lossless, Begin: onGateway(client, drain(client))},
 		{Name: "drain-server", What: "server's gateway's node drained", Aim: lossless, Begin: onGateway(server, drain(server))},
 		{Name: "uplink", What: "uplink of the client's gateway's node cut for a minute", Spared: gatewayNode(client), Begin: onGateway(client, uplink)},
+		{
+			Name: "udp-blocked", What: "UDP blocked for a minute, with WebSocket", Aim: detected,
+			Settings: []string{"--gw-server-websocket"}, Reset: []string{"--gw-server-websocket=false"}, Begin: blockUDP,
+		},
 		{Name: "api", What: "API server away for ten minutes, one gateway killed meanwhile", Begin: onGateway(client, apiServer)},
 		{Name: "kubelet", What: "kubelet of the client's gateway's node restarted", Aim: lossless, Begin: onGateway(client, restart("kubelet"))},
 		{Name: "containerd", What: "containerd of the client's gateway's node restarted", Aim: lossless, Begin: onGateway(client, restart("containerd"))},
@@ -211,6 +218,18 @@ func cut(ctx context.Context, b *Bed, machine string, during time.Duration, mean
 
 func uplink(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
 	return nil, cut(ctx, b, p.Spec.NodeName, b.Lasts, func() error { return nil })
+}
+
+// blockUDP lasts until the tunnels have returned to UDP.
+func blockUDP(ctx context.Context, b *Bed) (func(context.Context) error, error) {
+	err := b.Lab.BlockUDP(ctx, client, server)
+	if err == nil {
+		err = pause(ctx, b.Lasts)
+	}
+	if err := errors.Join(err, b.Lab.AllowUDP(context.WithoutCancel(ctx), client, server)); err != nil {
+		return nil, err
+	}
+	return nil, b.AwaitTransport(ctx, UDP)
 }
 
 func apiServer(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {

@@ -38,12 +38,30 @@ func (b *Bed) Run(ctx context.Context, f Fault) (Sample, error) {
 	if f.EachNode {
 		steps = b.Nodes
 	}
+	err := b.set(ctx, f.Settings)
 	for range steps {
-		if err := b.measure(ctx, f, &s); err != nil {
-			return s, fmt.Errorf("fault %s: %w", f.Name, err)
+		if err == nil {
+			err = b.measure(ctx, f, &s)
 		}
 	}
+	if err == nil {
+		err = b.set(ctx, f.Reset)
+	}
+	if err != nil {
+		return s, fmt.Errorf("fault %s: %w", f.Name, err)
+	}
 	return s, nil
+}
+
+// set changes settings of the peering.
+func (b *Bed) set(ctx context.Context, flags []string) error {
+	if len(flags) == 0 {
+		return nil
+	}
+	if err := b.connect(ctx, append([]string{"--update"}, flags...)...); err != nil {
+		return err
+	}
+	return b.await(ctx)
 }
 
 // measure causes the fault, and adds the result to the sample.

@@ -18,6 +18,6 @@ type Balance struct {
 
 // SetBalancers makes the router the load balancer of a cluster's Services, for these ports and no others.
 func (u *Underlay) SetBalancers(c spec.Cluster, rules []Balance) error {
-	values := map[string]any{"Cluster": c.Name, "Bridge": bridgeName(c), "Rules": rules}
+	values := map[string]any{"Cluster": c.Name, "Bridge": bridgeName(c.Name), "Rules": rules}
 	return feed(u.Router, "balancer", values, "nft", "-f", "-")
 }

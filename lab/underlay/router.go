@@ -18,7 +18,7 @@ func routesPods(c spec.Cluster) bool { return c.Masquerade == spec.MasqueradeNon
 func (u *Underlay) adopt(c spec.Cluster) error {
 	table := routerTable + len(u.tables)
 	u.tables[c.Name] = table
-	values := map[string]any{"Cluster": c.Name, "Bridge": bridgeName(c), "Mark": table, "Pods": c.PodCIDR}
+	values := map[string]any{"Cluster": c.Name, "Bridge": bridgeName(c.Name), "Mark": table, "Pods": c.PodCIDR}
 	if err := feed(u.Router, "router", values, "nft", "-f", "-"); err != nil {
 		return err
 	}

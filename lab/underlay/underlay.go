@@ -65,10 +65,11 @@ func New(s spec.Spec) (*Underlay, error) {
 	return u, nil
 }
 
-func bridgeName(c spec.Cluster) string { return "br-" + c.Name }
+// bridgeName is the name of the router's link to the node network of a cluster.
+func bridgeName(cluster string) string { return "br-" + cluster }
 
 func (u *Underlay) addBridge(c spec.Cluster) error {
-	bridge := bridgeName(c)
+	bridge := bridgeName(c.Name)
 	commands := []string{
 		fmt.Sprintf("link add %s mtu %d type bridge", bridge, c.MTU),
 		fmt.Sprintf("addr add %s/%d dev %s", c.RouterAddress(), c.NodeNetwork.Bits(), bridge),
@@ -123,7 +124,7 @@ func (u *Underlay) attach(c spec.Cluster, m Member) error {
 	err := ip(u.Router,
 		fmt.Sprintf("link add %s mtu %d type veth peer name %s mtu %d netns %s",
 			m.Name, c.MTU, uplink, c.MTU, m.Namespace.Path()),
-		fmt.Sprintf("link set %s master %s up", m.Name, bridgeName(c)))
+		fmt.Sprintf("link set %s master %s up", m.Name, bridgeName(c.Name)))
 	if err != nil {
 		return err
 	}
