@@ -97,13 +97,13 @@ LONG_PATHS := TestFaultsAreShown/(2_%|large|the_overlay_of_the_peer|the_helper|h
 LONG_PATHS := $(LONG_PATHS)|TestGatewayFaults/(frozen|from_the_peer)|TestPartitions/(a_gateway_from|half_of_the_nodes_from_what|.*_for_minutes)|TestLossIsNotDeath/queue
 LONG_PATHS := $(LONG_PATHS)|TestPathSizes/reported|TestManyPeers|TestEveryPath|TestWeather|TestFloods/(over|1400|64_bytes)|TestIdle
 LONG_PATHS := $(LONG_PATHS)|TestDetoursAreShown/(port|type|IPsec|smaller|prohibit|unreachable)
-GUEST_PATHS := TestTwoClusters|TestNothingInTheClear|TestStandbyGateways|TestPathSizes/silent|TestRepair/gateway/tunnel|TestUnreachableGateway
+GUEST_PATHS := TestTwoClusters|TestWebSocket|TestNothingInTheClear|TestStandbyGateways|TestPathSizes/silent|TestRepair/gateway/tunnel|TestUnreachableGateway
 GUEST_BENCH := TestWeather
-GUEST_KERNEL_PACKAGES := ./netops/kernel ./netops/tunnel/wireguard
+GUEST_KERNEL_PACKAGES := ./netops/kernel ./netops/tunnel/wireguard ./netops/tunnel/websocket
 GUEST_KERNEL := TestPods\b|TestForgedOverlay\b|TestUnderlaySizes|TestNarrowHops|TestMarksOfOuterPackets|TestGatewayAddresses
 GUEST_KERNEL := $(GUEST_KERNEL)|TestForgedProbe|TestInnerIPv6|TestApply\b|TestRemoteEndMoves|TestManyRemoteEnds|TestOtherMode|TestOverlaySockets
 GUEST_KERNEL := $(GUEST_KERNEL)|TestDesiredStates|TestGroupChangesUnderTraffic|TestUnexpectedPacketsInTunnel/.*/WireGuard
-GUEST_KERNEL := $(GUEST_KERNEL)|TestRenew|TestForwarding|TestTunnel|TestOnlyAllowed|TestCloseAndOpen|TestAuto|TestOpen
+GUEST_KERNEL := $(GUEST_KERNEL)|TestRenew|TestSwitch|TestCarried|TestForwarding|TestTunnel|TestOnlyAllowed|TestCloseAndOpen|TestAuto|TestOpen
 LONG_LABS := TestLab\b|TestFaults|TestPlugins|TestStyles
 
 .PHONY: test test-long
@@ -192,6 +192,10 @@ test-matrix: deps build ## Connect clusters of every style, disturb connect and 
 .PHONY: test-plugins
 test-plugins: deps build ## Connect clusters that run flannel and Cilium, in every mode, and upgrade these: compiles two releases of Cilium once; needs root
 	cd lab && LIQONET_TEST_PLUGINS=yes go test -timeout 120m -run TestPlugins -v ./e2e
+
+.PHONY: test-tunnels
+test-tunnels: deps build ## Connect clusters between which UDP does not get through: Ingress, proxy, load balancers of TCP, ten times each way; needs root
+	cd lab && go test -timeout 60m -run 'TestTunnels|TestCrossingRules' -v ./e2e
 
 # Unit tests have small heaps and allocate much: by default, a sixth of their processor time is garbage collection.
 FEW_COLLECTIONS := GOGC=400
