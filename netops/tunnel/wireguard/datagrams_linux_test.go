@@ -2,6 +2,7 @@ package wireguard
 
 import (
 	"bytes"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -39,4 +40,46 @@ func TestBatchesPassALowerPathMTU(t *testing.T) {
 	send(1)
 	from.IP("route add 192.0.2.2/32 dev wire mtu 1300")
 	send(3)
+}
+
+// TestMarkDecides: with a mark, its route decides also after a full batch of packets, which makes wireguard-go remember
+// their link.
+func TestMarkDecides(t *testing.T) {
+	const mark, segments = 7, 64
+	here, peer := newHost(t), newHost(t)
+	connect(here, peer, "wire", "192.0.2.1/24", "192.0.2.2/24")
+	here.IP("rule add fwmark 7 lookup 7 priority 7")
+	here.IP("route add local default dev lo table 7 src 192.0.2.1")
+	local, remote := here.ListenUDP("0.0.0.0:7000"), peer.ListenUDP("192.0.2.2:7000")
+	bind := datagrams{conn.NewStdNetBind()}
+	var receive conn.ReceiveFunc
+	var port uint16
+	here.Inside(func() error {
+		functions, at, err := bind.Open(0)
+		if err == nil {
+			receive, port = functions[0], at
+		}
+		return err
+	})
+	t.Cleanup(func() { _ = bind.Close() })
+	// Both are there before the first read.
+	for i := range 2 {
+		require.NoError(t, sendSegments(remote, netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), port), i*segments, segments, 100))
+	}
+	const batch = conn.IdealBatchSize
+	bufs, sizes, endpoints := make([][]byte, batch), make([]int, batch), make([]conn.Endpoint, batch)
+	for i := range bufs {
+		bufs[i] = make([]byte, 1<<16)
+	}
+	n, err := receive(bufs, sizes, endpoints)
+	if require.NoError(t, err); n != batch { // a smaller one has no link
+		t.Fatalf("%d packets: nothing is tested", n)
+	}
+	require.NoError(t, bind.SetMark(mark))
+	require.NoError(t, bind.Send([][]byte{{1}}, endpoints[n-1]))
+	require.NoError(t, local.SetReadDeadline(time.Now().Add(patience)))
+	buf := make([]byte, 100)
+	if n, from, err := local.ReadFromUDPAddrPort(buf); err != nil || n != 1 || from != netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), port) {
+		t.Errorf("%d bytes from %v: %v", n, from, err)
+	}
 }
