@@ -15,6 +15,8 @@ const (
 	carriedMost  = 6 * time.Second  // until a peering that cannot use UDP is connected, beyond the usual
 	takeOverMost = 4 * time.Second  // until WebSocket carries the packets of a UDP that falls silent
 	returnMost   = 60 * time.Second // until UDP that gets through again has them back
+	// restartMost is longer than the start of a helper on a busy machine and the pause of the other end's attempts.
+	restartMost = 10 * time.Second
 )
 
 // TestWebSocket: WebSocket carries the packets of tunnels whose UDP does not get through, from the beginning or from
@@ -65,8 +67,8 @@ func TestWebSocket(t *testing.T) {
 				f.await(t)
 				lost, sent, longest := f.stop()
 				t.Logf("helper of cluster %s restarted: %d of %d lost, %.1f s without", c.Name, lost, sent, longest.Seconds())
-				if longest > takeOverMost {
-					t.Errorf("want %s without packets at most", takeOverMost)
+				if longest > restartMost {
+					t.Errorf("want %s without packets at most", restartMost)
 				}
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -58,13 +59,15 @@ func (c *carrier) on() bool {
 	return len(c.urls) > 0 && (on || c.always)
 }
 
-// update applies a view to the carrier of the tunnel of a number.
-func (c *carrier) update(v view, number int, derive func(label string) [32]byte) {
+// update applies a view to the carrier of the tunnel of a number, and reports whether an open connection goes another
+// way than it says.
+func (c *carrier) update(v view, number int, derive func(label string) [32]byte) (other bool) {
+	before := c.config
 	s, urls := v.peering.Settings.Complete(), v.own().Tunnels[number-1].WebSocket
 	c.always, c.most = *s.Transport == records.WebSocket, v.peering.MTU+outerHeaders
 	c.config.ID, c.urls = transportID(v, number), nil
-	if v.peering.Role != records.Client || *s.Transport == records.UDP || len(urls) == 0 {
-		return
+	if v.peering.Role != records.Client || *s.Transport == records.UDP || len(urls) == 0 || v.over {
+		return false // carry closes it
 	}
 	for _, text := range urls {
 		if u, err := url.Parse(text); err == nil { // the record is valid
@@ -78,6 +81,7 @@ func (c *carrier) update(v view, number int, derive func(label string) [32]byte)
 		c.config.Proxy, _ = url.Parse(*s.Proxy) // likewise
 		c.config.Credentials = proxyCredentials
 	}
+	return c.config.Ingress != before.Ingress || !reflect.DeepEqual(c.config.Proxy, before.Proxy)
 }
 
 // transportID returns the ID of a tunnel for both ends.

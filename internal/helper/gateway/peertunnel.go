@@ -88,7 +88,9 @@ func (t *peerTunnel) update(v view, number int, wake chan<- struct{}) {
 	}
 	t.role, t.unused, t.Wake = v.peering.Role, v.unused[number], nil
 	t.endpoints = v.own().Tunnels[number-1].Endpoints
-	t.carrier.update(v, number, t.gateway.derive)
+	if t.carrier.update(v, number, t.gateway.derive) {
+		t.closeCarrier()
+	}
 	t.calm = gatewayCalm
 	if len(v.own().Tunnels) > 1 {
 		t.Wake, t.calm = wake, gatewayCalmOfSeveral
