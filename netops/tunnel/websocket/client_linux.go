@@ -17,6 +17,7 @@ import (
 const (
 	firstWait    = 200 * time.Millisecond
 	longestWait  = 5 * time.Second
+	clockWait    = 2 * time.Second // after a first refusal, which may be for a clock that is behind
 	shortestLife = 2 * time.Second // of a connection after whose end the next attempt is immediate
 	// replaceBefore is the share of a life, as that of earlier connections was, after which another one is opened.
 	replaceBefore = 0.9
@@ -104,7 +105,7 @@ func (c *Client) set(since time.Time, err error) {
 // run keeps a connection until ctx ends.
 func (c *Client) run(ctx context.Context, changed func()) {
 	var life lives
-	wait, ahead := firstWait, time.Duration(0)
+	wait, ahead, refused := firstWait, time.Duration(0), false
 	for turn := 0; ctx.Err() == nil; {
 		begin, all := time.Now(), c.Addresses()
 		if len(all) == 0 {
@@ -132,11 +133,14 @@ func (c *Client) run(ctx context.Context, changed func()) {
 			wait = firstWait
 			continue
 		case errors.Is(err, errNotFound):
-			wait = longestWait
+			if wait = clockWait; refused {
+				wait = longestWait
+			}
 			if !seen.IsZero() {
 				ahead = time.Until(seen).Round(time.Second)
 			}
 		}
+		refused = errors.Is(err, errNotFound)
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait/2 + rand.N(wait)): //nolint:gosec // spreads the attempts of many gateways

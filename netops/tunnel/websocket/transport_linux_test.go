@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -184,6 +185,18 @@ func TestNoTransport(t *testing.T) {
 		_, err := other.Connected()
 		return err == errNotFound //nolint:errorlint // it is not wrapped
 	})
+}
+
+// TestClockBehind: a client whose clock is behind that of a server which has just started is not kept waiting.
+func TestClockBehind(t *testing.T) {
+	s, _ := testServer(t, false)
+	s.proofs.begin = time.Now().Add(1200 * time.Millisecond)
+	client, _ := testClient(t, ClientConfig{Addresses: at(s.url()), Seed: Key{7}})
+	wait.Until(t, "a refused request", time.Second, func() bool {
+		_, err := client.Connected()
+		return errors.Is(err, errNotFound)
+	})
+	wait.Until(t, "a connection", 2*clockWait, client.isConnected)
 }
 
 // ingress plays an ingress controller.
