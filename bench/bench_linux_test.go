@@ -194,9 +194,9 @@ func TestWeather(t *testing.T) {
 	for _, r := range all {
 		for _, name := range p.only {
 			// Each direction loses one in ten; without netem, only packets that the queues of a busy machine cannot
-			// hold.
+			// hold. TCP sends again what WebSocket loses.
 			arrived := r.Metrics[metricUDP].Samples[name][0]
-			if lossy := r.Name == bad.Name; arrived <= 0.5 || arrived > 1 || lossy && arrived > 0.98 {
+			if lossy := r.Name == bad.Name && name != webSocket; arrived <= 0.5 || arrived > 1 || lossy && arrived > 0.98 {
 				t.Errorf("%s, %s: a share of %.3f arrives", r.Name, name, arrived)
 			}
 			if v := r.Metrics[metricTCP].Samples[name][0]; v <= 0 {
