@@ -11,6 +11,8 @@ const (
 	// loss before UDP has the packets back.
 	TryEvery   = 250 * time.Millisecond
 	TryAnswers = 20
+	// EndAfter is the silence after which a transport that cannot connect gives the packets back.
+	EndAfter = 5 * time.Second
 	// FirstTry is the pause between the first tries, and TryPause the longest one; each is twice the one before.
 	FirstTry = time.Second
 	TryPause = 30 * time.Second
@@ -48,6 +50,9 @@ func (c *Carrying) Begin(now time.Time) {
 	first := now.Add(c.relapses)
 	*c = Carrying{on: true, since: now, relapses: c.relapses, pause: max(FirstTry, c.relapses), next: first}
 }
+
+// End gives the packets back to UDP although it was not tried: the other transport does not carry them either.
+func (c *Carrying) End() { *c = Carrying{} }
 
 // Try reports whether a try of UDP begins now.
 func (c *Carrying) Try(now time.Time) bool {

@@ -58,6 +58,13 @@ func TestCarrying(t *testing.T) {
 	if on, since := c.On(); on || since != now {
 		t.Errorf("on: %t since %s", on, since)
 	}
+	c.Begin(now.Add(Relapse))
+	if c.End(); c.Try(now.Add(2 * Relapse)) {
+		t.Error("UDP is tried that has the packets back")
+	}
+	if c.Begin(now.Add(2 * Relapse)); pause(&c, now.Add(2*Relapse)) != 0 {
+		t.Error("the end of the other transport counts as a relapse")
+	}
 }
 
 // TestRelapses: UDP that is silent soon after each return is tried less and less often, up to every ten minutes.

@@ -15,9 +15,11 @@ import (
 
 // Waits between attempts to connect.
 const (
-	firstWait    = 200 * time.Millisecond
-	longestWait  = 5 * time.Second
-	clockWait    = 2 * time.Second // after a first refusal, which may be for a clock that is behind
+	firstWait   = 200 * time.Millisecond
+	longestWait = 5 * time.Second
+	clockWait   = 2 * time.Second // after a first refusal, which may be for a clock that is behind
+	// aheadMost bounds the correction of the clock: whoever ends TLS could collect proofs for later.
+	aheadMost    = 10 * time.Minute
 	shortestLife = 2 * time.Second // of a connection after whose end the next attempt is immediate
 	// replaceBefore is the share of a life, as that of earlier connections was, after which another one is opened.
 	replaceBefore = 0.9
@@ -137,7 +139,9 @@ func (c *Client) run(ctx context.Context, changed func()) {
 				wait = longestWait
 			}
 			if !seen.IsZero() {
-				ahead = time.Until(seen).Round(time.Second)
+				if ahead = time.Until(seen).Round(time.Second); ahead.Abs() > aheadMost {
+					ahead = 0
+				}
 			}
 		}
 		refused = errors.Is(err, errNotFound)

@@ -61,7 +61,10 @@ func (c *conn) close(err error) {
 	c.once.Do(func() {
 		c.err = err
 		close(c.done)
-		_ = c.raw.SetDeadline(time.Now().Add(-time.Second)) // so that no write delays the close
+		if c.joined != nil { // TLS would tell the other end first, and wait five seconds for one that does not read
+			_ = c.joined.Close()
+			return
+		}
 		_ = c.raw.Close()
 	})
 }

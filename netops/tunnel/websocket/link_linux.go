@@ -127,11 +127,12 @@ func (l *link) serve(c *conn, buffered []byte) error {
 
 // close ends socket and connections.
 func (l *link) close() error {
+	err := l.socket.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
 	for _, c := range l.conns {
 		c.close(net.ErrClosed)
 	}
-	return l.socket.Close()
+	return err
 }

@@ -215,14 +215,20 @@ func (s *Server) serve(raw net.Conn) {
 		return
 	}
 	one := newConn(c, j, false)
+	var own uint64 // the session that it has announced last
 	one.allow = func(session uint64) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		t.session = session
+		own, t.session = session, session
 	}
 	s.log.Info("WebSocket connection", "client", raw.RemoteAddr(), "peerGateway", id.Client)
 	buffered, _ := r.Peek(r.Buffered())
 	s.log.Info("WebSocket connection has ended", "client", raw.RemoteAddr(), "reason", t.link.serve(one, buffered))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.session == own {
+		t.session = 0
+	}
 }
 
 // upgrade reads a request, and returns its tunnel and the answer to it; ok is false for all that is not the valid

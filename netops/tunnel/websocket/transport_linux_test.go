@@ -139,11 +139,14 @@ func TestTransport(t *testing.T) {
 		if s.Allows(98) || s.Allows(0) {
 			t.Error("any session is allowed")
 		}
+		begin := time.Now()
+		s.tunnels[testID].link.current().close(net.ErrClosed)
+		wait.Until(t, "the end of the session", time.Second, func() bool { return !s.Allows(99) })
+		if took := time.Since(begin); took > time.Second {
+			t.Errorf("a connection ends after %s", took)
+		}
 		require.NoError(t, s.Serve(nil))
 		wait.Until(t, "the end", 5*time.Second, func() bool { return !client.isConnected() })
-		if s.Allows(99) {
-			t.Error("the session outlives its tunnel")
-		}
 	})
 	t.Run("ingress", func(t *testing.T) {
 		s, far := testServer(t, true)
