@@ -123,9 +123,20 @@ func (t *peerTunnel) carry(now time.Time) {
 		return
 	}
 	c.measure()
-	connected, _ := c.client.Connected()
-	switch {
-	case connected.IsZero() || c.always:
+	if !c.always {
+		t.change(silence, now)
+	}
+}
+
+// change gives the packets to the connection or takes them back, or tries UDP; the lock is held.
+func (t *peerTunnel) change(silence time.Duration, now time.Time) {
+	c := &t.carrier
+	switch connected, _ := c.client.Connected(); {
+	case connected.IsZero():
+		if c.on() && silence >= membership.EndAfter {
+			c.due.End()
+			wakeup.Notify(t.gateway.wake) // the pass removes the mark
+		}
 	case !c.on() && silence >= membership.RenewAfter && now.Sub(connected) >= readyAfter:
 		t.log.Warn("UDP does not get through: WebSocket carries the packets")
 		c.due.Begin(now)
@@ -209,7 +220,7 @@ func (t *peerTunnel) closeCarrier() {
 // try probes UDP with echoes of full size to the tunnel's port, as the path MTU is measured. The lock is held.
 func (t *peerTunnel) try() {
 	s, err := t.device.Stats()
-	socket := t.gateway.underlay()
+	socket := t.gateway.probing
 	if err != nil || socket == nil {
 		t.carrier.due.Lost(time.Now())
 		return
@@ -248,6 +259,7 @@ func (t *peerTunnel) tried(answered bool) {
 }
 
 func (t *peerTunnel) endTry() {
+	t.carrier.due.Lost(time.Now()) // otherwise no other try begins
 	if t.carrier.prober != nil {
 		t.carrier.prober.Stop()
 		t.carrier.prober = nil
@@ -283,7 +295,7 @@ func (t *peerTunnel) tryElsewhere() {
 func (t *peerTunnel) transport(s tunnel.Stats) (remote netip.AddrPort, carried bool) {
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
-	t.carrier.port = s.Endpoint.Port()
+	t.carrier.port = cmp.Or(s.Endpoint.Port(), t.carrier.port) // 0: the tunnel could not be read
 	switch server := t.gateway.server.get(); {
 	case t.role == records.Client && t.carrier.on():
 		return t.carrier.remote, true

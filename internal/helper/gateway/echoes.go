@@ -39,6 +39,9 @@ type echoes struct {
 	leaving   membership.Leaving // of this gateway
 	peers     peerNodes
 	endpoints peerEndpoints // if this is the client
+	// probing is the socket outside overlay and tunnels; nil: none yet. Its list is not read while mu is held: who
+	// closes a socket holds the list and waits for callbacks, which want mu.
+	probing *echo.Socket
 }
 
 func newEchoes(log *slog.Logger, m *helper.Metrics, pod netip.Addr, node string, wake chan<- struct{}) *echoes {
@@ -105,7 +108,10 @@ func tunnelSocket(number int) string {
 func (g *echoes) apply(v view) error {
 	g.update(v)
 	_, overlay := g.sockets.Listen("overlay", netip.AddrPortFrom(v.peering.GatewayAddress(v.fabric.InternalCIDR(), v.id.Number), netops.EchoPort), helper.Limited(echo.Responder{Answer: g.answer}))
-	_, underlay := g.sockets.Listen("underlay", netip.AddrPortFrom(g.pod, netops.EchoPort), helper.Limited(echo.Responder{Accepts: g.knows}))
+	probing, underlay := g.sockets.Listen("underlay", netip.AddrPortFrom(g.pod, netops.EchoPort), helper.Limited(echo.Responder{Accepts: g.knows}))
+	g.mu.Lock()
+	g.probing = probing
+	g.mu.Unlock()
 	errs := []error{overlay, underlay}
 	open := slices.ContainsFunc(g.all(), func(t *peerTunnel) bool { return t.device != nil })
 	for i := range v.own().Tunnels {

@@ -88,8 +88,12 @@ func (t *peerTunnel) update(v view, number int, wake chan<- struct{}) {
 	}
 	t.role, t.unused, t.Wake = v.peering.Role, v.unused[number], nil
 	t.endpoints = v.own().Tunnels[number-1].Endpoints
+	carried := t.carrier.on()
 	if t.carrier.update(v, number, t.gateway.derive) {
 		t.closeCarrier()
+	}
+	if t.carrier.on() != carried {
+		wakeup.Notify(wake) // the view has been without it
 	}
 	t.calm = gatewayCalm
 	if len(v.own().Tunnels) > 1 {
