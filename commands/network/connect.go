@@ -161,7 +161,7 @@ func (f *connectFlags) options(env *cli.Env) (peering.ConnectOptions, error) {
 
 // checkConnect refuses flags that contradict each other.
 func checkConnect(o peering.ConnectOptions) error {
-	if err := o.Validate(); err != nil {
+	if err := o.ValidateGiven(); err != nil {
 		return cli.Usagef("%w", err)
 	}
 	if o.Local.Name != "" && o.Local.Name == o.Remote.Name {

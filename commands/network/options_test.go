@@ -216,7 +216,7 @@ func TestConnectRefuses(t *testing.T) {
 		{"--gw-server-service-annotation internal", `"internal" is not KEY=VALUE`},
 		{"--gw-server-service-annotation a/b/c=d", `"a/b/c" is not an annotation's key: `},
 		{"--transport tcp", "must be one of auto, udp, websocket"},
-		{"--transport websocket", "the server has no address for WebSocket"},
+		{"--transport websocket --gw-server-websocket=false --gw-server-ingress=", "the server has no address for WebSocket"},
 		{"--gw-server-websocket --gw-server-ingress gw.example.com", "exclude each other"},
 		{"--gw-server-ingress 192.0.2.1", "must be a name in lower case"},
 		{"--gw-client-proxy proxy:3128", "must be http://HOST:PORT"},

@@ -2,6 +2,7 @@ package peering
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/kube"
 	"liqonet.io/liqonet/internal/peering/removal"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/assert"
 	"liqonet.io/liqonet/internal/testbed/bubble"
@@ -139,6 +141,32 @@ func TestURLsStay(t *testing.T) {
 		o.Options, o.Update = Options{}, true
 		fakecluster.Must(t, Connect, o)
 		assert.Equal(t, "URLs", want, tunnelOf(a.Peering(t)).WebSocket)
+	})
+}
+
+// TestTransportNeedsAddress: a new peering without an address for WebSocket is refused before anything is written; one
+// whose record has the address takes the transport alone.
+func TestTransportNeedsAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := fakecluster.RunPair(t)
+		o := connectOptions(a, b)
+		o.Transport = new(records.WebSocket)
+		_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
+		if !errors.As(err, new(*progress.InputError)) || !strings.Contains(hint.Of(err), "--gw-server-websocket") {
+			t.Errorf("error %v, hint %q", err, hint.Of(err))
+		}
+		for _, w := range []*fakecluster.Cluster{a, b} {
+			if objects, err := w.List(t.Context(), records.LabelComponent); err != nil || len(objects) > 0 {
+				t.Errorf("%d objects, %v", len(objects), err)
+			}
+		}
+		o.Transport, o.WebSocket = nil, new(true)
+		fakecluster.Must(t, Connect, o)
+		o.Transport, o.WebSocket, o.Update = new(records.WebSocket), nil, true
+		fakecluster.Must(t, Connect, o)
+		if p := a.Peering(t); len(tunnelOf(p).Endpoints) > 0 || len(tunnelOf(p).WebSocket) == 0 {
+			t.Errorf("tunnel %+v", tunnelOf(p))
+		}
 	})
 }
 

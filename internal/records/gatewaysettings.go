@@ -298,6 +298,18 @@ func (s GatewaySettings) Decide(recorded GatewaySettings, otherServer bool) (Gat
 	return decided, nil
 }
 
+// ValidateGiven rejects given settings that are invalid whatever is recorded.
+func (s GatewaySettings) ValidateGiven() error {
+	err := s.Validate()
+	proxy := new("http://any.example:80")
+	for _, recorded := range []GatewaySettings{{Proxy: proxy}, {Proxy: proxy, WebSocket: new(true)}, {Proxy: proxy, Ingress: new("any.example")}} {
+		if setting.Over(s, recorded).Validate() == nil {
+			return nil
+		}
+	}
+	return err
+}
+
 // FirstPort is a port that is set, from which those of further tunnels count up.
 type FirstPort struct {
 	Flag string

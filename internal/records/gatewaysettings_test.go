@@ -146,6 +146,33 @@ func TestSettingsAreChecked(t *testing.T) {
 	}
 }
 
+// TestValidateGiven: flags are refused at once only if no recorded settings could make them valid.
+func TestValidateGiven(t *testing.T) {
+	all := allSettings()
+	for name, s := range map[string]records.GatewaySettings{
+		"nothing":                      {},
+		"transport":                    {Transport: all.Transport},
+		"port of WebSocket":            {WebSocketPort: all.WebSocketPort},
+		"class of an Ingress":          {IngressClass: new("traefik")},
+		"Secret of a proxy":            {ProxySecret: all.ProxySecret},
+		"transport, class and a proxy": {Transport: all.Transport, IngressClass: new("traefik"), ProxySecret: all.ProxySecret},
+	} {
+		assert.NoError(t, s.ValidateGiven())
+		if _, err := s.Decide(records.GatewaySettings{}, false); (err == nil) != (name == "nothing") {
+			t.Errorf("%s: without a record: %v", name, err)
+		}
+	}
+	for want, s := range map[string]records.GatewaySettings{
+		"--gw-server-service-nodeport 3: a Service of type ClusterIP has no": {ServiceType: new(records.ClusterIP), NodePort: new(uint16(3))},
+		"--transport websocket: the server has no address for WebSocket":     {Transport: all.Transport, WebSocket: new(false), Ingress: new("")},
+		"--gw-server-websocket true: a Service and an Ingress exclude":       {WebSocket: new(true), Ingress: new("gw.example.com")},
+		"--gw-client-proxy-secret proxy: there is no proxy":                  {Proxy: new(""), ProxySecret: all.ProxySecret},
+		"--gw-client-proxy: must be http://HOST:PORT":                        {Proxy: new("ftp://proxy.example.com")},
+	} {
+		assert.ErrorContains(t, want, s.ValidateGiven(), want)
+	}
+}
+
 // TestCarriesWebSocket: the server listens if it has an address and the transport is not UDP.
 func TestCarriesWebSocket(t *testing.T) {
 	for name, c := range map[string]struct {
