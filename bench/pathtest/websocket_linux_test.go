@@ -36,6 +36,14 @@ func TestWebSocket(t *testing.T) {
 			a.awaitTransport(records.WebSocket)
 			b.awaitTransport(records.WebSocket)
 
+			unblock()
+			for _, n := range b.Nodes {
+				dropPackets(n, blockedUDP, "numgen random mod 100 < 15 drop")
+			}
+			if s, err := b.transportAfter(lossyFor); err != nil || s != records.WebSocket {
+				t.Errorf("UDP that loses packets has them back: transport %q, %v", s, err)
+			}
+
 			f := startFlood(a, b)
 			unblock()
 			begin = time.Now()
@@ -75,15 +83,27 @@ func TestWebSocket(t *testing.T) {
 	}
 }
 
+// lossyFor is longer than a try of UDP.
+const lossyFor = 8 * time.Second
+
+// blockedUDP matches the packets of all tunnels by UDP.
+var blockedUDP = fmt.Sprintf("udp dport %[1]d-%[2]d; udp sport %[1]d-%[2]d", clusters.ServerPort, clusters.ServerPort+records.MaxGateways*records.MaxGateways)
+
 // blockUDP returns functions that block and accept UDP at the client's nodes.
 func blockUDP(client *testCluster) (block, unblock func()) {
-	last := clusters.ServerPort + records.MaxGateways*records.MaxGateways
 	block = func() {
 		for _, n := range client.Nodes {
-			dropPackets(n, fmt.Sprintf("udp dport %[1]d-%[2]d; udp sport %[1]d-%[2]d", clusters.ServerPort, last), "drop")
+			dropPackets(n, blockedUDP, "drop")
 		}
 	}
 	return block, func() { removeDrops(client.Nodes...) }
+}
+
+// transportAfter returns the transport that the first gateway reports after some time.
+func (c *testCluster) transportAfter(d time.Duration) (records.Transport, error) {
+	<-time.After(d)
+	s, err := c.status()
+	return s.Transport, err
 }
 
 // awaitTransport waits until the first gateway reports the transport of its tunnel.

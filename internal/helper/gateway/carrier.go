@@ -247,6 +247,9 @@ func (t *peerTunnel) tried(answered bool) {
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
 	now, c := time.Now(), &t.carrier
+	if answered && c.prober != nil && c.prober.Stats().Missing > 0 {
+		answered = false // one before it was lost
+	}
 	switch {
 	case answered && c.due.Answered(now):
 		t.log.Info("UDP gets through again")
@@ -290,7 +293,7 @@ func (t *peerTunnel) tryElsewhere() {
 	}()
 }
 
-// transport returns the other end of the tunnel's packets outside, and whether WebSocket carries them: the source of
+// transport returns the other end of the tunnel's packets outside, and whether WebSocket carries them: the other end of
 // the TCP connection then, at the server that of the last proxy.
 func (t *peerTunnel) transport(s tunnel.Stats) (remote netip.AddrPort, carried bool) {
 	t.gateway.mu.Lock()
@@ -303,6 +306,14 @@ func (t *peerTunnel) transport(s tunnel.Stats) (remote netip.AddrPort, carried b
 		return server.Remote(t.carrier.config.ID), true
 	}
 	return s.Endpoint, false
+}
+
+// entersBy returns the address at which the client's WebSocket connection enters the server's cluster. For a server it
+// is the zero value: the other end can be a proxy of many, whose packets are not the peer's.
+func (t *peerTunnel) entersBy() netip.AddrPort {
+	t.gateway.mu.Lock()
+	defer t.gateway.mu.Unlock()
+	return t.carrier.remote
 }
 
 // resumeTransports continues with WebSocket where an earlier process, or pod, of the gateway ended with it.

@@ -180,7 +180,7 @@ func (l *loop) readTunnels() (all []records.TunnelStatus, endpoints []netip.Addr
 		t.counted(stats.RxBytes)
 		from := answeredAt(stats)
 		if carried && from.IsValid() {
-			from = remote
+			from = t.entersBy()
 		}
 		t.measure(l.echoes.underlay(), from, carried)
 		if from.IsValid() && !slices.Contains(endpoints, from) {
