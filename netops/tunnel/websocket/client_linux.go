@@ -31,7 +31,7 @@ type ClientConfig struct {
 	Key  Key
 	Seed Key // of the server's certificate
 	// Addresses returns those of the server, of scheme wss, which are tried in turn. Their hosts are looked up by the
-	// system. It is called before each attempt; without an address, the client makes no further one.
+	// system. It is called before each attempt; without an address, the client waits for one.
 	Addresses func() []*url.URL
 	Ingress   bool // something else ends TLS: any certificate is accepted
 	// Proxy is asked for a connection to the server (HTTP CONNECT); nil: none. Credentials are read before each
@@ -110,8 +110,9 @@ func (c *Client) run(ctx context.Context, changed func()) {
 	wait, ahead, refused := firstWait, time.Duration(0), false
 	for turn := 0; ctx.Err() == nil; {
 		begin, all := time.Now(), c.Addresses()
-		if len(all) == 0 {
-			return // it is about to be closed
+		if len(all) == 0 { // it is about to be closed, or gets others
+			pause(ctx, firstWait)
+			continue
 		}
 		address := all[turn%len(all)]
 		one, buffered, seen, err := c.open(ctx, address, ahead)
@@ -145,11 +146,16 @@ func (c *Client) run(ctx context.Context, changed func()) {
 			}
 		}
 		refused = errors.Is(err, errNotFound)
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait/2 + rand.N(wait)): //nolint:gosec // spreads the attempts of many gateways
-		}
+		pause(ctx, wait/2+rand.N(wait)) //nolint:gosec // spreads the attempts of many gateways
 		wait = min(2*wait, longestWait)
+	}
+}
+
+// pause waits, unless ctx ends before.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }
 
