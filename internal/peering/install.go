@@ -85,7 +85,7 @@ func initialise(ctx context.Context, run *progress.Stages, s *site, timeout time
 
 // compare rejects changes to an existing installation without the user's consent.
 func (s *site) compare(ctx context.Context) (string, error) {
-	if s.cluster.IsDryRun() {
+	if s.cluster.IsDryRun() || s.compared {
 		return "", nil
 	}
 	d := s.dry(s.cluster.DryRun())

@@ -205,7 +205,8 @@ func (m *many) install(ctx context.Context, i int) {
 	one, name, start := &m.result.Installations[i], "install "+m.Clusters[i].Context, time.Now()
 	m.reporter.Stage(name)
 	s := newSite(Side{Cluster: m.Clusters[i], Name: m.names[i]}, m.Installation, about(m.reporter, one.Context))
-	s.connecting = true
+	// The first write of another installation takes the lock of this cluster: compared now, it could be a difference.
+	s.connecting, s.compared = true, true
 	one.Err = initialise(ctx, &progress.Stages{Reporter: s.reporter}, &s, m.Timeout)
 	one.Changed = len(s.changes) > 0
 	outcome := ""

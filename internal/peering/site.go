@@ -49,6 +49,7 @@ type site struct {
 	usableDigest string
 	// installed means that the same run has checked the rights, and applied or planned the installation.
 	installed  bool
+	compared   bool // the same run has compared the installation before its first write
 	installing bool // this run creates the installation
 	assumedMTU int  // of packets between pods, in bytes, used until nodes report; 0: none
 	update     bool // the user's options.Update, which dry runs always set
