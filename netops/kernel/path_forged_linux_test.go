@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -118,8 +119,14 @@ func testUngrouped(t *testing.T, g *testGateway, all map[string]forgery, receive
 func (f forgery) test(t *testing.T, all map[string]forgery, received *capture) {
 	if f.chain == "" {
 		received.forget()
-		f.send(t, good)
-		wait.Until(t, "the packet", answerWait, func() bool { return received.has(good) })
+		var sent time.Time
+		wait.Until(t, "the packet", answerWait, func() bool { // a busy guest loses one now and then
+			if time.Since(sent) > time.Second {
+				sent = time.Now()
+				f.send(t, good)
+			}
+			return received.has(good)
+		})
 		return
 	}
 	after := all["node to gateway"]
