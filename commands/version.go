@@ -135,16 +135,14 @@ func describeBuild(i buildinfo.Info) string {
 	return fmt.Sprintf("liqoctl %s%s (%s, %s)", i.Version, commit, i.Go, i.Platform)
 }
 
-func describeVersion(v versionAnswer) string {
-	var b strings.Builder
-	ui.Writef(&b, "%s\n", describeBuild(v.Info))
+func describeVersion(b *strings.Builder, v versionAnswer) {
+	ui.Writef(b, "%s\n", describeBuild(v.Info))
 	if len(v.Helpers) > 0 {
 		_ = ui.Columns[helperVersion]{
 			{Title: "CLUSTER", Cell: func(h helperVersion) string { return h.Cluster }},
 			{Title: "HELPER", Cell: func(h helperVersion) string { return h.Helper }},
 			{Title: "IMAGE", Cell: func(h helperVersion) string { return h.Image }},
 			{Title: "PODS", Cell: func(h helperVersion) string { return fmt.Sprint(h.Pods) }},
-		}.Print(&b, ui.FormatText, v.Helpers) // a builder takes everything
+		}.Print(b, ui.FormatText, v.Helpers) // a builder takes everything
 	}
-	return b.String()
 }

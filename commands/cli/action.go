@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +20,7 @@ import (
 type Operation[O, R any] func(context.Context, O, progress.Reporter) (R, error)
 
 // perform runs an operation, prints its result and returns it; text writes it for people.
-func perform[O, R any](ctx context.Context, env *Env, do Operation[O, R], options O, output ui.Format, text func(R) string) (R, error) {
+func perform[O, R any](ctx context.Context, env *Env, do Operation[O, R], options O, output ui.Format, text func(*strings.Builder, R)) (R, error) {
 	result, err := do(ctx, options, env.Progress)
 	if err != nil {
 		return result, err
@@ -28,12 +29,14 @@ func perform[O, R any](ctx context.Context, env *Env, do Operation[O, R], option
 	return result, Answer(env, output, result, text)
 }
 
-// Answer prints a result.
-func Answer[R any](env *Env, output ui.Format, result R, text func(R) string) error {
+// Answer prints a result; text writes it for people.
+func Answer[R any](env *Env, output ui.Format, result R, text func(*strings.Builder, R)) error {
 	if output.Structured() {
 		return output.Encode(env.Out, result)
 	}
-	_, err := io.WriteString(env.Out, ui.Visible(text(result)))
+	var b strings.Builder
+	text(&b, result)
+	_, err := io.WriteString(env.Out, ui.Visible(b.String()))
 	return err
 }
 
@@ -52,8 +55,8 @@ func sizedTimeoutFlag(flags *pflag.FlagSet, timeout *time.Duration) {
 // Action is what a command does to clusters, by options of type O and with a result of type R.
 type Action[O, R any] struct {
 	Do   Operation[O, R]
-	Text func(R) string // writes the result for people
-	Wide func(R) string // the same with -o wide; nil: there is no wide answer
+	Text func(*strings.Builder, R) // writes the result for people
+	Wide func(*strings.Builder, R) // the same with -o wide; nil: there is no wide answer
 	// options are what the flags and the arguments ask for. timeout is theirs.
 	Options func(args []string) (O, error)
 	Timeout *time.Duration
@@ -110,7 +113,9 @@ func (a Action[O, R]) Run(env *Env, cmd *cobra.Command, f RunFlags, args []strin
 		return err
 	}
 	if f.DryRun {
-		_, err := perform(cmd.Context(), env, dryly(a.Plan), o, f.Output, func(p PlanAnswer) string { return DescribeDryRun(p, f.Output == ui.FormatWide) })
+		_, err := perform(cmd.Context(), env, dryly(a.Plan), o, f.Output, func(b *strings.Builder, p PlanAnswer) {
+			b.WriteString(DescribeDryRun(p, f.Output == ui.FormatWide))
+		})
 		return err
 	}
 	if a.Ask != nil && a.Ask(o) != "" {

@@ -23,13 +23,13 @@ func TestPerformPrintsTheResultOnStandardOutput(t *testing.T) {
 	var out, stderr strings.Builder
 	env := &Env{Out: &out, Err: &stderr}
 	env.Start(false)
-	_, err := perform(t.Context(), env, succeed, 7, ui.FormatText, func(r int) string { return strings.Repeat("x", r) })
+	_, err := perform(t.Context(), env, succeed, 7, ui.FormatText, func(b *strings.Builder, r int) { b.WriteString(strings.Repeat("x", r)) })
 	require.NoError(t, err)
 	if got, want := out.String(), "xxxxxxx"; got != want {
 		t.Errorf("stdout %q, want %q", got, want)
 	}
 	out.Reset()
-	_, err = perform(t.Context(), env, succeed, 7, ui.FormatJSON, func(int) string { return "" })
+	_, err = perform(t.Context(), env, succeed, 7, ui.FormatJSON, func(*strings.Builder, int) {})
 	require.NoError(t, err)
 	if got, want := out.String(), "7\n"; got != want {
 		t.Errorf("stdout %q, want %q", got, want)

@@ -16,19 +16,17 @@ import (
 )
 
 // describeInstallation formats the answer of `network init` as text.
-func describeInstallation(r peering.InitResult) string {
-	var b strings.Builder
+func describeInstallation(b *strings.Builder, r peering.InitResult) {
 	if r.Changed {
-		ui.Writef(&b, "liqonet is installed in %s (%s)\n", r.Cluster.Name, stageTimes(r.Stages))
+		ui.Writef(b, "liqonet is installed in %s (%s)\n", r.Cluster.Name, stageTimes(r.Stages))
 	} else {
-		ui.Writef(&b, "liqonet is already installed in %s: nothing changed\n", r.Cluster.Name)
+		ui.Writef(b, "liqonet is already installed in %s: nothing changed\n", r.Cluster.Name)
 	}
 	c := r.Cluster
-	ui.Writef(&b, "\npod CIDRs: %s\nservice CIDRs: %s\nnode networks: %s\n", ui.List(c.PodCIDRs), ui.List(c.ServiceCIDRs), ui.List(c.NodeNetworks))
-	ui.Writef(&b, "external CIDR: %s, internal CIDR: %s\n", c.ExternalCIDR, c.InternalCIDR)
-	ui.Writef(&b, "overlay: %s on %d nodes, MTU %d\n", c.Overlay, c.Nodes, c.MTU)
-	describeUnverified(&b, c.Name, r.Unverified)
-	return b.String()
+	ui.Writef(b, "\npod CIDRs: %s\nservice CIDRs: %s\nnode networks: %s\n", ui.List(c.PodCIDRs), ui.List(c.ServiceCIDRs), ui.List(c.NodeNetworks))
+	ui.Writef(b, "external CIDR: %s, internal CIDR: %s\n", c.ExternalCIDR, c.InternalCIDR)
+	ui.Writef(b, "overlay: %s on %d nodes, MTU %d\n", c.Overlay, c.Nodes, c.MTU)
+	describeUnverified(b, c.Name, r.Unverified)
 }
 
 // describeUnverified writes the unverified nodes of a cluster, with the reason.
@@ -47,14 +45,13 @@ func verifiedAll(nodes ...peering.UnverifiedNode) error {
 }
 
 // describeConnection formats the answer of `network connect` as text. again are the flags that select both clusters.
-func describeConnection(r peering.Connection, again string) string {
-	var b strings.Builder
+func describeConnection(b *strings.Builder, r peering.Connection, again string) {
 	local, remote := r.Local, r.Remote
 	unchanged := ""
 	if !r.Changed {
 		unchanged = ": nothing changed"
 	}
-	ui.Writef(&b, "%s and %s are connected%s (%s)\n", local.Cluster.Name, remote.Cluster.Name, unchanged, ui.Seconds(time.Duration(r.Took)))
+	ui.Writef(b, "%s and %s are connected%s (%s)\n", local.Cluster.Name, remote.Cluster.Name, unchanged, ui.Seconds(time.Duration(r.Took)))
 	rows := [][]string{{"  IN", "PODS OF", "ORIGINAL", "REACHED AT"}}
 	verified, all := 0, 0
 	for _, side := range []peering.SideResult{local, remote} {
@@ -62,16 +59,15 @@ func describeConnection(r peering.Connection, again string) string {
 		ok := verifiedNodes(side)
 		verified, all = verified+ok, all+ok+len(side.Unverified)
 	}
-	_ = ui.Table(&b, rows) // a strings.Builder takes everything
-	ui.Writef(&b, "verified: %d of %d nodes in both directions; MTU %d; %d + %d gateways\n",
+	_ = ui.Table(b, rows) // a strings.Builder takes everything
+	ui.Writef(b, "verified: %d of %d nodes in both directions; MTU %d; %d + %d gateways\n",
 		verified, all, r.MTU, 1+len(local.OtherGateways), 1+len(remote.OtherGateways))
-	describeBottlenecks(&b, r)
-	describeUnverified(&b, local.Cluster.Name, local.Unverified)
-	describeUnverified(&b, remote.Cluster.Name, remote.Unverified)
+	describeBottlenecks(b, r)
+	describeUnverified(b, local.Cluster.Name, local.Unverified)
+	describeUnverified(b, remote.Cluster.Name, remote.Unverified)
 	if r.Changed && verified == all {
-		ui.Writef(&b, "next: liqoctl network test %s\n", again)
+		ui.Writef(b, "next: liqoctl network test %s\n", again)
 	}
-	return b.String()
 }
 
 // podRows returns a row for each pod CIDR of the peer: where it is reached in one cluster.
@@ -107,17 +103,15 @@ func describeBottlenecks(b *strings.Builder, r peering.Connection) {
 }
 
 // describeConnectionWide adds to describeConnection what was verified by each gateway, and where the MTU comes from.
-func describeConnectionWide(r peering.Connection, again string) string {
-	var b strings.Builder
-	b.WriteString(describeConnection(r, again))
-	fmt.Fprintln(&b)
-	describeAddresses(&b, r.Local)
-	describeAddresses(&b, r.Remote)
-	describeProof(&b, r.Local, r.Remote)
-	describeProof(&b, r.Remote, r.Local)
-	describeSizes(&b, r)
-	ui.Writef(&b, "took: %s\n", stageTimes(r.Stages))
-	return b.String()
+func describeConnectionWide(b *strings.Builder, r peering.Connection, again string) {
+	describeConnection(b, r, again)
+	fmt.Fprintln(b)
+	describeAddresses(b, r.Local)
+	describeAddresses(b, r.Remote)
+	describeProof(b, r.Local, r.Remote)
+	describeProof(b, r.Remote, r.Local)
+	describeSizes(b, r)
+	ui.Writef(b, "took: %s\n", stageTimes(r.Stages))
 }
 
 // describeAddresses writes the addresses of the peer's nodes and exposed hosts, as they are in one cluster.
@@ -164,17 +158,15 @@ func describeSizes(b *strings.Builder, r peering.Connection) {
 }
 
 // describeDisconnection formats the answer of `network disconnect` as text.
-func describeDisconnection(r removal.Disconnection) string {
-	var b strings.Builder
+func describeDisconnection(b *strings.Builder, r removal.Disconnection) {
 	for _, removal := range []*removal.Removed{r.Local, r.Remote} {
 		if removal != nil {
-			describeRemoval(&b, *removal)
+			describeRemoval(b, *removal)
 		}
 	}
 	if !r.Changed {
-		fmt.Fprintln(&b, "nothing changed")
+		fmt.Fprintln(b, "nothing changed")
 	}
-	return b.String()
 }
 
 func describeRemoval(b *strings.Builder, r removal.Removed) {

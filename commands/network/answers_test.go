@@ -71,13 +71,31 @@ func TestUnverifiedNodes(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	require.NoError(t, cli.Answer(&cli.Env{Out: &out}, "jsonpath={.local.unverifiedNodes[0].name}: {.remote.unverifiedNodes[*].reason}", lacking(), func(c peering.Connection) string { return describeConnection(c, "") }))
+	require.NoError(t, cli.Answer(&cli.Env{Out: &out}, "jsonpath={.local.unverifiedNodes[0].name}: {.remote.unverifiedNodes[*].reason}", lacking(), connected("")))
 	if out.String() != "a-3: its helper has not reported" {
 		t.Error(out.String())
 	}
 }
 
+// described returns an answer as text.
+func described[R any](describe func(*strings.Builder, R), result R) string {
+	var b strings.Builder
+	describe(&b, result)
+	return b.String()
+}
+
+// connected is describeConnection with the flags of both clusters.
+func connected(again string) func(*strings.Builder, peering.Connection) {
+	return func(b *strings.Builder, c peering.Connection) { describeConnection(b, c, again) }
+}
+
+// resetOrVerified is describeReset of a reset, or of one that only verifies.
+func resetOrVerified(verifyOnly bool) func(*strings.Builder, removal.ResetResult) {
+	return func(b *strings.Builder, r removal.ResetResult) { describeReset(b, r, verifyOnly) }
+}
+
 func TestAnswers(t *testing.T) {
+	const both = "--context a --remote-context b"
 	again := connection()
 	again.Changed = false
 	gone := removal.Removed{
@@ -89,29 +107,29 @@ func TestAnswers(t *testing.T) {
 		Name: "a", PodCIDRs: []netip.Prefix{pfx("10.1.0.0/16"), pfx("10.2.0.0/16")}, ServiceCIDRs: []netip.Prefix{pfx("10.96.0.0/12")},
 		ExternalCIDR: pfx("10.70.0.0/16"), InternalCIDR: pfx("10.80.0.0/16"), Overlay: records.VXLAN, MTU: 1500, Nodes: 2,
 	}
-	golden.Check(t, "connect.golden", describeConnection(connection(), "--context a --remote-context b"))
-	golden.Check(t, "connect-wide.golden", describeConnectionWide(connection(), "--context a --remote-context b"))
-	golden.Check(t, "connect-again.golden", describeConnection(again, "--context a --remote-context b"))
-	golden.Check(t, "connect-unverified.golden", describeConnection(lacking(), "--context a --remote-context b"))
-	golden.Check(t, "init.golden", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages, Changed: true}))
-	golden.Check(t, "init-again.golden", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages}))
+	golden.Check(t, "connect.golden", described(connected(both), connection()))
+	golden.Check(t, "connect-wide.golden", described(func(b *strings.Builder, c peering.Connection) { describeConnectionWide(b, c, both) }, connection()))
+	golden.Check(t, "connect-again.golden", described(connected(both), again))
+	golden.Check(t, "connect-unverified.golden", described(connected(both), lacking()))
+	golden.Check(t, "init.golden", described(describeInstallation, peering.InitResult{Cluster: cluster, Stages: stages, Changed: true}))
+	golden.Check(t, "init-again.golden", described(describeInstallation, peering.InitResult{Cluster: cluster, Stages: stages}))
 	exposed := expose.Exposure{Peer: "b", Changed: true, ExposedHost: status.ExposedHost{
 		Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"), ReachedAt: netip.MustParseAddr("10.72.128.1"),
 	}}
-	golden.Check(t, "expose.golden", describeExposure(exposed))
-	golden.Check(t, "unexpose.golden", describeUnexposure(exposed))
+	golden.Check(t, "expose.golden", described(describeExposure, exposed))
+	golden.Check(t, "unexpose.golden", described(describeUnexposure, exposed))
 	exposed.Changed, exposed.ReachedAt = false, netip.Addr{}
-	golden.Check(t, "expose-again.golden", describeExposure(exposed))
-	golden.Check(t, "unexpose-again.golden", describeUnexposure(exposed))
+	golden.Check(t, "expose-again.golden", described(describeExposure, exposed))
+	golden.Check(t, "unexpose-again.golden", described(describeUnexposure, exposed))
 	remains := removal.Remains{
 		Objects: []string{"ClusterRole liqonet:liqonet:node"}, Silent: []string{"a-3", "a-4"},
 		Nodes: []removal.NodeRemains{{Name: "a-1", Left: []string{"link lqn-gw7 geneve", "nftables table ip liqonet"}}, {Name: "a-2"}},
 	}
 	nothing := &removal.Remains{Nodes: []removal.NodeRemains{{Name: "a-1"}}}
-	golden.Check(t, "reset-verify-only.golden", describeReset(removal.ResetResult{Remains: &remains}, true))
-	golden.Check(t, "reset-verify-only-nothing.golden", describeReset(removal.ResetResult{Remains: nothing}, true))
-	golden.Check(t, "disconnect.golden", describeDisconnection(removal.Disconnection{Local: &gone, Remote: &removal.Removed{Context: "b"}, Changed: true}))
-	golden.Check(t, "disconnect-again.golden", describeDisconnection(removal.Disconnection{Local: &removal.Removed{Context: "a"}}))
-	golden.Check(t, "reset.golden", describeReset(removal.ResetResult{Removed: gone, Stages: stages, Changed: true, Remains: nothing}, false))
-	golden.Check(t, "reset-again.golden", describeReset(removal.ResetResult{Removed: removal.Removed{Context: "a"}}, false))
+	golden.Check(t, "reset-verify-only.golden", described(resetOrVerified(true), removal.ResetResult{Remains: &remains}))
+	golden.Check(t, "reset-verify-only-nothing.golden", described(resetOrVerified(true), removal.ResetResult{Remains: nothing}))
+	golden.Check(t, "disconnect.golden", described(describeDisconnection, removal.Disconnection{Local: &gone, Remote: &removal.Removed{Context: "b"}, Changed: true}))
+	golden.Check(t, "disconnect-again.golden", described(describeDisconnection, removal.Disconnection{Local: &removal.Removed{Context: "a"}}))
+	golden.Check(t, "reset.golden", described(resetOrVerified(false), removal.ResetResult{Removed: gone, Stages: stages, Changed: true, Remains: nothing}))
+	golden.Check(t, "reset-again.golden", described(resetOrVerified(false), removal.ResetResult{Removed: removal.Removed{Context: "a"}}))
 }

@@ -3,6 +3,7 @@ package network
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -70,8 +71,8 @@ be reachable, and all peerings are planned before the first write. A peering tha
 	ui.BoolFlag(cmd.Flags(), &f.Keep, "no-rollback", "leave what a failed run has made")
 	one := cli.Action[peering.ConnectOptions, peering.Connection]{
 		Do: do, Plan: peering.PlanConnect,
-		Text:    func(r peering.Connection) string { return describeConnection(r, f.again) },
-		Wide:    func(r peering.Connection) string { return describeConnectionWide(r, f.again) },
+		Text:    func(b *strings.Builder, r peering.Connection) { describeConnection(b, r, f.again) },
+		Wide:    func(b *strings.Builder, r peering.Connection) { describeConnectionWide(b, r, f.again) },
 		Timeout: &f.Timeout, BySize: true, Ignored: []string{"wait", "yes"},
 		Verdict: func(r peering.Connection) error {
 			return verifiedAll(slices.Concat(r.Local.Unverified, r.Remote.Unverified)...)

@@ -157,8 +157,7 @@ func connectMany(ctx context.Context, o peering.ManyOptions, r progress.Reporter
 
 // describeConnections formats the answer of `network connect --contexts` as text: a line for each peering, and for each
 // installation that was changed or failed.
-func describeConnections(r peering.Connections) string {
-	var b strings.Builder
+func describeConnections(b *strings.Builder, r peering.Connections) {
 	count := make(map[string]int)
 	var rows [][]string
 	for _, p := range r.Peerings {
@@ -166,18 +165,17 @@ func describeConnections(r peering.Connections) string {
 		count[outcome]++
 		rows = append(rows, []string{p.Local, p.Remote, outcome + detail})
 	}
-	_ = ui.Table(&b, rows) // a strings.Builder takes everything
+	_ = ui.Table(b, rows) // a strings.Builder takes everything
 	for _, i := range r.Installations {
 		switch {
 		case i.Error != "":
-			ui.Writef(&b, "%s: not installed: %s\n", i.Context, i.Error)
+			ui.Writef(b, "%s: not installed: %s\n", i.Context, i.Error)
 		case i.Changed:
-			ui.Writef(&b, "%s: installation created or changed\n", i.Context)
+			ui.Writef(b, "%s: installation created or changed\n", i.Context)
 		}
 	}
-	ui.Writef(&b, "Peerings: %d connected, %d unchanged, %d not verified, %d failed (%s)\n",
+	ui.Writef(b, "Peerings: %d connected, %d unchanged, %d not verified, %d failed (%s)\n",
 		count["connected"], count["unchanged"], count["not verified"], count["failed"], ui.Seconds(time.Duration(r.Took)))
-	return b.String()
 }
 
 // outcomeOf returns the outcome of a peering, and details.

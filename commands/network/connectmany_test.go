@@ -50,7 +50,7 @@ func TestDescribeConnections(t *testing.T) {
 		{Local: "eu-1", Remote: "eu-2", Result: &connected}, {Local: "eu-1", Remote: "us-1", Result: &unchanged},
 		{Local: "eu-1", Remote: "us-2", Result: &lacks}, {Local: "eu-1", Remote: "ap-1", Error: "verify: no handshake", Hint: "allow UDP"},
 	}}
-	golden.Check(t, "connect-many.golden", describeConnections(r))
+	golden.Check(t, "connect-many.golden", described(describeConnections, r))
 	for n, want := range map[int]error{1: nil, 2: nil, 3: cli.ErrUnverified} {
 		if got := verdictOnMany(peering.Connections{Peerings: r.Peerings[:n]}); !errors.Is(got, want) {
 			t.Errorf("%d peerings: %v", n, got)

@@ -105,49 +105,47 @@ func checkIDs() (ids []string) {
 }
 
 // describeDiagnosis formats the answer of `network diagnose` as text: what needs attention, and the number of checks.
-func describeDiagnosis(r diagnose.Result) string { return describeChecks(r, false) }
+func describeDiagnosis(b *strings.Builder, r diagnose.Result) { describeChecks(b, r, false) }
 
 // describeDiagnosisWide adds the checks of each layer, consequences and reasons for skipped checks.
-func describeDiagnosisWide(r diagnose.Result) string { return describeChecks(r, true) }
+func describeDiagnosisWide(b *strings.Builder, r diagnose.Result) { describeChecks(b, r, true) }
 
-func describeChecks(r diagnose.Result, wide bool) string {
-	var b strings.Builder
+func describeChecks(b *strings.Builder, r diagnose.Result, wide bool) {
 	if wide {
-		layerTable(&b, r)
-		fmt.Fprintln(&b)
+		layerTable(b, r)
+		fmt.Fprintln(b)
 	}
 	for _, state := range []diagnose.State{diagnose.Failed, diagnose.Warning} {
 		for i, f := range r.Checks {
 			if f.State != state {
 				continue
 			}
-			ui.Writef(&b, "%s: %s, %s\n  %s\n  likely cause: %s\n  to do: %s\n", state, f.ID, f.Subject(), f.Observed, f.Cause, f.Fix)
+			ui.Writef(b, "%s: %s, %s\n  %s\n  likely cause: %s\n  to do: %s\n", state, f.ID, f.Subject(), f.Observed, f.Cause, f.Fix)
 			again := slices.ContainsFunc(r.Checks[:i], func(before diagnose.Finding) bool { return before.ID == f.ID && before.State == state })
 			switch following := consequencesOf(r, f.ID); {
 			case len(following) == 0 || again:
 			case wide:
-				ui.Writef(&b, "  consequences: %s\n", strings.Join(following, ", "))
+				ui.Writef(b, "  consequences: %s\n", strings.Join(following, ", "))
 			default:
-				fmt.Fprintf(&b, "  consequences: %d failed checks (-o wide lists them)\n", len(following))
+				fmt.Fprintf(b, "  consequences: %d failed checks (-o wide lists them)\n", len(following))
 			}
-			ui.Writef(&b, "  explain: liqoctl network diagnose --explain %s\n\n", f.ID)
+			ui.Writef(b, "  explain: liqoctl network diagnose --explain %s\n\n", f.ID)
 		}
 	}
 	if wide {
 		for _, why := range skippedBecause(r) {
-			ui.Writef(&b, "skipped: %s\n", why)
+			ui.Writef(b, "skipped: %s\n", why)
 		}
 	}
 	if r.Passed && r.Count(diagnose.Passed) > 0 {
-		ui.Writef(&b, "%s: no fault found\n", strings.Join(clustersOf(r), " and "))
+		ui.Writef(b, "%s: no fault found\n", strings.Join(clustersOf(r), " and "))
 	}
 	more := ""
 	if r.Count(diagnose.Skipped) > 0 && !wide {
 		more = " (-o wide has the reasons)"
 	}
-	ui.Writef(&b, "checks: %d passed, %d failed, %d consequences, %d warnings, %d skipped%s\n", r.Count(diagnose.Passed), r.Count(diagnose.Failed),
+	ui.Writef(b, "checks: %d passed, %d failed, %d consequences, %d warnings, %d skipped%s\n", r.Count(diagnose.Passed), r.Count(diagnose.Failed),
 		r.Count(diagnose.Following), r.Count(diagnose.Warning), r.Count(diagnose.Skipped), more)
-	return b.String()
 }
 
 // clustersOf returns the clusters of which checks were made.

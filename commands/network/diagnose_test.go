@@ -61,9 +61,9 @@ func diagnosis() diagnose.Result {
 }
 
 // checkAnswer compares an answer, as text and as JSON, with its golden files.
-func checkAnswer[R any](t *testing.T, name string, result R, describe func(R) string) {
+func checkAnswer[R any](t *testing.T, name string, result R, describe func(*strings.Builder, R)) {
 	t.Helper()
-	golden.Check(t, name+".golden", describe(result))
+	golden.Check(t, name+".golden", described(describe, result))
 	var out strings.Builder
 	require.NoError(t, cli.Answer(&cli.Env{Out: &out}, ui.FormatJSON, result, describe))
 	golden.Check(t, name+"-json.golden", out.String())
@@ -71,9 +71,9 @@ func checkAnswer[R any](t *testing.T, name string, result R, describe func(R) st
 
 func TestDescribeDiagnosis(t *testing.T) {
 	checkAnswer(t, "diagnose", diagnosis(), describeDiagnosis)
-	golden.Check(t, "diagnose-wide.golden", describeDiagnosisWide(diagnosis()))
+	golden.Check(t, "diagnose-wide.golden", described(describeDiagnosisWide, diagnosis()))
 	healthy := diagnose.Result{Passed: true, Checks: diagnosis().Checks[:2]}
-	assert.Equal(t, "no fault", "a and b: no fault found\nchecks: 2 passed, 0 failed, 0 consequences, 0 warnings, 0 skipped\n", describeDiagnosis(healthy))
+	assert.Equal(t, "no fault", "a and b: no fault found\nchecks: 2 passed, 0 failed, 0 consequences, 0 warnings, 0 skipped\n", described(describeDiagnosis, healthy))
 }
 
 // TestExplain: every check is explained, without a cluster, and what is no check is refused.

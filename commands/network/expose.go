@@ -42,7 +42,7 @@ open connections end too. It is not an error if the host is not exposed.`,
 
 // exposeCommand gives either command what both have.
 func exposeCommand(env *cli.Env, local *cli.ClusterFlags, cmd *cobra.Command, do cli.Operation[expose.Options, expose.Exposure],
-	plan cli.Operation[expose.Options, plan.Plan], text func(expose.Exposure) string,
+	plan cli.Operation[expose.Options, plan.Plan], text func(*strings.Builder, expose.Exposure),
 ) *cobra.Command {
 	var o expose.Options
 	cmd.Args = cli.Arguments("ADDRESS")
@@ -65,26 +65,22 @@ func exposeCommand(env *cli.Env, local *cli.ClusterFlags, cmd *cobra.Command, do
 }
 
 // describeExposure is the answer of `network expose` for people.
-func describeExposure(e expose.Exposure) string {
-	var b strings.Builder
+func describeExposure(b *strings.Builder, e expose.Exposure) {
 	if e.ReachedAt.IsValid() {
-		ui.Writef(&b, "%s is exposed to %s as %s\n", e.Host, e.Peer, e.ReachedAt)
+		ui.Writef(b, "%s is exposed to %s as %s\n", e.Host, e.Peer, e.ReachedAt)
 	} else {
-		ui.Writef(&b, "%s is exposed to %s as %s, which %s may have remapped\n", e.Host, e.Peer, e.Address, e.Peer)
+		ui.Writef(b, "%s is exposed to %s as %s, which %s may have remapped\n", e.Host, e.Peer, e.Address, e.Peer)
 	}
 	if !e.Changed {
-		fmt.Fprintln(&b, "nothing changed")
+		fmt.Fprintln(b, "nothing changed")
 	}
-	return b.String()
 }
 
 // describeUnexposure is the answer of `network unexpose` for people.
-func describeUnexposure(e expose.Exposure) string {
-	var b strings.Builder
+func describeUnexposure(b *strings.Builder, e expose.Exposure) {
 	if e.Changed {
-		ui.Writef(&b, "%s is no longer exposed to %s\n", e.Host, e.Peer)
+		ui.Writef(b, "%s is no longer exposed to %s\n", e.Host, e.Peer)
 	} else {
-		ui.Writef(&b, "%s is not exposed to %s: nothing changed\n", e.Host, e.Peer)
+		ui.Writef(b, "%s is not exposed to %s: nothing changed\n", e.Host, e.Peer)
 	}
-	return b.String()
 }

@@ -64,26 +64,28 @@ func written(text string) map[string]string {
 	status, wide := statusOptions{Options: here(), output: ui.FormatText}, statusOptions{Options: here(), output: ui.FormatWide}
 	tree, diagram := statusOptions{Options: here(), output: ui.FormatTree}, statusOptions{Options: here(), output: ui.FormatMermaid}
 	return map[string]string{
-		"init":         describeInstallation(hostile.Filled[peering.InitResult](text)),
-		"connect":      describeConnectionWide(hostile.Filled[peering.Connection](text), ""),
-		"connect many": describeConnections(hostile.Filled[peering.Connections](text)),
-		"status many":  status.matrix(hostile.Filled[manyAnswer](text)),
-		"disconnect":   describeDisconnection(hostile.Filled[removal.Disconnection](text)),
-		"reset":        describeReset(hostile.Filled[removal.ResetResult](text), false),
-		"no reset":     describeReset(removal.ResetResult{Removed: removal.Removed{Context: text}}, false),
-		"verify only":  describeReset(hostile.Filled[removal.ResetResult](text), true),
-		"expose":       describeExposure(hostile.Filled[expose.Exposure](text)),
-		"unexpose":     describeUnexposure(hostile.Filled[expose.Exposure](text)),
-		"test":         describePathsWide(hostile.Filled[pathtest.Result](text), pathtest.Options{Local: side("a", text).Cluster, Remote: side("b", text).Cluster}),
-		"trace":        describeTraceWide(hostile.Filled[trace.Result](text)),
-		"short trace":  describeTrace(hostile.Filled[trace.Result](text)),
-		"diagnose":     describeDiagnosisWide(hostileDiagnosis(text)),
-		"perf":         describePerformance(hostile.Filled[pathtest.Result](text)),
-		"tree":         hostile.Written(func(w io.Writer) error { return tree.print(w, hostile.Filled[statusAnswer](text)) }),
-		"mermaid":      hostile.Written(func(w io.Writer) error { return diagram.print(w, hostile.Filled[statusAnswer](text)) }),
-		"status":       hostile.Written(func(w io.Writer) error { return status.print(w, hostile.Filled[statusAnswer](text)) }),
-		"changes":      status.changes(time.Now(), statusAnswer{}, hostile.Filled[statusAnswer](text)),
-		"wide status":  hostile.Written(func(w io.Writer) error { return wide.print(w, hostile.Filled[statusAnswer](text)) }),
+		"init":         described(describeInstallation, hostile.Filled[peering.InitResult](text)),
+		"connect":      described(func(b *strings.Builder, c peering.Connection) { describeConnectionWide(b, c, "") }, hostile.Filled[peering.Connection](text)),
+		"connect many": described(describeConnections, hostile.Filled[peering.Connections](text)),
+		"status many":  described(matrix, hostile.Filled[manyAnswer](text)),
+		"disconnect":   described(describeDisconnection, hostile.Filled[removal.Disconnection](text)),
+		"reset":        described(resetOrVerified(false), hostile.Filled[removal.ResetResult](text)),
+		"no reset":     described(resetOrVerified(false), removal.ResetResult{Removed: removal.Removed{Context: text}}),
+		"verify only":  described(resetOrVerified(true), hostile.Filled[removal.ResetResult](text)),
+		"expose":       described(describeExposure, hostile.Filled[expose.Exposure](text)),
+		"unexpose":     described(describeUnexposure, hostile.Filled[expose.Exposure](text)),
+		"test": described(func(b *strings.Builder, r pathtest.Result) {
+			describePathsWide(b, r, pathtest.Options{Local: side("a", text).Cluster, Remote: side("b", text).Cluster})
+		}, hostile.Filled[pathtest.Result](text)),
+		"trace":       described(describeTraceWide, hostile.Filled[trace.Result](text)),
+		"short trace": described(describeTrace, hostile.Filled[trace.Result](text)),
+		"diagnose":    described(describeDiagnosisWide, hostileDiagnosis(text)),
+		"perf":        described(describePerformance, hostile.Filled[pathtest.Result](text)),
+		"tree":        hostile.Written(func(w io.Writer) error { return tree.print(w, hostile.Filled[statusAnswer](text)) }),
+		"mermaid":     hostile.Written(func(w io.Writer) error { return diagram.print(w, hostile.Filled[statusAnswer](text)) }),
+		"status":      hostile.Written(func(w io.Writer) error { return status.print(w, hostile.Filled[statusAnswer](text)) }),
+		"changes":     status.changes(time.Now(), statusAnswer{}, hostile.Filled[statusAnswer](text)),
+		"wide status": hostile.Written(func(w io.Writer) error { return wide.print(w, hostile.Filled[statusAnswer](text)) }),
 	}
 }
 

@@ -64,8 +64,8 @@ measurements sends as fast as it can for about 10 seconds: other traffic suffers
 	perf.register(cmd)
 	return cli.Action[pathtest.Options, pathtest.Result]{
 		Do: alsoTo(&junit, do, pathtest.Result.JUnit), Timeout: &o.Timeout,
-		Text: func(r pathtest.Result) string { return describePaths(r, o) },
-		Wide: func(r pathtest.Result) string { return describePathsWide(r, o) },
+		Text: func(b *strings.Builder, r pathtest.Result) { describePaths(b, r, o) },
+		Wide: func(b *strings.Builder, r pathtest.Result) { describePathsWide(b, r, o) },
 		Options: func(args []string) (_ pathtest.Options, err error) {
 			if len(args) > 0 {
 				o.Peer = args[0]
@@ -104,35 +104,32 @@ func allPassed(r pathtest.Result) error {
 }
 
 // describePaths formats the answer of `network test` as text. o names the clusters.
-func describePaths(r pathtest.Result, o pathtest.Options) string {
-	var b strings.Builder
+func describePaths(b *strings.Builder, r pathtest.Result, o pathtest.Options) {
 	if len(r.Checks) == 0 && len(r.Performance) > 0 {
-		return describePerformance(r)
+		describePerformance(b, r)
+		return
 	}
 	for _, way := range byDirection(r.Checks) {
-		pathMatrix(&b, way)
-		fmt.Fprintln(&b)
+		pathMatrix(b, way)
+		fmt.Fprintln(b)
 	}
 	for _, f := range failures(r.Checks) {
-		ui.Writef(&b, "failed: %s\n", f)
+		ui.Writef(b, "failed: %s\n", f)
 	}
-	pathSummary(&b, r)
+	pathSummary(b, r)
 	if next := traceFailed(r.Checks, o); next != "" {
-		fmt.Fprintf(&b, "next: %s\n", next)
+		fmt.Fprintf(b, "next: %s\n", next)
 	}
-	return b.String()
 }
 
 // describePathsWide is describePaths with each failed check.
-func describePathsWide(r pathtest.Result, o pathtest.Options) string {
-	var b strings.Builder
-	b.WriteString(describePaths(r, o))
+func describePathsWide(b *strings.Builder, r pathtest.Result, o pathtest.Options) {
+	describePaths(b, r, o)
 	for _, c := range r.Checks {
 		if c.State == pathtest.Failed {
-			ui.Writef(&b, "\n%s to %s: %s\n  seen: %s\n  expected: %s\n", c.From.String(), c.To.String(), c.Name, c.Seen, c.Expected)
+			ui.Writef(b, "\n%s to %s: %s\n  seen: %s\n  expected: %s\n", c.From.String(), c.To.String(), c.Name, c.Seen, c.Expected)
 		}
 	}
-	return b.String()
 }
 
 // byDirection groups checks by the clusters of sender and receiver.

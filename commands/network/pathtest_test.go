@@ -45,8 +45,8 @@ func tested() pathtest.Result {
 
 func TestDescribePaths(t *testing.T) {
 	o := pathtest.Options{Local: side("a", "liqonet").Cluster, Remote: side("b", "liqonet").Cluster}
-	checkAnswer(t, "test", tested(), func(r pathtest.Result) string { return describePaths(r, o) })
-	golden.Check(t, "test-wide.golden", describePathsWide(tested(), o))
+	checkAnswer(t, "test", tested(), func(b *strings.Builder, r pathtest.Result) { describePaths(b, r, o) })
+	golden.Check(t, "test-wide.golden", described(func(b *strings.Builder, r pathtest.Result) { describePathsWide(b, r, o) }, tested()))
 	back := tested()
 	for i := range back.Checks { // only the direction from b to a fails
 		back.Checks[i].State = map[string]pathtest.State{"a": pathtest.Passed, "b": pathtest.Failed}[back.Checks[i].From.Cluster]

@@ -63,24 +63,22 @@ func (m measure) cells(p pathtest.Performance) (tunnel, direct, compared string)
 }
 
 // describePerformance formats the answer of `network test --perf` as text.
-func describePerformance(r pathtest.Result) string {
-	var b strings.Builder
+func describePerformance(b *strings.Builder, r pathtest.Result) {
 	for _, p := range r.Performance {
-		ui.Writef(&b, "%s on %s to %s on %s\n", p.From.Cluster, p.From.Node, p.To.Cluster, p.To.Node)
+		ui.Writef(b, "%s on %s to %s on %s\n", p.From.Cluster, p.From.Node, p.To.Cluster, p.To.Node)
 		rows := [][]string{{"", "TUNNEL", "DIRECT", "TUNNEL IS"}}
 		for _, m := range measures(p.Streams) {
 			tunnel, direct, compared := m.cells(p)
 			rows = append(rows, []string{m.title, tunnel, direct, compared})
 		}
-		_ = ui.Table(&b, rows) // a strings.Builder takes everything
+		_ = ui.Table(b, rows) // a strings.Builder takes everything
 		if p.Failed != "" {
-			ui.Writef(&b, "failed: the pods do not reach each other: %s\n", p.Failed)
+			ui.Writef(b, "failed: the pods do not reach each other: %s\n", p.Failed)
 		}
 		if p.Unreached != "" {
-			ui.Writef(&b, "not compared: the nodes do not reach each other outside of the tunnel: %s\n", p.Unreached)
+			ui.Writef(b, "not compared: the nodes do not reach each other outside of the tunnel: %s\n", p.Unreached)
 		}
-		fmt.Fprintln(&b)
+		fmt.Fprintln(b)
 	}
-	ui.Writef(&b, "(%s)\n", stageTimes(r.Stages))
-	return b.String()
+	ui.Writef(b, "(%s)\n", stageTimes(r.Stages))
 }

@@ -53,11 +53,9 @@ view is enough for all but the logs, which Kubernetes' own role view includes.`,
 }
 
 // describeReport formats the answer of `network report` as text.
-func describeReport(r report.Result) string {
-	var b strings.Builder
-	ui.Writef(&b, "%s: %d files\n", r.File, r.Files)
+func describeReport(b *strings.Builder, r report.Result) {
+	ui.Writef(b, "%s: %d files\n", r.File, r.Files)
 	for _, what := range r.Unread {
-		ui.Writef(&b, "not read: %s\n", what)
+		ui.Writef(b, "not read: %s\n", what)
 	}
-	return b.String()
 }

@@ -36,7 +36,7 @@ func TestReportFile(t *testing.T) {
 	if s, err := os.Lstat(file); err != nil || s.Mode() != 0o600 {
 		t.Errorf("%v, %v", s, err)
 	}
-	text := describeReport(report.Result{File: "f\x1b", Files: 3, Unread: []string{"logs: no\nhint: evil"}})
+	text := described(describeReport, report.Result{File: "f\x1b", Files: 3, Unread: []string{"logs: no\nhint: evil"}})
 	if strings.Contains(text, "\x1b") || strings.Contains(text, "\nhint") || !strings.Contains(text, "not read: logs") {
 		t.Errorf("%q", text)
 	}

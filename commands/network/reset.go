@@ -42,7 +42,7 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
 	cli.PodFlags(cmd, &o.Pods)
 	cmd.MarkFlagsMutuallyExclusive("verify-only", "force")
 	act := cli.Action[removal.ResetOptions, removal.ResetResult]{
-		Do: do, Plan: removal.PlanReset, Text: func(r removal.ResetResult) string { return describeReset(r, o.VerifyOnly) },
+		Do: do, Plan: removal.PlanReset, Text: func(b *strings.Builder, r removal.ResetResult) { describeReset(b, r, o.VerifyOnly) },
 		Timeout: &o.Timeout, BySize: true, Ignored: []string{"wait", "skip-validation"},
 		Options: func([]string) (_ removal.ResetOptions, err error) {
 			if o.Cluster, err = local.Connect(env); err != nil {
@@ -75,22 +75,20 @@ func verdictOnRemains(r *removal.Remains, verifyOnly bool) error {
 }
 
 // describeReset formats the answer of `network reset` as text.
-func describeReset(r removal.ResetResult, verifyOnly bool) string {
-	var b strings.Builder
+func describeReset(b *strings.Builder, r removal.ResetResult, verifyOnly bool) {
 	switch {
 	case verifyOnly:
 	case !r.Changed:
-		ui.Writef(&b, "%s: liqonet is not installed: nothing changed\n", r.Context)
+		ui.Writef(b, "%s: liqonet is not installed: nothing changed\n", r.Context)
 	default:
 		if len(r.Peerings) > 0 {
-			describeRemoval(&b, r.Removed)
+			describeRemoval(b, r.Removed)
 		}
-		ui.Writef(&b, "%s: liqonet removed\n", r.Context)
+		ui.Writef(b, "%s: liqonet removed\n", r.Context)
 	}
 	if r.Remains != nil {
-		describeRemains(&b, *r.Remains)
+		describeRemains(b, *r.Remains)
 	}
-	return b.String()
 }
 
 func describeRemains(b *strings.Builder, r removal.Remains) {

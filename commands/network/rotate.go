@@ -53,11 +53,9 @@ fails or is interrupted, run it again: it completes the peering, and replaces al
 }
 
 // describeRotation formats the answer of `network rotate-keys` as text.
-func describeRotation(r peering.Rotation) string {
-	var b strings.Builder
+func describeRotation(b *strings.Builder, r peering.Rotation) {
 	for _, g := range r.Gateways {
-		ui.Writef(&b, "%s: gateway %d has public key %s\n", g.Cluster, g.Gateway, g.PublicKey)
+		ui.Writef(b, "%s: gateway %d has public key %s\n", g.Cluster, g.Gateway, g.PublicKey)
 	}
-	ui.Writef(&b, "%d of %d keys of the peering with %s replaced and verified (%s)\n", len(r.Gateways), len(r.Gateways), r.Peer, ui.Seconds(time.Duration(r.Took)))
-	return b.String()
+	ui.Writef(b, "%d of %d keys of the peering with %s replaced and verified (%s)\n", len(r.Gateways), len(r.Gateways), r.Peer, ui.Seconds(time.Duration(r.Took)))
 }

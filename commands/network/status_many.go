@@ -52,7 +52,7 @@ func (o statusOptions) printMany(ctx context.Context, env *cli.Env, clusters []*
 			answer.Healthy = answer.Healthy && p.State == health.Healthy
 		}
 	}
-	if err := cli.Answer(env, o.output, answer, o.matrix); err != nil {
+	if err := cli.Answer(env, o.output, answer, matrix); err != nil {
 		return err
 	}
 	if !answer.Healthy {
@@ -62,7 +62,7 @@ func (o statusOptions) printMany(ctx context.Context, env *cli.Env, clusters []*
 }
 
 // matrix formats the state of each peering, as the cluster of its row sees it.
-func (o statusOptions) matrix(a manyAnswer) string {
+func matrix(b *strings.Builder, a manyAnswer) {
 	rows := [][]string{{""}}
 	var notes strings.Builder
 	column := make(map[string]int) // by the name of a cluster
@@ -93,8 +93,6 @@ func (o statusOptions) matrix(a manyAnswer) string {
 		}
 		rows = append(rows, row)
 	}
-	var b strings.Builder
-	_ = ui.Table(&b, rows) // a strings.Builder takes everything
-	fmt.Fprint(&b, notes.String())
-	return b.String()
+	_ = ui.Table(b, rows) // a strings.Builder takes everything
+	fmt.Fprint(b, notes.String())
 }

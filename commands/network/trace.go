@@ -86,8 +86,7 @@ func traceProtocol(text string) (trace.Protocol, error) {
 }
 
 // describeTrace formats the answer of `network trace` as text: a line for each hop.
-func describeTrace(r trace.Result) string {
-	var b strings.Builder
+func describeTrace(b *strings.Builder, r trace.Result) {
 	dropped, verdict := droppedAt(r), "ok"
 	switch {
 	case dropped != "" || r.Live != nil && !r.Crosses && r.Live.Unknown == "":
@@ -95,7 +94,7 @@ func describeTrace(r trace.Result) string {
 	case !r.Crosses:
 		verdict = "unknown"
 	}
-	ui.Writef(&b, "%s: %s to %s, %s: %d hops, answer %d hops\n", verdict, endName(r.From), endName(r.To), r.String(), len(r.There), len(r.Back))
+	ui.Writef(b, "%s: %s to %s, %s: %d hops, answer %d hops\n", verdict, endName(r.From), endName(r.To), r.String(), len(r.There), len(r.Back))
 	rows := make([][]string, 0, len(r.There))
 	for i, h := range r.There {
 		packet := h.Packet
@@ -104,21 +103,20 @@ func describeTrace(r trace.Result) string {
 		}
 		rows = append(rows, []string{fmt.Sprintf("  %d", i+1), fmt.Sprintf("%s %s of %s", h.Kind, h.Name, h.Cluster), sentTo(packet), remappedBy(h)})
 	}
-	_ = ui.Table(&b, rows) // a strings.Builder takes everything
+	_ = ui.Table(b, rows) // a strings.Builder takes everything
 	for _, note := range slices.Concat(r.From.Notes, r.To.Notes) {
-		ui.Writef(&b, "note: %s\n", note)
+		ui.Writef(b, "note: %s\n", note)
 	}
 	switch {
 	case dropped != "":
-		ui.Writef(&b, "%s\n", dropped)
+		ui.Writef(b, "%s\n", dropped)
 	case r.Live == nil:
-		fmt.Fprintln(&b, "computed from records and reports: --live also sends a packet, and finds drops by other programs")
+		fmt.Fprintln(b, "computed from records and reports: --live also sends a packet, and finds drops by other programs")
 	}
 	if r.Live != nil && len(r.Live.Places) > 0 {
-		describeVerdict(&b, r.Live)
+		describeVerdict(b, r.Live)
 	}
-	fmt.Fprintln(&b, "routes, gateways, sizes and the answer's hops: -o wide")
-	return b.String()
+	fmt.Fprintln(b, "routes, gateways, sizes and the answer's hops: -o wide")
 }
 
 // endName names the sender or the receiver.
@@ -163,27 +161,25 @@ func droppedAt(r trace.Result) string {
 }
 
 // describeTraceWide formats the answer with the rules and routes of each hop.
-func describeTraceWide(r trace.Result) string {
-	var b strings.Builder
-	describeEnd(&b, "from", r.From)
-	describeEnd(&b, "to", r.To)
-	ui.Writef(&b, "%s, computed from records and reports\n", r.String())
+func describeTraceWide(b *strings.Builder, r trace.Result) {
+	describeEnd(b, "from", r.From)
+	describeEnd(b, "to", r.To)
+	ui.Writef(b, "%s, computed from records and reports\n", r.String())
 	hop := 0
 	for _, way := range []struct {
 		title string
 		hops  trace.Way
 	}{{"there", r.There}, {"back", r.Back}} {
 		if len(way.hops) > 0 {
-			ui.Writef(&b, "\n%s\n", way.title)
+			ui.Writef(b, "\n%s\n", way.title)
 		}
 		for _, h := range way.hops {
 			hop++
-			describeHop(&b, hop, h)
+			describeHop(b, hop, h)
 		}
 	}
-	ui.Writef(&b, "\n%s\n", cmp.Or(droppedAt(r), "no drop found"))
-	describeLive(&b, r.Live)
-	return b.String()
+	ui.Writef(b, "\n%s\n", cmp.Or(droppedAt(r), "no drop found"))
+	describeLive(b, r.Live)
 }
 
 // describeLive writes the observations of a packet.

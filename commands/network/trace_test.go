@@ -36,8 +36,8 @@ func TestDescribeTrace(t *testing.T) {
 		var r trace.Result
 		require.NoError(t, json.Unmarshal(text, &r))
 		name := "trace-" + strings.TrimSuffix(filepath.Base(file), ".json")
-		golden.Check(t, name+".golden", describeTrace(r))
-		golden.Check(t, name+"-wide.golden", describeTraceWide(r))
+		golden.Check(t, name+".golden", described(describeTrace, r))
+		golden.Check(t, name+"-wide.golden", described(describeTraceWide, r))
 	}
 }
 
