@@ -196,9 +196,9 @@ func describeLive(b *strings.Builder, l *trace.Live) {
 		ui.Writef(b, "    %s %s of %s\n", string(p.Kind), p.Name, p.Cluster)
 		switch {
 		case p.Out != "":
-			ui.Writef(b, "      %-10s %s, out by %s\n", "kernel", cmp.Or(p.Detour, p.Route), p.Out)
+			fact(b, "kernel", cmp.Or(p.Detour, p.Route)+", out by "+p.Out)
 		case p.Route != "":
-			ui.Writef(b, "      %-10s refuses it: %s\n", "kernel", cmp.Or(p.Detour, p.Route))
+			fact(b, "kernel", "refuses it: "+cmp.Or(p.Detour, p.Route))
 		}
 		for _, s := range p.There {
 			describeSighting(b, "packet", s, start)
@@ -207,7 +207,7 @@ func describeLive(b *strings.Builder, l *trace.Live) {
 			describeSighting(b, "answer", s, start)
 		}
 		for _, problem := range p.Errors {
-			ui.Writef(b, "      %-10s %s\n", "not asked", problem)
+			fact(b, "not asked", problem)
 		}
 	}
 	describeVerdict(b, l)
@@ -234,24 +234,20 @@ func describeVerdict(b *strings.Builder, l *trace.Live) {
 }
 
 func describeSighting(b *strings.Builder, what string, s probe.Sighting, start time.Time) {
-	at := ""
+	text := sentTo(trace.Addresses{Source: s.From, Destination: s.To})
 	if !start.IsZero() {
-		at = fmt.Sprintf(" at %+.1f ms", float64(s.Time.Sub(start).Microseconds())/1000)
+		text += fmt.Sprintf(" at %+.1f ms", float64(s.Time.Sub(start).Microseconds())/1000)
 	}
-	ui.Writef(b, "      %-10s %s%s, in by %s", what, sentTo(trace.Addresses{Source: s.From, Destination: s.To}), at, cmp.Or(s.In, ui.Unknown))
+	text += ", in by " + cmp.Or(s.In, ui.Unknown)
 	switch left := sentTo(trace.Addresses{Source: s.LeftFrom, Destination: s.LeftTo}); {
 	case s.Out != "":
-		ui.Writef(b, ", left as %s by %s", left, s.Out)
+		text += ", left as " + left + " by " + s.Out
 	case s.LeftTo.IsValid():
-		ui.Writef(b, ", delivered here as %s", left)
+		text += ", delivered here as " + left
 	}
-	fmt.Fprintln(b)
-	if len(s.Chains) > 0 {
-		ui.Writef(b, "      %-10s %s\n", "chains", strings.Join(s.Chains, ", "))
-	}
-	if s.Dropped != "" {
-		ui.Writef(b, "      %-10s %s\n", "DROPPED", s.Dropped)
-	}
+	fact(b, what, text)
+	fact(b, "chains", strings.Join(s.Chains, ", "))
+	fact(b, "DROPPED", s.Dropped)
 }
 
 func describeEnd(b *strings.Builder, word string, e trace.End) {
@@ -282,48 +278,43 @@ func describeHop(b *strings.Builder, number int, h trace.Hop) {
 		title += " on node " + h.Node
 	}
 	ui.Writef(b, "%2d  %s\n", number, title)
-	line := func(word, format string, args ...any) {
-		ui.Writef(b, "      %-10s ", word)
-		ui.Writef(b, format+"\n", args...)
-	}
-	line("packet", "%s", sentTo(h.Packet))
+	fact(b, "packet", sentTo(h.Packet))
 	if t := h.Translated; t != nil {
-		line("translated", "%s", sentTo(*t))
+		fact(b, "translated", sentTo(*t))
 	}
 	if h.Rule != "" {
-		line("lookup", "%s", h.Rule)
-		line("", "%s", h.Route)
+		fact(b, "lookup", h.Rule)
+		ui.Writef(b, "      %-10s %s\n", "", h.Route)
 	}
 	for _, m := range h.Members {
 		if m.Used {
-			line("by", "%s", m.Name)
+			fact(b, "by", m.Name)
 		} else {
-			line("not by", "%s: %s", m.Name, m.Why)
+			fact(b, "not by", m.Name+": "+m.Why)
 		}
 	}
-	if h.Out != "" {
-		line("out", "%s", h.Out)
-	}
+	fact(b, "out", h.Out)
 	if h.Outer != nil {
-		line("outside", "%s", sentTo(*h.Outer))
+		fact(b, "outside", sentTo(*h.Outer))
 	}
-	if h.Endpoint != "" {
-		line("endpoint", "%s", h.Endpoint)
-	}
-	if h.State != "" {
-		line("state", "%s", h.State)
-	}
+	fact(b, "endpoint", h.Endpoint)
+	fact(b, "state", string(h.State))
 	switch {
 	case h.MTU > 0 && h.PathMTU > 0:
-		line("size", "up to %d bytes; path MTU outside %d, measured", h.MTU, h.PathMTU)
+		fact(b, "size", fmt.Sprintf("up to %d bytes; path MTU outside %d, measured", h.MTU, h.PathMTU))
 	case h.MTU > 0:
-		line("size", "up to %d bytes", h.MTU)
+		fact(b, "size", fmt.Sprintf("up to %d bytes", h.MTU))
 	}
 	for _, note := range h.Notes {
-		line("note", "%s", note)
+		fact(b, "note", note)
 	}
-	if h.Dropped != "" {
-		line("DROPPED", "%s", h.Dropped)
+	fact(b, "DROPPED", h.Dropped)
+}
+
+// fact writes a line about a hop; an empty text is left out.
+func fact(b *strings.Builder, about, text string) {
+	if text != "" {
+		ui.Writef(b, "      %-10s %s\n", about, text)
 	}
 }
 
