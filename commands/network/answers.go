@@ -181,6 +181,19 @@ func describeRemoval(b *strings.Builder, r removal.Removed) {
 	fmt.Fprintln(b)
 }
 
+// grouped groups values by a key, in the order in which the keys appear.
+func grouped[K comparable, V any](all []V, key func(V) K) (groups [][]V) {
+	at := make(map[K]int)
+	for _, v := range all {
+		k := key(v)
+		if _, known := at[k]; !known {
+			at[k], groups = len(groups), append(groups, nil)
+		}
+		groups[at[k]] = append(groups[at[k]], v)
+	}
+	return groups
+}
+
 func stageTimes(stages []progress.StageTime) string {
 	return ui.Joined(stages, func(s progress.StageTime) string { return s.Name + " " + ui.Seconds(time.Duration(s.Took)) })
 }

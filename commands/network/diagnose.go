@@ -133,8 +133,9 @@ func describeChecks(b *strings.Builder, r diagnose.Result, wide bool) {
 		}
 	}
 	if wide {
-		for _, why := range skippedBecause(r) {
-			ui.Writef(b, "skipped: %s\n", why)
+		skipped := slices.DeleteFunc(slices.Clone(r.Checks), func(f diagnose.Finding) bool { return f.State != diagnose.Skipped })
+		for _, alike := range grouped(skipped, func(f diagnose.Finding) string { return f.Subject() + ": " + f.Observed }) {
+			ui.Writef(b, "skipped: %s: %s (%s)\n", alike[0].Subject(), alike[0].Observed, ui.Joined(alike, func(f diagnose.Finding) string { return f.ID }))
 		}
 	}
 	if r.Passed && r.Count(diagnose.Passed) > 0 {
@@ -186,24 +187,4 @@ func consequencesOf(r diagnose.Result, id string) (all []string) {
 		}
 	}
 	return all
-}
-
-// skippedBecause returns a line for each reason why checks were skipped.
-func skippedBecause(r diagnose.Result) (lines []string) {
-	ids := make(map[string][]string)
-	var reasons []string
-	for _, f := range r.Checks {
-		if f.State != diagnose.Skipped {
-			continue
-		}
-		why := f.Subject() + ": " + f.Observed
-		if ids[why] == nil {
-			reasons = append(reasons, why)
-		}
-		ids[why] = append(ids[why], f.ID)
-	}
-	for _, why := range reasons {
-		lines = append(lines, fmt.Sprintf("%s (%s)", why, strings.Join(ids[why], ", ")))
-	}
-	return lines
 }

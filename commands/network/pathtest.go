@@ -109,7 +109,7 @@ func describePaths(b *strings.Builder, r pathtest.Result, o pathtest.Options) {
 		describePerformance(b, r)
 		return
 	}
-	for _, way := range byDirection(r.Checks) {
+	for _, way := range grouped(r.Checks, func(c pathtest.Check) [2]string { return [2]string{c.From.Cluster, c.To.Cluster} }) {
 		pathMatrix(b, way)
 		fmt.Fprintln(b)
 	}
@@ -132,42 +132,18 @@ func describePathsWide(b *strings.Builder, r pathtest.Result, o pathtest.Options
 	}
 }
 
-// byDirection groups checks by the clusters of sender and receiver.
-func byDirection(checks []pathtest.Check) (groups [][]pathtest.Check) {
-	for _, c := range checks {
-		i := slices.IndexFunc(groups, func(g []pathtest.Check) bool {
-			return g[0].From.Cluster == c.From.Cluster && g[0].To.Cluster == c.To.Cluster
-		})
-		if i < 0 {
-			i, groups = len(groups), append(groups, nil)
-		}
-		groups[i] = append(groups[i], c)
-	}
-	return groups
-}
-
 // failures returns a text for each path with failed checks, by what was seen.
 func failures(checks []pathtest.Check) (all []string) {
 	type failure struct {
 		from, to pathtest.End
 		seen     string
 	}
-	names, expected := make(map[failure][]string), make(map[failure]string)
-	var order []failure
-	for _, c := range checks {
-		if c.State != pathtest.Failed {
-			continue
-		}
-		f := failure{c.From, c.To, c.Seen}
-		if names[f] == nil {
-			order = append(order, f)
-		}
-		names[f], expected[f] = append(names[f], string(c.Name)), c.Expected
-	}
-	for _, f := range order {
-		text := fmt.Sprintf("%s to %s: %s: %s", f.from.String(), f.to.String(), strings.Join(names[f], ", "), f.seen)
-		if len(names[f]) == 1 && !strings.Contains(f.seen, "no answer") {
-			text += ", expected " + expected[f]
+	failed := slices.DeleteFunc(slices.Clone(checks), func(c pathtest.Check) bool { return c.State != pathtest.Failed })
+	for _, alike := range grouped(failed, func(c pathtest.Check) failure { return failure{c.From, c.To, c.Seen} }) {
+		c := alike[0]
+		text := fmt.Sprintf("%s to %s: %s: %s", c.From.String(), c.To.String(), ui.Joined(alike, func(c pathtest.Check) string { return string(c.Name) }), c.Seen)
+		if len(alike) == 1 && !strings.Contains(c.Seen, "no answer") {
+			text += ", expected " + c.Expected
 		}
 		all = append(all, text)
 	}

@@ -90,7 +90,7 @@ func (d *diagram) edges() (edges []edge) {
 // cluster draws a cluster with its nodes and gateways.
 func (d *diagram) cluster(index int, edges []edge) {
 	name := d.clusters[index]
-	sides, title := sidesOf(d.all, name), "cluster "+name
+	sides, title := slices.DeleteFunc(slices.Clone(d.all), func(p status.Peering) bool { return p.Cluster != name }), "cluster "+name
 	if len(sides) == 0 {
 		title += " (not read)"
 	}

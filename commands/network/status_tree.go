@@ -2,7 +2,6 @@ package network
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,14 +19,8 @@ type branch struct {
 
 // tree writes a tree for each cluster that was read: its peerings, their gateways and tunnels, and its nodes.
 func (o statusOptions) tree(b *strings.Builder, all []status.Peering) {
-	var done []string
-	for _, p := range all {
-		if slices.Contains(done, p.Cluster) {
-			continue
-		}
-		done = append(done, p.Cluster)
-		sides := sidesOf(all, p.Cluster)
-		root := branch{text: "cluster " + ui.VisibleCell(p.Cluster)}
+	for _, sides := range grouped(all, func(p status.Peering) string { return p.Cluster }) {
+		root := branch{text: "cluster " + ui.VisibleCell(sides[0].Cluster)}
 		for _, side := range sides {
 			root.below = append(root.below, o.peeringBranch(side))
 		}
@@ -39,16 +32,6 @@ func (o statusOptions) tree(b *strings.Builder, all []status.Peering) {
 		root.below = append(root.below, nodes)
 		root.write(b, "", "")
 	}
-}
-
-// sidesOf returns the peerings of one cluster.
-func sidesOf(all []status.Peering, cluster string) (sides []status.Peering) {
-	for _, p := range all {
-		if p.Cluster == cluster {
-			sides = append(sides, p)
-		}
-	}
-	return sides
 }
 
 // peeringBranch returns the branch of a peering in one cluster, with its gateways and their tunnels.
