@@ -144,12 +144,8 @@ func (f *connectFlags) gateways(cmd *cobra.Command) {
 }
 
 func (f *connectFlags) options(env *cli.Env) (peering.ConnectOptions, error) {
-	o := f.ConnectOptions
-	if f.serverSide != "" {
-		o.LocalServes = new(f.serverSide == localPlace)
-	}
-	err := cmp.Or(checkConnect(o), cli.CheckSide(o.Local), cli.CheckSide(o.Remote))
-	if err != nil {
+	o, err := f.given()
+	if err = cmp.Or(err, cli.CheckSide(o.Local), cli.CheckSide(o.Remote)); err != nil {
 		return o, err
 	}
 	if o.Local.Cluster, o.Remote.Cluster, err = f.clusters.Connect(env); err != nil {
@@ -160,13 +156,17 @@ func (f *connectFlags) options(env *cli.Env) (peering.ConnectOptions, error) {
 	return o, err
 }
 
-// checkConnect refuses flags that contradict each other.
-func checkConnect(o peering.ConnectOptions) error {
+// given returns the options that the flags of a peering contain, and refuses flags that contradict each other.
+func (f *connectFlags) given() (peering.ConnectOptions, error) {
+	o := f.ConnectOptions
+	if f.serverSide != "" {
+		o.LocalServes = new(f.serverSide == localPlace)
+	}
 	if err := o.ValidateGiven(); err != nil {
-		return cli.Usagef("%w", err)
+		return o, cli.Usagef("%w", err)
 	}
 	if o.Local.Name != "" && o.Local.Name == o.Remote.Name {
-		return cli.Usagef("--name and --remote-name are both %q", o.Local.Name)
+		return o, cli.Usagef("--name and --remote-name are both %q", o.Local.Name)
 	}
-	return nil
+	return o, nil
 }

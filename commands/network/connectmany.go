@@ -119,16 +119,11 @@ func (f manyFlags) options(env *cli.Env, cmd *cobra.Command, c *connectFlags) (o
 	if err := checkOfOne(cmd); err != nil {
 		return o, err
 	}
-	o = peering.ManyOptions{
-		Parallel: f.parallel, Installation: c.Installation, Options: c.Options, Gateways: c.Local.Gateways, Keep: c.Keep, Timeout: c.Timeout,
-	}
-	if c.serverSide != "" {
-		o.LocalServes = new(c.serverSide == localPlace)
-	}
+	o.Parallel = f.parallel
 	if o.Pairs, err = f.pairs(); err != nil {
 		return o, err
 	}
-	if err := checkConnect(peering.ConnectOptions{Options: o.Options}); err != nil {
+	if o.ConnectOptions, err = c.given(); err != nil {
 		return o, err
 	}
 	if o.Clusters, err = c.clusters.Local.ConnectAll(env, f.contexts); err != nil {

@@ -23,11 +23,9 @@ type ManyOptions struct {
 	// Pairs are the peerings, by indices of the clusters. The first one is the local cluster.
 	Pairs    [][2]int
 	Parallel int // peerings that are connected at the same time
-	Installation
-	Options
-	Gateways int // of each peering in each cluster; 0: as it is, else the default
-	Keep     bool
-	Timeout  time.Duration // of each installation and each peering; 0: progress.TimeLimit
+	// ConnectOptions are those of each peering. Of its sides, only the local number of gateways counts, in all clusters.
+	// The time limit is also that of each installation.
+	ConnectOptions
 }
 
 // Connections is the result of ConnectMany.
@@ -244,11 +242,10 @@ func (m *many) connect(ctx context.Context, i int, before <-chan struct{}, own c
 
 // pair returns the options of one peering.
 func (m *many) pair(i int, clusters []*kube.Cluster) ConnectOptions {
-	side := func(k int) Side { return Side{Cluster: clusters[k], Name: m.names[k], Gateways: m.Gateways} }
-	return ConnectOptions{
-		Local: side(m.Pairs[i][0]), Remote: side(m.Pairs[i][1]),
-		Installation: m.Installation, Options: m.Options, Keep: m.Keep, Timeout: m.Timeout,
-	}
+	side := func(k int) Side { return Side{Cluster: clusters[k], Name: m.names[k], Gateways: m.Local.Gateways} }
+	o := m.ConnectOptions
+	o.Local, o.Remote = side(m.Pairs[i][0]), side(m.Pairs[i][1])
+	return o
 }
 
 // turn orders the reservations of several connects. nil: there is only one.

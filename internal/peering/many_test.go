@@ -34,8 +34,11 @@ func runMany(t *testing.T, n int) (all []*fakecluster.Cluster) {
 
 func manyOptions(all []*fakecluster.Cluster, pairs ...[2]int) ManyOptions {
 	o := ManyOptions{
-		Pairs: pairs, Parallel: 10, Gateways: 1, Timeout: time.Minute, Installation: Installation{Image: "liqonet:1"},
-		Options: Options{GatewaySettings: records.GatewaySettings{ServiceType: new(records.NodePort)}},
+		Pairs: pairs, Parallel: 10,
+		ConnectOptions: ConnectOptions{
+			Local: Side{Gateways: 1}, Timeout: time.Minute, Installation: Installation{Image: "liqonet:1"},
+			Options: Options{GatewaySettings: records.GatewaySettings{ServiceType: new(records.NodePort)}},
+		},
 	}
 	for _, c := range all {
 		o.Clusters = append(o.Clusters, c.Cluster)
