@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/kube"
-	"liqonet.io/liqonet/internal/progress"
 )
 
 // manyAnswer is the answer of `network status --contexts`.
@@ -29,23 +29,22 @@ type clusterView struct {
 // printMany prints the peerings of several clusters as a matrix.
 func (o statusOptions) printMany(ctx context.Context, env *cli.Env, clusters []*kube.Cluster, do statusActions) error {
 	answer := manyAnswer{Healthy: true, Clusters: make([]clusterView, len(clusters))}
-	indices := make([]int, len(clusters))
-	for i := range indices {
-		indices[i] = i
+	var reads sync.WaitGroup
+	for i, c := range clusters {
+		reads.Go(func() {
+			v := clusterView{Context: c.Context, Peerings: []status.Peering{}}
+			own := o
+			own.Cluster = c
+			all, err := do.once(ctx, own.Options)
+			if err != nil {
+				v.Error = cli.WithoutRequests(err).Error()
+			} else {
+				v.Peerings = append(v.Peerings, own.answer(all).Peerings...)
+			}
+			answer.Clusters[i] = v
+		})
 	}
-	_ = progress.EachOf(indices, func(i int) error { // errors are part of the answer
-		v := clusterView{Context: clusters[i].Context, Peerings: []status.Peering{}}
-		own := o
-		own.Cluster = clusters[i]
-		all, err := do.once(ctx, own.Options)
-		if err != nil {
-			v.Error = cli.WithoutRequests(err).Error()
-		} else {
-			v.Peerings = append(v.Peerings, own.answer(all).Peerings...)
-		}
-		answer.Clusters[i] = v
-		return nil
-	})
+	reads.Wait()
 	for _, c := range answer.Clusters {
 		answer.Healthy = answer.Healthy && c.Error == ""
 		for _, p := range c.Peerings {

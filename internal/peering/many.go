@@ -3,9 +3,9 @@ package peering
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -94,7 +94,7 @@ type many struct {
 }
 
 func newMany(o ManyOptions, r progress.Reporter) *many {
-	m := &many{ManyOptions: o, reporter: &once{Reporter: r, reported: make(map[string]bool)}, names: make([]string, len(o.Clusters))}
+	m := &many{ManyOptions: o, reporter: &once{Reporter: r}, names: make([]string, len(o.Clusters))}
 	for _, c := range o.Clusters {
 		m.result.Installations = append(m.result.Installations, Installed{Context: c.Context})
 	}
@@ -133,12 +133,8 @@ func (m *many) run(ctx context.Context) (Connections, error) {
 	}
 	close(turns[0])
 	each(len(m.Pairs), m.Parallel, func(i int) { m.connect(ctx, i, turns[i], turns[i+1]) })
-	for _, one := range m.result.Installations {
-		m.result.Changed = m.result.Changed || one.Changed
-	}
-	for _, p := range m.result.Peerings {
-		m.result.Changed = m.result.Changed || p.Result != nil && p.Result.Changed
-	}
+	m.result.Changed = slices.ContainsFunc(m.result.Installations, func(one Installed) bool { return one.Changed }) ||
+		slices.ContainsFunc(m.result.Peerings, func(p PairResult) bool { return p.Result != nil && p.Result.Changed })
 	m.result.Took = seconds.Duration(time.Since(start))
 	return m.result, ctx.Err()
 }
@@ -146,25 +142,25 @@ func (m *many) run(ctx context.Context) (Connections, error) {
 // reach reads all clusters, and decides their names: a derived one that two clusters would have is replaced by the
 // longer one.
 func (m *many) reach(ctx context.Context) error {
-	sites := make([]site, len(m.Clusters))
-	errs := make([]error, len(m.Clusters))
-	each(len(m.Clusters), len(m.Clusters), func(i int) {
-		s := newSite(Side{Cluster: m.Clusters[i]}, m.Installation, m.reporter)
-		s.connecting = true
-		errs[i] = s.reach(ctx)
-		if errs[i] == nil {
-			errs[i] = s.discover(ctx)
+	sites := make([]*site, len(m.Clusters))
+	for i, c := range m.Clusters {
+		sites[i] = new(newSite(Side{Cluster: c}, m.Installation, m.reporter))
+		sites[i].connecting = true
+	}
+	err := progress.EachOf(sites, func(s *site) error {
+		if err := s.reach(ctx); err != nil {
+			return err
 		}
-		sites[i] = s
+		return s.discover(ctx)
 	})
-	if err := errors.Join(errs...); err != nil {
+	if err != nil {
 		return err
 	}
 	for i, s := range sites {
-		if k := slices.IndexFunc(sites[:i], func(o site) bool { return o.id == s.id }); k >= 0 {
+		if k := slices.IndexFunc(sites[:i], func(o *site) bool { return o.id == s.id }); k >= 0 {
 			return &progress.InputError{Err: fmt.Errorf("contexts %q and %q are the same cluster", m.Clusters[k].Context, m.Clusters[i].Context)}
 		}
-		shared := slices.ContainsFunc(sites, func(o site) bool { return o.id != s.id && o.name == s.name })
+		shared := slices.ContainsFunc(sites, func(o *site) bool { return o.id != s.id && o.name == s.name })
 		if m.names[i] = s.name; shared && s.longerName != "" {
 			m.names[i] = s.longerName
 		}
@@ -251,34 +247,16 @@ func (m *many) pair(i int, clusters []*kube.Cluster) ConnectOptions {
 // turn orders the reservations of several connects. nil: there is only one.
 type turn struct {
 	before <-chan struct{} // closed when those before have reserved, or have failed
-	own    chan<- struct{}
-	ended  bool
+	end    func()          // lets the next one reserve, after those before
 }
 
 func newTurn(before <-chan struct{}, own chan<- struct{}) *turn {
-	return &turn{before: before, own: own}
-}
-
-// await waits for the turn.
-func (t *turn) await(ctx context.Context) error {
-	select {
-	case <-t.before:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// end lets the next one reserve, after those before.
-func (t *turn) end() {
-	if t.ended {
-		return
-	}
-	t.ended = true
-	go func() {
-		<-t.before
-		close(t.own)
-	}()
+	return &turn{before, sync.OnceFunc(func() {
+		go func() {
+			<-before
+			close(own)
+		}()
+	})}
 }
 
 // reserveInTurn reserves addresses after connects of other pairs of the same command.
@@ -287,10 +265,12 @@ func (c *connector) reserveInTurn(ctx context.Context) error {
 		return nil
 	}
 	defer c.turn.end()
-	if err := c.turn.await(ctx); err != nil {
-		return err
+	select {
+	case <-c.turn.before:
+		return c.both(ctx, (*member).reserve)
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return c.both(ctx, (*member).reserve)
 }
 
 // each calls do for each index below n, some at the same time.

@@ -10,29 +10,19 @@ import (
 // once is a Reporter that omits what it has reported before, such as a note about a cluster of several peerings.
 type once struct {
 	progress.Reporter
-	mu       sync.Mutex
-	reported map[string]bool
-}
-
-// isNew reports whether a text is reported for the first time.
-func (o *once) isNew(text string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	before := o.reported[text]
-	o.reported[text] = true
-	return !before
+	reported sync.Map // by text
 }
 
 // Note implements progress.Reporter.
 func (o *once) Note(text string) {
-	if o.isNew(text) {
+	if _, before := o.reported.LoadOrStore(text, true); !before {
 		o.Reporter.Note(text)
 	}
 }
 
 // Warn implements progress.Reporter.
 func (o *once) Warn(text, hint string) {
-	if o.isNew(text) {
+	if _, before := o.reported.LoadOrStore(text, true); !before {
 		o.Reporter.Warn(text, hint)
 	}
 }
