@@ -24,11 +24,8 @@ import (
 // AllNodes is set, that is an error. Without Update, Connect does not change an existing configuration; differences are
 // a *DifferenceError. If Connect fails, it rolls back what this run created, unless Keep is set.
 func Connect(ctx context.Context, o ConnectOptions, r progress.Reporter) (Connection, error) {
-	return plan.Locked(ctx, r, func(ctx context.Context) (Connection, error) { return connect(ctx, o, r) }, &o.Local.Cluster, &o.Remote.Cluster)
-}
-
-func connect(ctx context.Context, o ConnectOptions, r progress.Reporter) (Connection, error) {
-	return newConnector(o, r).connect(ctx)
+	connect := func(ctx context.Context) (Connection, error) { return newConnector(o, r).connect(ctx) }
+	return plan.Locked(ctx, r, connect, &o.Local.Cluster, &o.Remote.Cluster)
 }
 
 func (c *connector) connect(ctx context.Context) (Connection, error) {

@@ -8,9 +8,9 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 )
 
-// dry returns a copy of the site for a dry run, in which all changes are allowed.
+// dry returns a copy of the site for a dry run.
 func (s site) dry(cluster *kube.Cluster) site {
-	s.cluster, s.options.Update, s.reporter, s.changes = cluster, true, progress.Quiet{}, nil
+	s.cluster, s.reporter, s.changes = cluster, progress.Quiet{}, nil
 	return s
 }
 

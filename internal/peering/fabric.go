@@ -64,7 +64,7 @@ func (s *site) desiredFabric() records.Fabric {
 // that is temporarily down must not cause a rise.
 func (s *site) mayRaiseMTU() bool {
 	missing := func(node string) bool { return !s.hasReport(node) }
-	return s.update && len(s.nodes.notReady()) == 0 && !slices.ContainsFunc(s.nodes.allReady(), missing)
+	return s.options.Update && len(s.nodes.notReady()) == 0 && !slices.ContainsFunc(s.nodes.allReady(), missing)
 }
 
 // checkForward finds nodes whose firewall drops forwarded packets unless one of its own rules accepts them, as

@@ -26,28 +26,22 @@ import (
 // Init installs, completes or updates liqonet in a cluster, and returns when every Ready node has reported. Connect
 // installs as well; Init prepares a cluster for later peers.
 func Init(ctx context.Context, o InitOptions, r progress.Reporter) (InitResult, error) {
-	do := func(ctx context.Context) (InitResult, error) { return initWith(ctx, o, o.Update, r) }
-	return plan.Locked(ctx, r, do, &o.Side.Cluster)
-}
-
-// initWith is Init; update is the user's Update, which differs from that of o in a dry run.
-func initWith(ctx context.Context, o InitOptions, update bool, r progress.Reporter) (InitResult, error) {
-	s := newSite(o.Side, o.Installation, r)
-	s.update = update
-	run := &progress.Stages{Reporter: r}
-	if err := initialise(ctx, run, &s, o.Timeout); err != nil {
-		return InitResult{}, err
-	}
-	return InitResult{
-		Cluster: s.info(), Unverified: s.unverified, Stages: run.Times, Objects: s.changes, Changed: len(s.changes) > 0,
-	}, nil
+	return plan.Locked(ctx, r, func(ctx context.Context) (InitResult, error) {
+		s := newSite(o.Side, o.Installation, r)
+		run := &progress.Stages{Reporter: r}
+		if err := initialise(ctx, run, &s, o.Timeout); err != nil {
+			return InitResult{}, err
+		}
+		return InitResult{
+			Cluster: s.info(), Unverified: s.unverified, Stages: run.Times, Objects: s.changes, Changed: len(s.changes) > 0,
+		}, nil
+	}, &o.Side.Cluster)
 }
 
 // PlanInit returns the changes that Init would make. It changes nothing.
 func PlanInit(ctx context.Context, o InitOptions, r progress.Reporter) (plan.Plan, error) {
-	update := o.Update
-	o.Side.Cluster, o.Update = o.Side.Cluster.DryRun(), true
-	_, err := initWith(ctx, o, update, progress.Planning(r))
+	o.Side.Cluster = o.Side.Cluster.DryRun()
+	_, err := Init(ctx, o, progress.Planning(r))
 	return plan.Of(ctx, err, o.Side.Cluster)
 }
 
@@ -169,7 +163,7 @@ func (s *site) awaitNodes(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return f, fmt.Errorf("cluster %q: %w", s.cluster.Context, err)
-		case f.Overlay.Kind != "" && !s.options.Update && !inventory.Same(f, decided):
+		case f.Overlay.Kind != "" && !s.mayChange() && !inventory.Same(f, decided):
 			return f, plan.Overtaken(s.cluster, records.FabricName, f, decided)
 		}
 		return decided, nil

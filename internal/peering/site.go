@@ -52,7 +52,6 @@ type site struct {
 	compared   bool // the same run has compared the installation before its first write
 	installing bool // this run creates the installation
 	assumedMTU int  // of packets between pods, in bytes, used until nodes report; 0: none
-	update     bool // the user's options.Update, which dry runs always set
 	changes    []kube.Change
 }
 
@@ -75,7 +74,7 @@ type observed struct {
 
 // newSite returns the site of a new operation.
 func newSite(side Side, o Installation, r progress.Reporter) site {
-	return site{cluster: side.Cluster, side: side, options: o, nodes: &roster{strict: o.AllNodes}, update: o.Update, reporter: r}
+	return site{cluster: side.Cluster, side: side, options: o, nodes: &roster{strict: o.AllNodes}, reporter: r}
 }
 
 // reach checks that the cluster is reachable and that the user has the required permissions, and reads the cluster's
@@ -218,11 +217,15 @@ func (s *site) base() ([]kube.Object, error) {
 	})
 }
 
+// mayChange reports whether existing configuration may be changed: with --update, and in a dry run, which lists what
+// --update would change.
+func (s *site) mayChange() bool { return s.options.Update || s.cluster.IsDryRun() }
+
 // apply applies objects and records the changes. Without Update, objects that were compared and have no differences are
 // only completed: another writer may have changed them since, on purpose.
 func (s *site) apply(ctx context.Context, compared bool, objects ...kube.Object) error {
 	put := s.cluster.Apply
-	if compared && !s.options.Update {
+	if compared && !s.mayChange() {
 		put = s.cluster.Complete
 	}
 	changes, err := put(ctx, objects...)
