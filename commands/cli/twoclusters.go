@@ -1,9 +1,20 @@
 package cli
 
-import "liqonet.io/liqonet/internal/kube"
+import (
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/internal/kube"
+)
 
 // TwoClusters are the flags of a command that works on both ends of a peering.
 type TwoClusters struct{ Local, Remote *ClusterFlags }
+
+// NewTwoClusters adds the flags of the remote cluster to a command.
+func NewTwoClusters(cmd *cobra.Command, local *ClusterFlags) TwoClusters {
+	t := TwoClusters{local, NewRemoteFlags()}
+	t.Remote.Register(cmd, cmd.Flags())
+	return t
+}
 
 // Connect makes the clients of both clusters. It sends nothing.
 func (t TwoClusters) Connect(env *Env) (local, remote *kube.Cluster, err error) {

@@ -123,8 +123,7 @@ Run:
 
 // newConnectFlags adds the flags to a command.
 func newConnectFlags(cmd *cobra.Command, local *cli.ClusterFlags) *connectFlags {
-	f := &connectFlags{clusters: cli.TwoClusters{Local: local, Remote: cli.NewRemoteFlags()}}
-	f.clusters.Remote.Register(cmd, cmd.Flags())
+	f := &connectFlags{clusters: cli.NewTwoClusters(cmd, local)}
 	cli.SideFlags(cmd, &f.Local, "")
 	cli.SideFlags(cmd, &f.Remote, cli.RemotePrefix)
 	cli.InstallFlags(cmd, &f.Installation)

@@ -17,7 +17,6 @@ import (
 func newDiagnose(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[diagnose.Options, diagnose.Result]) *cobra.Command {
 	var flags diagnose.Options
 	var junit string
-	clusters := cli.TwoClusters{Local: local, Remote: cli.NewRemoteFlags()}
 	cmd := &cobra.Command{
 		Use:   "diagnose [PEER]",
 		Short: "Find out why a peering does not work",
@@ -39,7 +38,7 @@ network test. Checks for which you lack rights are skipped: level view is enough
   liqoctl network diagnose b --context a --junit diagnosis.xml`,
 		Args: cli.Arguments("[PEER]"),
 	}
-	clusters.Remote.Register(cmd, cmd.Flags())
+	clusters := cli.NewTwoClusters(cmd, local)
 	cli.InstalledImageFlag(cmd, &flags.Image)
 	ui.BoolFlag(cmd.Flags(), &flags.Probe, "probe", "send packets along all paths; needs a remote cluster, and level administer")
 	ui.TextFlag(cmd.Flags(), &junit, "junit", "FILE", "file to write a JUnit report to", nil)
@@ -47,16 +46,11 @@ network test. Checks for which you lack rights are skipped: level view is enough
 		Do: alsoTo(&junit, do, diagnose.Result.JUnit), Text: describeDiagnosis, Wide: describeDiagnosisWide, Timeout: &flags.Timeout,
 		Options: func(args []string) (o diagnose.Options, err error) {
 			o = flags
-			if len(args) > 0 {
-				o.Peer = args[0]
+			o.Peer = strings.Join(args, "")
+			if o.Cluster, o.Remote, err = clusters.ConnectChosen(env); err == nil && o.Probe && o.Remote == nil {
+				err = cli.Usagef("--probe needs a remote cluster")
 			}
-			if o.Cluster, o.Remote, err = clusters.ConnectChosen(env); err != nil || !o.Probe {
-				return o, err
-			}
-			if o.Remote == nil {
-				return o, cli.Usagef("--probe needs a remote cluster")
-			}
-			return o, nil
+			return o, err
 		},
 		Verdict: func(r diagnose.Result) error {
 			if r.Passed {

@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +13,6 @@ import (
 
 func newDisconnect(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[removal.DisconnectOptions, removal.Disconnection]) *cobra.Command {
 	var o removal.DisconnectOptions
-	clusters := cli.TwoClusters{Local: local, Remote: cli.NewRemoteFlags()}
 	cmd := &cobra.Command{
 		Use:   "disconnect [PEER]",
 		Short: "Remove a peering",
@@ -27,14 +27,12 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
   liqoctl network disconnect --context a b --one-side`,
 		Args: cli.Arguments("[PEER]"),
 	}
-	clusters.Remote.Register(cmd, cmd.Flags())
+	clusters := cli.NewTwoClusters(cmd, local)
 	ui.BoolFlag(cmd.Flags(), &o.OneSide, "one-side", "leave the remote cluster unchanged; with PEER it is not contacted")
 	return cli.Action[removal.DisconnectOptions, removal.Disconnection]{
 		Do: do, Plan: removal.PlanDisconnect, Text: describeDisconnection, Timeout: &o.Timeout, BySize: true, Ignored: []string{"wait", "skip-validation"},
 		Options: func(args []string) (_ removal.DisconnectOptions, err error) {
-			if len(args) > 0 {
-				o.Peer = args[0]
-			}
+			o.Peer = strings.Join(args, "")
 			if err := checkDisconnect(o, clusters.Remote.Chosen()); err != nil {
 				return o, err
 			}

@@ -25,7 +25,6 @@ func newTest(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[pathtest.Op
 	var o pathtest.Options
 	var junit string
 	perf := perfFlags{streams: 8}
-	clusters := cli.TwoClusters{Local: local, Remote: cli.NewRemoteFlags()}
 	cmd := &cobra.Command{
 		Use:   "test [PEER]",
 		Short: "Send packets along all paths of a peering",
@@ -56,7 +55,7 @@ measurements sends as fast as it can for about 10 seconds: other traffic suffers
   liqoctl network test --context a --remote-context b --perf`,
 		Args: cli.Arguments("[PEER]"),
 	}
-	clusters.Remote.Register(cmd, cmd.Flags())
+	clusters := cli.NewTwoClusters(cmd, local)
 	cli.InstalledImageFlag(cmd, &o.Image)
 	ui.AddFlag(cmd.Flags(), &o.Nodes, "nodes", "NUMBER", "nodes of each cluster that take part (default: all; with --perf, 1)", ui.Between(1, math.MaxInt32))
 	ui.AddFlag(cmd.Flags(), &o.Hold, "duration", "DURATION", "how long connections are kept open", ui.PositiveDuration)
@@ -67,9 +66,7 @@ measurements sends as fast as it can for about 10 seconds: other traffic suffers
 		Text: func(b *strings.Builder, r pathtest.Result) { describePaths(b, r, o) },
 		Wide: func(b *strings.Builder, r pathtest.Result) { describePathsWide(b, r, o) },
 		Options: func(args []string) (_ pathtest.Options, err error) {
-			if len(args) > 0 {
-				o.Peer = args[0]
-			}
+			o.Peer = strings.Join(args, "")
 			if perf.perf {
 				o.Streams = perf.streams
 			}

@@ -17,7 +17,6 @@ import (
 func newReport(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[report.Options, report.Result]) *cobra.Command {
 	var o report.Options
 	var file string
-	clusters := cli.TwoClusters{Local: local, Remote: cli.NewRemoteFlags()}
 	cmd := &cobra.Command{
 		Use:   "report [FILE]",
 		Short: "Collect what a bug report needs, without secrets",
@@ -32,7 +31,7 @@ view is enough for all but the logs, which Kubernetes' own role view includes.`,
   liqoctl network report --context a report.tar.gz`,
 		Args: cli.Arguments("[FILE]"),
 	}
-	clusters.Remote.Register(cmd, cmd.Flags())
+	clusters := cli.NewTwoClusters(cmd, local)
 	return cli.Action[report.Options, report.Result]{
 		Text: describeReport, Timeout: &o.Timeout,
 		Do: func(ctx context.Context, o report.Options, r progress.Reporter) (report.Result, error) {

@@ -17,7 +17,6 @@ const rotateTimeout = 10 * time.Minute
 
 func newRotateKeys(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[peering.RotateOptions, peering.Rotation]) *cobra.Command {
 	o := peering.RotateOptions{Timeout: rotateTimeout}
-	clusters := cli.TwoClusters{Local: local, Remote: cli.NewRemoteFlags()}
 	cmd := &cobra.Command{
 		Use:   "rotate-keys [PEER]",
 		Short: "Replace the WireGuard keys of a peering",
@@ -36,7 +35,7 @@ fails or is interrupted, run it again: it completes the peering, and replaces al
   liqoctl network rotate-keys --context a --remote-context b --dry-run`,
 		Args: cli.Arguments("[PEER]"),
 	}
-	clusters.Remote.Register(cmd, cmd.Flags())
+	clusters := cli.NewTwoClusters(cmd, local)
 	return cli.Action[peering.RotateOptions, peering.Rotation]{
 		Do: do, Plan: peering.PlanRotateKeys, Text: describeRotation, Timeout: &o.Timeout, Ignored: []string{"skip-validation"},
 		Options: func(args []string) (_ peering.RotateOptions, err error) {

@@ -42,7 +42,7 @@ type statusActions struct {
 func newStatus(env *cli.Env, local *cli.ClusterFlags, do statusActions) *cobra.Command {
 	o := statusOptions{output: ui.FormatText}
 	var contexts []string
-	clusters := cli.TwoClusters{Local: local, Remote: cli.NewRemoteFlags()}
+	var clusters cli.TwoClusters
 	cmd := &cobra.Command{
 		Use:   "status [PEER]",
 		Short: "Show the health of a cluster's peerings",
@@ -89,7 +89,7 @@ liqonet is not installed in the namespace, the exit code is 1.`,
 			return o.run(cmd.Context(), env, do)
 		},
 	}
-	clusters.Remote.Register(cmd, cmd.Flags())
+	clusters = cli.NewTwoClusters(cmd, local)
 	contextsFlag(cmd, &contexts, "show the peerings of these contexts as a matrix")
 	ui.OutputFlag(cmd, &o.output, ui.FormatWide, ui.FormatTree, ui.FormatMermaid)
 	ui.BoolFlag(cmd.Flags(), &o.watch, "watch,w", "keep running, and print every change")

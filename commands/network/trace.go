@@ -26,7 +26,6 @@ var (
 
 func newTrace(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[trace.Options, trace.Result]) *cobra.Command {
 	o := trace.Options{Protocol: trace.TCP}
-	clusters := cli.TwoClusters{Local: local, Remote: cli.NewRemoteFlags()}
 	cmd := &cobra.Command{
 		Use:   "trace FROM TO",
 		Short: "Follow packets between two clusters hop by hop",
@@ -53,7 +52,7 @@ level administer in both clusters. -o wide has the rules, routes, gateways and s
   liqoctl network trace shop/web-0 shop/db-0 --port 5432 --live --context a --remote-context b`,
 		Args: cli.Arguments("FROM", "TO"),
 	}
-	clusters.Remote.Register(cmd, cmd.Flags())
+	clusters := cli.NewTwoClusters(cmd, local)
 	ui.AddFlag(cmd.Flags(), &o.Protocol, "protocol", "PROTOCOL", "tcp, udp or icmp", traceProtocol)
 	ui.Complete(cmd, "protocol", cobra.FixedCompletions([]string{string(trace.TCP), string(trace.UDP), string(trace.ICMP)}, cobra.ShellCompDirectiveNoFileComp))
 	ui.AddFlag(cmd.Flags(), &o.Port, "port", "PORT", "port of the receiver, or of the Service", setting.Port)
