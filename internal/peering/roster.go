@@ -3,6 +3,7 @@ package peering
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -18,31 +19,24 @@ import (
 type roster struct {
 	strict bool // every node is required (--all-nodes)
 
-	mu      sync.Mutex
-	ready   []string          // names of the nodes that are Ready, sorted
-	unready []string          // names of the others
-	stuck   map[string]string // why a node's helper cannot start, by node name
-	until   time.Time         // from then on some nodes are sufficient; zero: never
+	mu    sync.Mutex
+	nodes map[string]bool   // whether a node is Ready, by its name
+	stuck map[string]string // why a node's helper cannot start, by node name
+	until time.Time         // from then on some nodes are sufficient; zero: never
 }
 
-// set replaces the lists of nodes.
+// set replaces the nodes.
 func (r *roster) set(nodes []discover.Node) {
-	var ready, unready []string
+	all := make(map[string]bool)
 	for _, n := range nodes {
-		if n.Ready {
-			ready = append(ready, n.Name)
-		} else {
-			unready = append(unready, n.Name)
-		}
+		all[n.Name] = n.Ready
 	}
-	slices.Sort(ready)
-	slices.Sort(unready)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ready, r.unready = ready, unready
+	r.nodes = all
 }
 
-// watch updates the lists until ctx ends. If the user may not watch nodes, the discovered ones remain.
+// watch updates the nodes until ctx ends. If the user may not watch nodes, the discovered ones remain.
 func (r *roster) watch(ctx context.Context, c *kube.Cluster) {
 	for all, err := range kube.Watch[*corev1.Node](ctx, c, kube.Selection{}) {
 		if err != nil {
@@ -100,25 +94,20 @@ func (r *roster) limitWait(ctx context.Context, part float64) (stop func()) {
 	return func() { until(time.Time{}) }
 }
 
-// allReady returns the names of the Ready nodes.
-func (r *roster) allReady() []string {
+// names returns the names, sorted, of the nodes that are Ready, or of those that are not.
+func (r *roster) names(ready bool) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.ready)
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.nodes)), func(name string) bool { return r.nodes[name] != ready })
 }
 
-// notReady returns the names of the nodes that are not Ready.
-func (r *roster) notReady() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.unready)
-}
+// allReady and notReady return the names of the Ready nodes, and of the others.
+func (r *roster) allReady() []string { return r.names(true) }
+func (r *roster) notReady() []string { return r.names(false) }
 
 // expected returns the names of the Ready nodes whose helpers can start.
 func (r *roster) expected() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(r.ready), func(name string) bool { return !r.strict && r.stuck[name] != "" })
+	return slices.DeleteFunc(r.allReady(), func(name string) bool { return !r.strict && r.problemOf(name) != "" })
 }
 
 // problemOf returns why the helper of a node cannot start; "": no reason is known.
