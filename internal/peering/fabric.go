@@ -77,7 +77,7 @@ func (s *site) checkForward(asError bool) error {
 	var nodes []string
 	for _, n := range s.readyReports() {
 		if len(n.ForwardDrops) > 0 {
-			nodes = append(nodes, fmt.Sprintf("%s (%s)", n.Name, plan.Joined(n.ForwardDrops)))
+			nodes = append(nodes, fmt.Sprintf("%s (%s)", n.Name, plan.Joined(n.ForwardDrops, records.ForwardDrop.String)))
 		}
 	}
 	if len(nodes) == 0 {

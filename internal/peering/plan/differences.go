@@ -51,9 +51,7 @@ func (p Plan) difference() *DifferenceError {
 // DecideDifferences returns an error for the changes of existing configuration in a plan, unless the user consents to
 // them.
 func (p Plan) DecideDifferences(consent bool) (string, error) {
-	differing := p.Differing()
-	e := differing.difference()
-	switch {
+	switch e := p.Differing().difference(); {
 	case len(e.Lines) == 0:
 		return "no differences", nil
 	case !consent:

@@ -263,13 +263,12 @@ func mtuOf(p records.Peering) string {
 }
 
 func addresses(mappings []records.Mapping) string {
-	texts := make([]string, len(mappings))
-	for i, m := range mappings {
-		if texts[i] = m.Real.String(); !m.Identity() {
-			texts[i] += " at " + m.Seen.String()
+	return Joined(mappings, func(m records.Mapping) string {
+		if m.Identity() {
+			return m.Real.String()
 		}
-	}
-	return strings.Join(texts, ", ")
+		return m.Real.String() + " at " + m.Seen.String()
+	})
 }
 
 func exposedAs(p records.Peering, host netip.Addr) string {
@@ -337,11 +336,7 @@ func text(value any) string {
 		}
 	case []any:
 		if !slices.ContainsFunc(v, func(e any) bool { _, is := e.(string); return !is }) {
-			texts := make([]string, len(v))
-			for i, e := range v {
-				texts[i] = text(e)
-			}
-			return strings.Join(texts, ", ")
+			return Joined(v, text)
 		}
 	}
 	return kube.Quote(value)

@@ -130,18 +130,18 @@ func reservationOf(f kube.FieldChange) (ipam.Reservation, bool) {
 	return ipam.Reservation(r), is
 }
 
-func (p pools) String() string { return Joined(p) }
+func (p pools) String() string { return Joined(p, netip.Prefix.String) }
 func (r reservation) String() string {
 	return fmt.Sprintf("%s (%s)", r.Range, ipam.Reservation(r).Use())
 }
 
-// Joined returns values as a list in text.
-func Joined[T fmt.Stringer](values []T) string {
-	words := make([]string, len(values))
-	for i, v := range values {
-		words[i] = v.String()
+// Joined lists values as text.
+func Joined[T any](all []T, text func(T) string) string {
+	texts := make([]string, len(all))
+	for i, one := range all {
+		texts[i] = text(one)
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(texts, ", ")
 }
 
 // Of returns the plan from dry runs in clusters; err is the error of the dry runs.

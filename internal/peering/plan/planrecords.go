@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
@@ -24,19 +23,15 @@ func (p *ClusterPlan) readRecords(ctx context.Context, c *kube.Cluster, changes 
 	}
 	nodes, _ := inventory.Reports(leases) // damaged ones are omitted, as in gateways
 	slices.SortStableFunc(nodes, func(a, b records.Node) int { return strings.Compare(a.Name, b.Name) })
-	before, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{})
+	existing, err := kube.All[*corev1.ConfigMap](ctx, c.Live(), "")
 	if err != nil {
-		return fmt.Errorf("list the records of cluster %q: %w", c.Context, err)
-	}
-	objects := make([]*corev1.ConfigMap, len(before.Items))
-	for i := range before.Items {
-		objects[i] = &before.Items[i]
-	}
-	p.Before, _ = inventory.RecordSet(objects, nodes)
-	existing := objects
-	if objects, err = kube.All[*corev1.ConfigMap](ctx, c, ""); err != nil {
 		return err
 	}
+	objects, err := kube.All[*corev1.ConfigMap](ctx, c, "")
+	if err != nil {
+		return err
+	}
+	p.Before, _ = inventory.RecordSet(existing, nodes)
 	p.peerings = peeringsOf(existing, objects)
 	after, open := inventory.RecordSet(objects, nodes)
 	if !slices.ContainsFunc(changes, func(p kube.Planned) bool { return p.Kind == "ConfigMap" && slices.Contains(open, p.Name) }) {
