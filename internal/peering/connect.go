@@ -105,9 +105,6 @@ func (c *connector) both(ctx context.Context, step func(*member, context.Context
 		})
 	}
 	first := group.Wait()
-	if first == nil {
-		return nil
-	}
 	// Cancellation because of the other member's error adds no information.
 	for _, err := range errs {
 		if err != nil && !errors.Is(err, first) && !errors.Is(err, context.Canceled) {

@@ -203,7 +203,8 @@ func (s *site) awaitReports(ctx context.Context) error {
 	}
 	defer s.nodes.limitWait(ctx, part)()
 	return s.cluster.FailWhen(ctx, templates.NodePods(), s.nodes.recordProblems, func(ctx context.Context) error {
-		if !s.cluster.IsDryRun() && changedObject(s.changes, "DaemonSet") {
+		updated := func(c kube.Change) bool { return c.Kind == "DaemonSet" && c.Action == kube.Changed }
+		if !s.cluster.IsDryRun() && slices.ContainsFunc(s.changes, updated) {
 			if err := s.awaitHelpers(ctx); err != nil {
 				return err
 			}
@@ -274,11 +275,4 @@ func (s *site) missingReason(node string) string {
 // hasReport reports whether a node has reported. A report of an emptied kernel belongs to a previous installation.
 func (s *site) hasReport(node string) bool {
 	return slices.ContainsFunc(s.observed.reports, func(n records.Node) bool { return n.Name == node && !n.Clean && n.MTU > 0 })
-}
-
-// changedObject reports whether an existing object of that kind was changed.
-func changedObject(changes []kube.Change, kind string) bool {
-	return slices.ContainsFunc(changes, func(c kube.Change) bool {
-		return c.Kind == kind && c.Action == kube.Changed
-	})
 }

@@ -73,7 +73,8 @@ func (m *member) resolvePeering() error {
 				fmt.Errorf("cluster %q already has a peering with cluster %q, named %q", m.cluster.Context, peer.Name, p.Name),
 				fmt.Sprintf("liqoctl network disconnect %s --one-side --context %s", p.Name, kube.ShellWord(m.cluster.Context)))
 		case p.Name == peer.Name && p.Peer.ClusterID != peer.ID:
-			return m.nameTaken()
+			return hint.With(fmt.Errorf("cluster %q has a peering %q with another cluster", m.cluster.Context, m.peering),
+				"give the peer another name: --name, --remote-name")
 		case p.Name == peer.Name:
 			m.have = &p
 		}
@@ -107,12 +108,6 @@ func (m *member) agree() (err error) {
 	return inventory.ExplainAddresses(m.cluster.Context, m.assign(m.observed.registry))
 }
 
-// nameTaken returns the error for a peering whose name is used for another cluster.
-func (m *member) nameTaken() error {
-	return hint.With(fmt.Errorf("cluster %q has a peering %q with another cluster", m.cluster.Context, m.peering),
-		"give the peer another name: --name, --remote-name")
-}
-
 // enforcesPreflight reports whether a failed preflight check is an error. For an existing peering it is a warning,
 // because a run cannot make such a peering worse.
 func (m *member) enforcesPreflight() bool { return m.have == nil && !m.options.SkipValidation }
@@ -144,22 +139,21 @@ func (m *member) readGateways(ctx context.Context) error {
 
 // readKeys reads the keys of all gateways that the member will have.
 func (m *member) readKeys(ctx context.Context) (err error) {
-	keys := make([]*inventory.Keys, m.gatewayCount())
-	for i, id := range m.gatewayIDs() {
+	ids := m.gatewayIDs()
+	keys, running := make([]*inventory.Keys, len(ids)), make([]string, len(ids))
+	for i, id := range ids {
 		if keys[i], err = inventory.ReadKeys(ctx, m.cluster, id); err != nil {
 			return err
 		}
-	}
-	m.keys, m.replaced, m.running = keys, make([]bool, len(keys)), make([]string, len(keys))
-	for i, id := range m.gatewayIDs() {
 		d, err := kube.Find[*appsv1.Deployment](ctx, m.cluster, id.Name())
 		if err != nil {
 			return err
 		}
 		if d != nil {
-			m.running[i] = cmp.Or(d.Spec.Template.Annotations[templates.AnnotationKey], keys[i].ID(), "none")
+			running[i] = cmp.Or(d.Spec.Template.Annotations[templates.AnnotationKey], keys[i].ID(), "none")
 		}
 	}
+	m.keys, m.replaced, m.running = keys, make([]bool, len(ids)), running
 	return nil
 }
 

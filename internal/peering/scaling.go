@@ -109,12 +109,7 @@ func (m *member) awaitOldPods(ctx context.Context, id records.GatewayID, key str
 		return err
 	}
 	m.unannounced = true
-	return m.terminatingError(id, err)
-}
-
-// terminatingError returns the error for a gateway whose pod does not terminate.
-func (m *member) terminatingError(id records.GatewayID, why error) error {
-	return hint.With(fmt.Errorf("gateway %d of cluster %q does not end: %w", id.Number, m.cluster.Context, why), lostNodeHint)
+	return hint.With(fmt.Errorf("gateway %d of cluster %q does not end: %w", id.Number, m.cluster.Context, err), lostNodeHint)
 }
 
 // awaitReplaced waits until a gateway carries packets again. If its pod cannot start, that is an error, and the other

@@ -218,28 +218,24 @@ func (x *exposer) write(ctx context.Context, host *records.Exposed) error {
 
 // await waits until every gateway reports that it serves the host, or no longer does.
 func (x *exposer) await(ctx context.Context) (string, error) {
-	for _, id := range x.peering.GatewayIDs() {
-		if err := x.awaitGateway(ctx, id); err != nil {
-			return "", err
-		}
-	}
-	return "", nil
-}
-
-// awaitGateway is await for one gateway.
-func (x *exposer) awaitGateway(ctx context.Context, id records.GatewayID) error {
 	what := fmt.Sprintf("the gateway of peering %q to let %s pass", x.Peer, x.Host)
 	if !x.serve {
 		what = fmt.Sprintf("the gateway of peering %q to forget %s", x.Peer, x.Host)
 	}
-	return plan.Later(inventory.AwaitStatus(ctx, x.Cluster, id, what, func(s *records.Status) string {
-		served := s != nil && slices.Contains(s.Exposed, x.host)
-		forgotten := s == nil || !slices.ContainsFunc(s.Exposed, func(e records.Exposed) bool { return e.Host == x.Host })
-		if x.serve && served || !x.serve && forgotten {
-			return ""
+	for _, id := range x.peering.GatewayIDs() {
+		err := plan.Later(inventory.AwaitStatus(ctx, x.Cluster, id, what, func(s *records.Status) string {
+			served := s != nil && slices.Contains(s.Exposed, x.host)
+			forgotten := s == nil || !slices.ContainsFunc(s.Exposed, func(e records.Exposed) bool { return e.Host == x.Host })
+			if x.serve && served || !x.serve && forgotten {
+				return ""
+			}
+			return "it has not said so yet"
+		}))
+		if err != nil {
+			return "", err
 		}
-		return "it has not said so yet"
-	}))
+	}
+	return "", nil
 }
 
 // withHost returns a sorted list of exposed hosts with the host as given, or without it if as is nil.

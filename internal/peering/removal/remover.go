@@ -74,7 +74,11 @@ func Peering(ctx context.Context, c *kube.Cluster, name string, r progress.Repor
 
 // Installation removes an installation without peerings from a cluster.
 func Installation(ctx context.Context, c *kube.Cluster, r progress.Reporter) error {
-	return newRemover(c, r).uninstall(ctx)
+	rm := newRemover(c, r)
+	if err := rm.stopHelpers(ctx); err != nil {
+		return err
+	}
+	return rm.deleteObjects(ctx)
 }
 
 // removePeering stops the traffic of a peering and removes its objects and ranges.
@@ -138,14 +142,6 @@ func (r *remover) clean(ctx context.Context, peering string) error {
 	}
 	what := fmt.Sprintf("the nodes of cluster %q to guard nothing of peering %q any more", r.cluster.Context, peering)
 	return r.awaitReports(ctx, what, func(n records.Node) bool { return !slices.Contains(n.Guarded, peering) })
-}
-
-// uninstall removes the installation.
-func (r *remover) uninstall(ctx context.Context) error {
-	if err := r.stopHelpers(ctx); err != nil {
-		return err
-	}
-	return r.deleteObjects(ctx)
 }
 
 // stopHelpers stops the helpers. It deletes the fabric first, which has the node helpers empty their kernels; they must
