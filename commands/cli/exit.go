@@ -48,6 +48,14 @@ type verdict string
 
 func (v verdict) Error() string { return string(v) }
 
+// Unless returns the verdict, or nil if all is well.
+func (v verdict) Unless(well bool) error {
+	if well {
+		return nil
+	}
+	return v
+}
+
 // The verdicts.
 const (
 	ErrUnhealthy  verdict = "not all peerings are healthy"

@@ -62,7 +62,9 @@ func describeConnection(b *strings.Builder, r peering.Connection, again string) 
 	_ = ui.Table(b, rows) // a strings.Builder takes everything
 	ui.Writef(b, "verified: %d of %d nodes in both directions; MTU %d; %d + %d gateways\n",
 		verified, all, r.MTU, 1+len(local.OtherGateways), 1+len(remote.OtherGateways))
-	describeBottlenecks(b, r)
+	for _, h := range desired.Narrow(r.Hops) {
+		ui.Writef(b, "bottleneck: %s, path MTU %d, allows an MTU of %d\n", h.Name, h.Size, h.Fits)
+	}
 	describeUnverified(b, local.Cluster.Name, local.Unverified)
 	describeUnverified(b, remote.Cluster.Name, remote.Unverified)
 	if r.Changed && verified == all {
@@ -93,13 +95,6 @@ func verifiedNodes(side peering.SideResult) (n int) {
 		}
 	}
 	return n
-}
-
-// describeBottlenecks writes which parts of the path allow no larger packets.
-func describeBottlenecks(b *strings.Builder, r peering.Connection) {
-	for _, h := range desired.Narrow(r.Hops) {
-		ui.Writef(b, "bottleneck: %s, path MTU %d, allows an MTU of %d\n", h.Name, h.Size, h.Fits)
-	}
 }
 
 // describeConnectionWide adds to describeConnection what was verified by each gateway, and where the MTU comes from.
@@ -192,6 +187,14 @@ func grouped[K comparable, V any](all []V, key func(V) K) (groups [][]V) {
 		groups[at[k]] = append(groups[at[k]], v)
 	}
 	return groups
+}
+
+// appendNew appends a value, unless the list contains it.
+func appendNew[T comparable](all []T, v T) []T {
+	if slices.Contains(all, v) {
+		return all
+	}
+	return append(all, v)
 }
 
 func stageTimes(stages []progress.StageTime) string {

@@ -52,12 +52,7 @@ network test. Checks for which you lack rights are skipped: level view is enough
 			}
 			return o, err
 		},
-		Verdict: func(r diagnose.Result) error {
-			if r.Passed {
-				return nil
-			}
-			return cli.ErrDiagnosed
-		},
+		Verdict: func(r diagnose.Result) error { return cli.ErrDiagnosed.Unless(r.Passed) },
 	}.Command(env, cmd)
 	return explaining(env, act)
 }
@@ -146,9 +141,7 @@ func describeChecks(b *strings.Builder, r diagnose.Result, wide bool) {
 // clustersOf returns the clusters of which checks were made.
 func clustersOf(r diagnose.Result) (names []string) {
 	for _, f := range r.Checks {
-		if !slices.Contains(names, f.Cluster) {
-			names = append(names, f.Cluster)
-		}
+		names = appendNew(names, f.Cluster)
 	}
 	return names
 }

@@ -73,7 +73,7 @@ measurements sends as fast as it can for about 10 seconds: other traffic suffers
 			o.Local, o.Remote, err = clusters.Connect(env)
 			return o, err
 		},
-		Verdict: allPassed,
+		Verdict: func(r pathtest.Result) error { return cli.ErrPaths.Unless(r.Passed) },
 	}.Command(env, cmd)
 }
 
@@ -90,14 +90,6 @@ func alsoTo[O, R any](file *string, do cli.Operation[O, R], encode func(R) ([]by
 		}
 		return result, os.WriteFile(*file, content, 0o600)
 	}
-}
-
-// allPassed returns an error if a check failed.
-func allPassed(r pathtest.Result) error {
-	if r.Passed {
-		return nil
-	}
-	return cli.ErrPaths
 }
 
 // describePaths formats the answer of `network test` as text. o names the clusters.
@@ -192,41 +184,37 @@ func traceFailed(checks []pathtest.Check, o pathtest.Options) string {
 // pathMatrix writes the checks of a direction: a row for each sender, a column for each receiver. A cell has the check
 // that failed, or the number of several.
 func pathMatrix(w io.Writer, checks []pathtest.Check) {
-	rows, columns := [][]string{{checks[0].From.Cluster + " to " + checks[0].To.Cluster}}, []pathtest.End{}
-	row := make(map[pathtest.End]int)
+	type path struct{ from, to pathtest.End }
+	var senders, receivers []pathtest.End
+	tested := make(map[path][]string) // names of the checks that failed
 	for _, c := range checks {
-		if row[c.From] == 0 {
-			row[c.From] = len(rows)
-			rows = append(rows, []string{fmt.Sprintf("%s %s", c.From.Kind, c.From.Node)})
-		}
-		if !slices.Contains(columns, c.To) {
-			columns = append(columns, c.To)
-		}
-	}
-	slices.SortStableFunc(columns, compareReceivers)
-	failed, tested := make(map[[2]int][]string), make(map[[2]int]bool)
-	for _, c := range checks {
-		at := [2]int{row[c.From], slices.Index(columns, c.To)}
-		tested[at] = true
+		senders, receivers = appendNew(senders, c.From), appendNew(receivers, c.To)
+		names := tested[path{c.From, c.To}]
 		if c.State == pathtest.Failed {
-			failed[at] = append(failed[at], string(c.Name))
+			names = append(names, string(c.Name))
 		}
+		tested[path{c.From, c.To}] = names
 	}
-	for i, to := range columns {
+	slices.SortStableFunc(receivers, compareReceivers)
+	rows := [][]string{{checks[0].From.Cluster + " to " + checks[0].To.Cluster}}
+	for _, to := range receivers {
 		rows[0] = append(rows[0], cmp.Or(to.Node, string(to.Kind)))
-		for n := range rows[1:] {
-			at := [2]int{n + 1, i}
-			cell := ui.Unknown
-			switch names := failed[at]; {
-			case len(names) > 1:
-				cell = fmt.Sprintf("%d failed", len(names))
-			case len(names) == 1:
-				cell = names[0]
-			case tested[at]:
-				cell = "ok"
+	}
+	for _, from := range senders {
+		row := []string{fmt.Sprintf("%s %s", from.Kind, from.Node)}
+		for _, to := range receivers {
+			switch failed, known := tested[path{from, to}]; {
+			case !known:
+				row = append(row, ui.Unknown)
+			case len(failed) == 0:
+				row = append(row, "ok")
+			case len(failed) == 1:
+				row = append(row, failed[0])
+			default:
+				row = append(row, fmt.Sprintf("%d failed", len(failed)))
 			}
-			rows[n+1] = append(rows[n+1], cell)
 		}
+		rows = append(rows, row)
 	}
 	_ = ui.Table(w, rows) // a strings.Builder takes everything
 }
@@ -245,8 +233,8 @@ func compareReceivers(a, b pathtest.End) int {
 // skippedChecks returns the reasons for skipped checks, without duplicates.
 func skippedChecks(checks []pathtest.Check) (reasons []string) {
 	for _, c := range checks {
-		if why := fmt.Sprintf("%s: %s", c.Name, c.Seen); c.State == pathtest.Skipped && !slices.Contains(reasons, why) {
-			reasons = append(reasons, why)
+		if c.State == pathtest.Skipped {
+			reasons = appendNew(reasons, fmt.Sprintf("%s: %s", c.Name, c.Seen))
 		}
 	}
 	return reasons

@@ -54,10 +54,7 @@ func (o statusOptions) printMany(ctx context.Context, env *cli.Env, clusters []*
 	if err := cli.Answer(env, o.output, answer, matrix); err != nil {
 		return err
 	}
-	if !answer.Healthy {
-		return cli.ErrUnhealthy
-	}
-	return nil
+	return cli.ErrUnhealthy.Unless(answer.Healthy)
 }
 
 // matrix formats the state of each peering, as the cluster of its row sees it.

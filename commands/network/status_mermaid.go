@@ -39,11 +39,7 @@ func mermaid(all []status.Peering) string {
 			peer = all[1-i].Cluster
 		}
 		d.peers = append(d.peers, peer)
-		for _, name := range []string{p.Cluster, peer} {
-			if !slices.Contains(d.clusters, name) {
-				d.clusters = append(d.clusters, name)
-			}
-		}
+		d.clusters = appendNew(appendNew(d.clusters, p.Cluster), peer)
 	}
 	d.WriteString("flowchart LR\n")
 	edges := d.edges()
@@ -58,11 +54,7 @@ func mermaid(all []status.Peering) string {
 
 // id returns the ID of a gateway. It does not contain names of clusters.
 func (d *diagram) id(cluster, peer string, gateway int) string {
-	return fmt.Sprintf("%sp%dg%d", d.prefix(cluster), slices.Index(d.clusters, peer), gateway)
-}
-
-func (d *diagram) prefix(cluster string) string {
-	return fmt.Sprintf("c%d", slices.Index(d.clusters, cluster))
+	return fmt.Sprintf("c%dp%dg%d", slices.Index(d.clusters, cluster), slices.Index(d.clusters, peer), gateway)
 }
 
 func (d *diagram) edges() (edges []edge) {

@@ -2,7 +2,6 @@ package network
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"liqonet.io/liqonet/commands/ui"
@@ -65,8 +64,8 @@ func detailsOf(p status.Peering) []detail {
 func endpointsOf(p status.Peering) (all []string) {
 	for _, g := range p.Gateways {
 		for _, t := range g.Tunnels {
-			if t.Endpoint != "" && !slices.Contains(all, t.Endpoint) {
-				all = append(all, t.Endpoint)
+			if t.Endpoint != "" {
+				all = appendNew(all, t.Endpoint)
 			}
 		}
 	}
