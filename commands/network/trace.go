@@ -19,10 +19,8 @@ import (
 	"liqonet.io/liqonet/ipam/translate"
 )
 
-var (
-	errProtocol = errors.New("must be tcp, udp or icmp")
-	errUntraced = errors.New("unknown whether packets cross: not all places could be asked") // no verdict
-)
+// errUntraced is no verdict.
+var errUntraced = errors.New("unknown whether packets cross: not all places could be asked")
 
 func newTrace(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[trace.Options, trace.Result]) *cobra.Command {
 	o := trace.Options{Protocol: trace.TCP}
@@ -53,8 +51,7 @@ level administer in both clusters. -o wide has the rules, routes, gateways and s
 		Args: cli.Arguments("FROM", "TO"),
 	}
 	clusters := cli.NewTwoClusters(cmd, local)
-	ui.AddFlag(cmd.Flags(), &o.Protocol, "protocol", "PROTOCOL", "tcp, udp or icmp", traceProtocol)
-	ui.Complete(cmd, "protocol", cobra.FixedCompletions([]string{string(trace.TCP), string(trace.UDP), string(trace.ICMP)}, cobra.ShellCompDirectiveNoFileComp))
+	ui.EnumFlag(cmd, &o.Protocol, "protocol", "protocol of the packets", trace.TCP, trace.UDP, trace.ICMP)
 	ui.AddFlag(cmd.Flags(), &o.Port, "port", "PORT", "port of the receiver, or of the Service", setting.Port)
 	ui.BoolFlag(cmd.Flags(), &o.Live, "live", "also send a packet and ask the kernels; needs level administer")
 	return cli.Action[trace.Options, trace.Result]{
@@ -74,14 +71,6 @@ level administer in both clusters. -o wide has the rules, routes, gateways and s
 			return cli.ErrTraced
 		},
 	}.Command(env, cmd)
-}
-
-func traceProtocol(text string) (trace.Protocol, error) {
-	switch p := trace.Protocol(strings.ToLower(text)); p {
-	case trace.TCP, trace.UDP, trace.ICMP:
-		return p, nil
-	}
-	return "", errProtocol
 }
 
 // describeTrace formats the answer of `network trace` as text: a line for each hop.
