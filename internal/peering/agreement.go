@@ -18,15 +18,7 @@ func (c *connector) agreeOnKeys(ctx context.Context) error {
 	if c.members()[0].cluster.IsDryRun() && !c.rendering {
 		return c.inTurn(ctx, (*member).planKeys)
 	}
-	of := func(role records.Role) func(*member, context.Context) error {
-		return func(m *member, ctx context.Context) error {
-			if m.role != role {
-				return nil
-			}
-			return m.completeKeys(ctx)
-		}
-	}
-	return c.inTurn(ctx, of(records.Server), of(records.Client))
+	return c.inTurn(ctx, only(records.Server, (*member).completeKeys), only(records.Client, (*member).completeKeys))
 }
 
 // completeKeys stores keys for all of the member's gateways.

@@ -310,15 +310,10 @@ func (c *connector) configure(ctx context.Context) (string, error) {
 	if err := c.drainGateways(ctx); err != nil {
 		return "", err
 	}
-	if err := c.inTurn(ctx, (*member).serve); err != nil {
+	if err := c.inTurn(ctx, only(records.Server, (*member).serve)); err != nil {
 		return "", err
 	}
-	err := c.both(ctx, func(m *member, ctx context.Context) error {
-		if m.role == records.Server {
-			return nil
-		}
-		return m.write(ctx, m.half().Record())
-	})
+	err := c.both(ctx, only(records.Client, func(m *member, ctx context.Context) error { return m.write(ctx, m.half().Record()) }))
 	if err != nil {
 		return "", err
 	}
@@ -327,9 +322,6 @@ func (c *connector) configure(ctx context.Context) (string, error) {
 
 // serve writes the record of the server's cluster, and waits for the endpoints of its tunnels.
 func (m *member) serve(ctx context.Context) error {
-	if m.role == records.Client {
-		return nil
-	}
 	half := m.half()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return m.write(ctx, half.Record()) })

@@ -62,6 +62,16 @@ func (c *connector) exchange(ctx context.Context) (err error) {
 	return nil
 }
 
+// only returns a step of the member with a role.
+func only(role records.Role, step func(*member, context.Context) error) func(*member, context.Context) error {
+	return func(m *member, ctx context.Context) error {
+		if m.role != role {
+			return nil
+		}
+		return step(m, ctx)
+	}
+}
+
 // inTurn runs steps of the members, each after the offers that the one before has left.
 func (c *connector) inTurn(ctx context.Context, all ...func(*member, context.Context) error) error {
 	for _, step := range all {
