@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -110,10 +111,13 @@ var index = regexp.MustCompile(`\[\d+\]`)
 // the peer has answered.
 func decidedLater(name, path string) bool {
 	id, _ := records.IdentityOf(name)
-	return id.Component == records.ComponentPeering && ofDriver(path) || slices.Contains(map[string][]string{
-		records.ComponentFabric:  {"overlay.kind", "mtu"},
-		records.ComponentPeering: {"mtu", endpointsOf("gateways.tunnels"), "gateways.tunnels.webSocket"},
-	}[id.Component], index.ReplaceAllString(path, ""))
+	return id.Component == records.ComponentPeering && ofDriver(path) || laterNames[id.Component][index.ReplaceAllString(path, "")] != ""
+}
+
+// laterNames are the subjects of fields that are known only during the operation, by the record that has them.
+var laterNames = map[string]map[string]string{
+	records.ComponentFabric:  {"overlay.kind": "overlay", "mtu": "MTU"},
+	records.ComponentPeering: {"mtu": "MTU", endpointsOf("gateways.tunnels"): "endpoints", "gateways.tunnels.webSocket": "endpoints"},
 }
 
 // ofDriver reports whether a field belongs to the driver of a tunnel.
@@ -121,17 +125,11 @@ func ofDriver(path string) bool {
 	return strings.HasPrefix(index.ReplaceAllString(path, ""), "gateways.tunnels.tunnel.")
 }
 
-// laterName returns the subject of a field that is known only during the operation.
-func laterName(f kube.FieldChange) string {
-	switch path := index.ReplaceAllString(f.Path, ""); {
-	case ofDriver(path), path == keyPath:
-		return "public keys"
-	case path == "mtu":
-		return "MTU"
-	case path == "overlay.kind":
-		return "overlay"
-	}
-	return "endpoints"
+// laterName returns the subject of a field, of the object with that name, that is known only during the operation: of a
+// key, unless it is one of laterNames.
+func laterName(name, path string) string {
+	id, _ := records.IdentityOf(name)
+	return cmp.Or(laterNames[id.Component][index.ReplaceAllString(path, "")], "public keys")
 }
 
 // endpointsOf returns the path of a tunnel's endpoints.

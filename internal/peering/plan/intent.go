@@ -236,7 +236,7 @@ func (x *intent) notes() (notes []Line) {
 	for _, c := range x.Clusters {
 		for _, change := range c.Changes {
 			for _, f := range change.Fields {
-				if what := laterName(f); f.Later && !slices.Contains(later, what) {
+				if what := laterName(change.Name, f.Path); f.Later && !slices.Contains(later, what) {
 					later = append(later, what)
 				}
 			}

@@ -43,18 +43,22 @@ func (p *ClusterPlan) readRecords(ctx context.Context, c *kube.Cluster, changes 
 // peeringsOf returns the records of peerings before and after an operation.
 func peeringsOf(before, after []*corev1.ConfigMap) map[string]recorded {
 	all := make(map[string]recorded)
-	read := func(objects []*corev1.ConfigMap, store func(*recorded, *records.Peering)) {
+	for i, objects := range [][]*corev1.ConfigMap{before, after} {
 		for _, cm := range objects {
 			id, _ := records.IdentityOf(cm.Name)
-			if p, _, err := records.ReadText[records.Peering](id.Component, cm.Data[records.DataKey]); err == nil && id.Component == records.ComponentPeering {
-				r := all[id.Peering]
-				store(&r, &p)
-				all[id.Peering] = r
+			p, _, err := records.ReadText[records.Peering](id.Component, cm.Data[records.DataKey])
+			if err != nil || id.Component != records.ComponentPeering {
+				continue
 			}
+			r := all[id.Peering]
+			if i == 0 {
+				r.before = &p
+			} else {
+				r.after = &p
+			}
+			all[id.Peering] = r
 		}
 	}
-	read(before, func(r *recorded, p *records.Peering) { r.before = p })
-	read(after, func(r *recorded, p *records.Peering) { r.after = p })
 	return all
 }
 
