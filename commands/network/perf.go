@@ -47,19 +47,19 @@ func measures(streams int) []measure {
 	}
 }
 
-// cells returns the two figures and their comparison as text.
-func (m measure) cells(p pathtest.Performance) (tunnel, direct, compared string) {
+// row returns the title, the two figures and their comparison.
+func (m measure) row(p pathtest.Performance) []string {
 	text := func(f *probe.Figures) string {
 		if f == nil {
 			return ui.Unknown
 		}
 		return m.text(m.of(*f))
 	}
-	compared = ui.Unknown
+	compared := ui.Unknown
 	if p.Tunnel != nil && p.Direct != nil && m.of(*p.Direct) > 0 {
 		compared = m.compared(m.of(*p.Tunnel) / m.of(*p.Direct))
 	}
-	return text(p.Tunnel), text(p.Direct), compared
+	return []string{m.title, text(p.Tunnel), text(p.Direct), compared}
 }
 
 // describePerformance formats the answer of `network test --perf` as text.
@@ -68,8 +68,7 @@ func describePerformance(b *strings.Builder, r pathtest.Result) {
 		ui.Writef(b, "%s on %s to %s on %s\n", p.From.Cluster, p.From.Node, p.To.Cluster, p.To.Node)
 		rows := [][]string{{"", "TUNNEL", "DIRECT", "TUNNEL IS"}}
 		for _, m := range measures(p.Streams) {
-			tunnel, direct, compared := m.cells(p)
-			rows = append(rows, []string{m.title, tunnel, direct, compared})
+			rows = append(rows, m.row(p))
 		}
 		_ = ui.Table(b, rows) // a strings.Builder takes everything
 		if p.Failed != "" {
