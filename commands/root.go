@@ -17,6 +17,7 @@ import (
 	"liqonet.io/liqonet/commands/network"
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/progress"
 )
 
 // Run executes a command line, without the program's name, and returns the process's exit code. Errors are
@@ -38,7 +39,7 @@ func Run(ctx context.Context, env *cli.Env, args []string) int {
 	if hint == "" && code == cli.ExitUsage {
 		hint = cmd.CommandPath() + " --help"
 	}
-	err = cli.WithoutRequests(err)
+	err = progress.WithoutRequests(err)
 	if code == cli.ExitInterrupted { // which the library calls otherwise
 		err, hint = errors.New(strings.ReplaceAll(err.Error(), context.Canceled.Error(), cli.ErrInterrupted.Error())), ""
 	}

@@ -13,6 +13,7 @@ import (
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/buildinfo"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/progress"
 )
 
 // Env is the environment of the process for commands.
@@ -63,3 +64,10 @@ func (e *Env) dumb() bool { return e.Variable("TERM") == "dumb" }
 
 // Colours reports whether the user wants any: see no-color.org.
 func (e *Env) Colours() bool { return e.Variable("NO_COLOR") == "" && !e.dumb() }
+
+// Lost warns that a cluster does not answer while something watches it.
+func (e *Env) Lost(what string) func(error) {
+	return func(err error) {
+		e.Progress.Warn(progress.WithoutRequests(err).Error(), "the "+what+" goes on when the cluster answers again")
+	}
+}

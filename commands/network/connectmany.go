@@ -1,7 +1,6 @@
 package network
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/peering"
-	"liqonet.io/liqonet/internal/progress"
 )
 
 var (
@@ -123,23 +121,6 @@ func (f manyFlags) options(env *cli.Env, cmd *cobra.Command, c *connectFlags) (o
 	}
 	o.Installation, err = cli.Installation(env, o.Installation)
 	return o, err
-}
-
-// connectMany adds to peering.ConnectMany that errors have no URLs of requests.
-func connectMany(ctx context.Context, o peering.ManyOptions, r progress.Reporter) (peering.Connections, error) {
-	result, err := peering.ConnectMany(ctx, o, r)
-	text := func(err error, to *string) {
-		if err != nil {
-			*to = strings.ReplaceAll(cli.WithoutRequests(err).Error(), "\n", "; ")
-		}
-	}
-	for i := range result.Peerings {
-		text(result.Peerings[i].Err, &result.Peerings[i].Error)
-	}
-	for i := range result.Installations {
-		text(result.Installations[i].Err, &result.Installations[i].Error)
-	}
-	return result, err
 }
 
 // describeConnections formats the answer of `network connect --contexts` as text: a line for each peering, and for each

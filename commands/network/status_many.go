@@ -11,6 +11,7 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/progress"
 )
 
 // manyAnswer is the answer of `network status --contexts`.
@@ -37,7 +38,7 @@ func (o statusOptions) printMany(ctx context.Context, env *cli.Env, clusters []*
 			own.Cluster = c
 			all, err := do.once(ctx, own.Options)
 			if err != nil {
-				v.Error = cli.WithoutRequests(err).Error()
+				v.Error = progress.WithoutRequests(err).Error()
 			} else {
 				v.Peerings = append(v.Peerings, own.answer(all).Peerings...)
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,8 +24,8 @@ type ManyOptions struct {
 	// Pairs are the peerings, by indices of the clusters. The first one is the local cluster.
 	Pairs    [][2]int
 	Parallel int // peerings that are connected at the same time
-	// ConnectOptions are those of each peering. Of its sides, only the local number of gateways counts, in all clusters.
-	// The time limit is also that of each installation.
+	// ConnectOptions are those of each peering. Of its sides, only the local number of gateways counts, in all
+	// clusters. The time limit is also that of each installation.
 	ConnectOptions
 }
 
@@ -41,7 +42,7 @@ type Installed struct {
 	Context string `json:"context"`
 	Changed bool   `json:"changed"`
 	Error   string `json:"error,omitempty"`
-	Err     error  `json:"-"`
+	err     error
 }
 
 // PairResult is the result for one peering: a Connection, or else an error.
@@ -51,7 +52,6 @@ type PairResult struct {
 	Result *Connection `json:"result,omitempty"`
 	Error  string      `json:"error,omitempty"`
 	Hint   string      `json:"hint,omitempty"`
-	Err    error       `json:"-"`
 }
 
 // ConnectMany connects several pairs of clusters under one lock of each cluster. All clusters must be reachable, and
@@ -123,7 +123,7 @@ func (m *many) run(ctx context.Context) (Connections, error) {
 	if ctx.Err() != nil { // also if another run has written: then all begins again
 		err := ctx.Err()
 		for _, one := range m.result.Installations {
-			err = cmp.Or(one.Err, err)
+			err = cmp.Or(one.err, err)
 		}
 		return m.result, err
 	}
@@ -201,11 +201,11 @@ func (m *many) install(ctx context.Context, i int) {
 	s := newSite(Side{Cluster: m.Clusters[i], Name: m.names[i]}, m.Installation, about(m.reporter, one.Context))
 	// The first write of another installation takes the lock of this cluster: compared now, it could be a difference.
 	s.connecting, s.compared = true, true
-	one.Err = initialise(ctx, &progress.Stages{Reporter: s.reporter}, &s, m.Timeout)
+	one.err = initialise(ctx, &progress.Stages{Reporter: s.reporter}, &s, m.Timeout)
 	one.Changed = len(s.changes) > 0
 	outcome := ""
-	if one.Err != nil {
-		one.Error, outcome = one.Err.Error(), "failed"
+	if one.err != nil {
+		one.Error, outcome = oneLine(one.err), "failed"
 	}
 	m.reporter.Done(name, outcome, time.Since(start))
 }
@@ -218,22 +218,28 @@ func (m *many) connect(ctx context.Context, i int, before <-chan struct{}, own c
 	c := newConnector(m.pair(i, m.Clusters), about(m.reporter, name))
 	c.local.installed, c.remote.installed, c.turn = true, true, newTurn(before, own)
 	defer c.turn.end()
+	var err error
 	for _, k := range m.Pairs[i] {
-		if one := m.result.Installations[k]; one.Err != nil && p.Err == nil {
-			p.Err = fmt.Errorf("the installation in %q failed: %w", one.Context, one.Err)
+		if one := m.result.Installations[k]; one.err != nil && err == nil {
+			err = fmt.Errorf("the installation in %q failed: %w", one.Context, one.err)
 		}
 	}
-	if p.Err == nil {
+	if err == nil {
 		var result Connection
-		if result, p.Err = c.connect(ctx); p.Err == nil {
+		if result, err = c.connect(ctx); err == nil {
 			p.Result, outcome = &result, ""
 		}
 	}
-	if p.Err != nil {
-		p.Error, p.Hint = p.Err.Error(), hint.Of(p.Err)
+	if err != nil {
+		p.Error, p.Hint = oneLine(err), hint.Of(err)
 	}
 	m.result.Peerings[i] = p
 	m.reporter.Done(name, outcome, time.Since(start))
+}
+
+// oneLine returns the text of an error in a result.
+func oneLine(err error) string {
+	return strings.ReplaceAll(progress.WithoutRequests(err).Error(), "\n", "; ")
 }
 
 // pair returns the options of one peering.

@@ -1,5 +1,6 @@
 // Package progress has what all operations of the command line have in common: stages with their times and time limits,
-// the Reporter to which they are reported, and errors of the input. What an operation does is not in scope.
+// the Reporter to which they are reported, and errors of the input and of requests. What an operation does is not in
+// scope.
 package progress
 
 import (

@@ -1,4 +1,4 @@
-package cli
+package progress
 
 import (
 	"errors"
@@ -35,11 +35,4 @@ func unsentRequests(err error) []*url.Error {
 		return all
 	}
 	return nil
-}
-
-// Lost warns that a cluster does not answer while something watches it.
-func (e *Env) Lost(what string) func(error) {
-	return func(err error) {
-		e.Progress.Warn(WithoutRequests(err).Error(), "the "+what+" goes on when the cluster answers again")
-	}
 }
