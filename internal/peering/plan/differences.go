@@ -84,12 +84,13 @@ func asks(c kube.Change, f kube.FieldChange) bool {
 		r, is := reservationOf(f)
 		return !is && f.Path == poolsPath || is && f.New != nil && r.Owner == ipam.Cluster && r.Purpose == ipam.Reserved
 	}
-	return c.Kind != "Secret" && !leftOpen(c.Name, f) && !ofKey(c.Name, f)
+	return c.Kind != "Secret" && !leftOpen(c.Name, f) && !ofKey(f.Path)
 }
 
-// ofKey reports whether a field follows from the keys of a gateway.
-func ofKey(name string, field kube.FieldChange) bool {
-	return ofDriver(field.Path) && decidedLater(name, field.Path) || field.Path == keyPath
+// ofKey reports whether a field follows from the keys of a gateway: that of the driver of a tunnel in a record, or the
+// identifier in a Deployment.
+func ofKey(path string) bool {
+	return path == keyPath || strings.HasPrefix(index.ReplaceAllString(path, ""), "gateways.tunnels.tunnel.")
 }
 
 // keyPath is that of the identifier of its keys in a gateway's Deployment.
@@ -111,18 +112,13 @@ var index = regexp.MustCompile(`\[\d+\]`)
 // the peer has answered.
 func decidedLater(name, path string) bool {
 	id, _ := records.IdentityOf(name)
-	return id.Component == records.ComponentPeering && ofDriver(path) || laterNames[id.Component][index.ReplaceAllString(path, "")] != ""
+	return ofKey(path) || laterNames[id.Component][index.ReplaceAllString(path, "")] != ""
 }
 
 // laterNames are the subjects of fields that are known only during the operation, by the record that has them.
 var laterNames = map[string]map[string]string{
 	records.ComponentFabric:  {"overlay.kind": "overlay", "mtu": "MTU"},
 	records.ComponentPeering: {"mtu": "MTU", endpointsOf("gateways.tunnels"): "endpoints", "gateways.tunnels.webSocket": "endpoints"},
-}
-
-// ofDriver reports whether a field belongs to the driver of a tunnel.
-func ofDriver(path string) bool {
-	return strings.HasPrefix(index.ReplaceAllString(path, ""), "gateways.tunnels.tunnel.")
 }
 
 // laterName returns the subject of a field, of the object with that name, that is known only during the operation: of a
@@ -143,7 +139,7 @@ func configured(fields []kube.FieldChange) []kube.FieldChange {
 			return strings.HasPrefix(field.Path, "metadata.annotations."+annotation)
 		}) {
 			field.Path = strings.TrimPrefix(field.Path, "data."+records.DataKey+".")
-			field.Later = field.New == "" && (ofDriver(field.Path) || field.Path == keyPath)
+			field.Later = field.New == "" && ofKey(field.Path)
 			some = append(some, field)
 		}
 	}
