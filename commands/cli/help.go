@@ -29,9 +29,10 @@ func Grouped(f *pflag.Flag, group string) {
 	f.Annotations = map[string][]string{groupAnnotation: {group}}
 }
 
-// sections are the groups of flags in help, in order. A flag is in the group of its annotation, else in the first one
-// whose list contains its name.
+// sections are the groups of flags in help, in order. A flag is in the group of its annotation, or in the one whose list
+// contains its name, else in the first one.
 var sections = []struct{ title, flags string }{
+	{"Flags", ""},
 	{records.GroupGateways, "server-side gateways remote-gateways"},
 	{records.GroupTunnel, ""},
 	{"Installation", "image overlay allow-forward update all-nodes skip-validation"},
@@ -113,7 +114,7 @@ func writeCommands(w io.Writer, cmd *cobra.Command) {
 func writeFlags(w io.Writer, cmd *cobra.Command, columns int) {
 	grouped := make(map[string][]*pflag.Flag)
 	add := func(f *pflag.Flag) {
-		title := "Flags"
+		title := sections[0].title
 		for _, s := range sections {
 			if slices.Contains(f.Annotations[groupAnnotation], s.title) || strings.Contains(" "+s.flags+" ", " "+f.Name+" ") {
 				title = s.title
@@ -125,18 +126,13 @@ func writeFlags(w io.Writer, cmd *cobra.Command, columns int) {
 	}
 	cmd.LocalFlags().VisitAll(add)
 	cmd.InheritedFlags().VisitAll(add)
-	title := "Flags"
-	for i := 0; ; i++ {
-		if flags := grouped[title]; len(flags) > 0 {
-			fmt.Fprintf(w, "\n%s:\n", title)
-			for _, f := range flags {
-				writeFlag(w, f, columns)
-			}
+	for _, s := range sections {
+		if len(grouped[s.title]) > 0 {
+			fmt.Fprintf(w, "\n%s:\n", s.title)
 		}
-		if i == len(sections) {
-			return
+		for _, f := range grouped[s.title] {
+			writeFlag(w, f, columns)
 		}
-		title = sections[i].title
 	}
 }
 

@@ -67,28 +67,25 @@ func (f *renderFlags) render(ctx context.Context, env *cli.Env, o peering.Render
 		return err
 	}
 	env.Progress.Stop()
-	if f.dir != "" {
-		for _, m := range []peering.Manifests{local, remote} {
-			dir := filepath.Join(f.dir, m.Cluster)
-			others, err := writeManifests(dir, m)
-			if err != nil {
-				return err
-			}
-			if _, err := fmt.Fprintf(env.Err, "%d objects in %s\n", len(m.Objects), ui.VisibleCell(dir)); err != nil {
-				return err
-			}
-			if len(others) > 0 {
-				env.Progress.Warn(fmt.Sprintf("%s contains other manifests: %s", dir, strings.Join(others, ", ")),
-					"delete those of an earlier rendering: they would be applied too")
-			}
+	if f.dir == "" {
+		shown := map[place]peering.Manifests{localPlace: local, remotePlace: remote}[f.side]
+		return ui.Manifests(env.Out, ui.FormatYAML, shown.Objects)
+	}
+	for _, m := range []peering.Manifests{local, remote} {
+		dir := filepath.Join(f.dir, m.Cluster)
+		others, err := writeManifests(dir, m)
+		if err != nil {
+			return err
 		}
-		return nil
+		if _, err := fmt.Fprintf(env.Err, "%d objects in %s\n", len(m.Objects), ui.VisibleCell(dir)); err != nil {
+			return err
+		}
+		if len(others) > 0 {
+			env.Progress.Warn(fmt.Sprintf("%s contains other manifests: %s", dir, strings.Join(others, ", ")),
+				"delete those of an earlier rendering: they would be applied too")
+		}
 	}
-	shown := local
-	if f.side == remotePlace {
-		shown = remote
-	}
-	return ui.Manifests(env.Out, ui.FormatYAML, shown.Objects)
+	return nil
 }
 
 // writeManifests writes a file for each object. The names are sorted in the order in which to apply the objects. others

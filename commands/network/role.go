@@ -12,17 +12,16 @@ import (
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/setting"
 	"liqonet.io/liqonet/templates"
 )
 
 func newRole(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
 	output := ui.FormatYAML
-	levels := make([]string, 0, len(templates.Levels()))
-	for _, l := range templates.Levels() {
-		levels = append(levels, string(l))
-	}
+	words := setting.Words(templates.Levels()...)
+	levels := strings.Split(words, "|")
 	cmd := &cobra.Command{
-		Use:   "role " + strings.Join(levels, "|"),
+		Use:   "role " + words,
 		Short: "Print the RBAC roles of users of liqonet",
 		Long: `Print the RBAC roles of users of liqonet, as manifests for an administrator of the cluster. The command connects to no
 cluster. To standard error it writes the commands that bind the roles to a user. Each level includes the previous one:
