@@ -29,35 +29,27 @@ func AddCompletions(env *Env, root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		addCompletionsBelow(env, cmd)
 	}
-	ui.Complete(root, ConfigFlag, anyFile)
+	ui.Complete(root, ConfigFlag, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault))
 }
 
 func addCompletionsBelow(env *Env, cmd *cobra.Command) {
 	byFlag := map[string]names{"peer": peers, "to": peers, "from": peers, "seen-by": peers, "namespace": namespaces, RemotePrefix + "namespace": namespaces, "owner": owners}
-	set := func(flags *pflag.FlagSet) {
-		flags.VisitAll(func(f *pflag.Flag) {
-			switch {
-			case byFlag[f.Name] != nil:
-				ui.Complete(cmd, f.Name, env.completeFromCluster(f.Name, byFlag[f.Name]))
-			case f.Value.Type() == "FILE":
-				ui.Complete(cmd, f.Name, anyFile)
-			case f.Value.Type() == "FOLDER":
-				ui.Complete(cmd, f.Name, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs))
-			}
-		})
-	}
-	set(cmd.PersistentFlags())
-	set(cmd.LocalNonPersistentFlags())
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		switch {
+		case byFlag[f.Name] != nil:
+			ui.Complete(cmd, f.Name, env.completeFromCluster(f.Name, byFlag[f.Name]))
+		case f.Value.Type() == "FILE":
+			ui.Complete(cmd, f.Name, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault))
+		case f.Value.Type() == "FOLDER":
+			ui.Complete(cmd, f.Name, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs))
+		}
+	})
 	if strings.HasSuffix(cmd.Use, "[PEER]") {
 		cmd.ValidArgsFunction = env.completeFromCluster("", peers)
 	}
 	for _, sub := range cmd.Commands() {
 		addCompletionsBelow(env, sub)
 	}
-}
-
-func anyFile(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return nil, cobra.ShellCompDirectiveDefault
 }
 
 // completeFromCluster completes with names from the selected cluster; for a flag about the remote cluster, from that
