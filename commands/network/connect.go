@@ -79,10 +79,7 @@ be reachable, and all peerings are planned before the first write. A peering tha
 		},
 		Options: func([]string) (peering.ConnectOptions, error) { return f.options(env) },
 	}
-	many := cli.Action[peering.ManyOptions, peering.Connections]{
-		Do: peering.ConnectMany, Plan: peering.PlanConnectMany, Text: describeConnections, Verdict: verdictOnMany,
-		Options: func([]string) (peering.ManyOptions, error) { return f.many.options(env, cmd, f) },
-	}
+	many := f.many.action(env, cmd, f)
 	f.many.register(cmd)
 	run := one.Flags(env, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -104,6 +104,14 @@ func checkOfOne(cmd *cobra.Command) (err error) {
 	return err
 }
 
+// action connects the contexts.
+func (f *manyFlags) action(env *cli.Env, cmd *cobra.Command, c *connectFlags) cli.Action[peering.ManyOptions, peering.Connections] {
+	return cli.Action[peering.ManyOptions, peering.Connections]{
+		Do: peering.ConnectMany, Plan: peering.PlanConnectMany, Text: describeConnections, Verdict: verdictOnMany,
+		Options: func([]string) (peering.ManyOptions, error) { return f.options(env, cmd, c) },
+	}
+}
+
 // options returns the options of the peerings.
 func (f manyFlags) options(env *cli.Env, cmd *cobra.Command, c *connectFlags) (o peering.ManyOptions, err error) {
 	if err := checkOfOne(cmd); err != nil {

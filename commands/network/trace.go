@@ -286,7 +286,7 @@ func describeHop(b *strings.Builder, number int, h trace.Hop) {
 		fact(b, "outside", sentTo(*h.Outer))
 	}
 	fact(b, "endpoint", h.Endpoint)
-	fact(b, "state", string(h.State))
+	fact(b, "state", h.State)
 	switch {
 	case h.MTU > 0 && h.PathMTU > 0:
 		fact(b, "size", fmt.Sprintf("up to %d bytes; path MTU outside %d, measured", h.MTU, h.PathMTU))
