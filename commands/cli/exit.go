@@ -73,17 +73,14 @@ var ErrInterrupted = errors.New("interrupted")
 // ExitCode maps the error of a command to the code of the process. ctx is the process's own: only a signal
 // ends it.
 func ExitCode(ctx context.Context, err error) int {
-	var usage *UsageError
-	var input *progress.InputError
-	var found verdict
 	switch {
 	case err == nil:
 		return ExitOK
 	case ctx.Err() != nil:
 		return ExitInterrupted
-	case errors.As(err, &usage), errors.As(err, &input):
+	case errors.As(err, new(*UsageError)), errors.As(err, new(*progress.InputError)):
 		return ExitUsage
-	case errors.As(err, &found):
+	case errors.As(err, new(verdict)):
 		return ExitUnhealthy
 	case errors.Is(err, ipam.ErrNoneFree):
 		return ExitNoneFree

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -96,9 +97,7 @@ func settable(cmd *cobra.Command) map[string]bool {
 	cmd.Flags().VisitAll(add)
 	cmd.PersistentFlags().VisitAll(add)
 	for _, sub := range cmd.Commands() {
-		for name, yes := range settable(sub) {
-			names[name] = yes
-		}
+		maps.Copy(names, settable(sub))
 	}
 	return names
 }

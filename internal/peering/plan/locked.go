@@ -32,9 +32,6 @@ func Locked[R any](ctx context.Context, r progress.Reporter, do func(context.Con
 
 // isFinal reports whether an error cannot come from another run.
 func isFinal(err error) bool {
-	_, input := errors.AsType[*progress.InputError](err)
-	_, differs := errors.AsType[*DifferenceError](err)
-	_, denied := errors.AsType[*kube.PermissionError](err)
-	_, away := errors.AsType[*kube.ReachError](err)
-	return input || differs || denied || away
+	return errors.As(err, new(*progress.InputError)) || errors.As(err, new(*DifferenceError)) ||
+		errors.As(err, new(*kube.PermissionError)) || errors.As(err, new(*kube.ReachError))
 }
