@@ -29,8 +29,8 @@ func Grouped(f *pflag.Flag, group string) {
 	f.Annotations = map[string][]string{groupAnnotation: {group}}
 }
 
-// sections are the groups of flags in help, in order. A flag is in the group of its annotation, or in the one whose list
-// contains its name, else in the first one.
+// sections are the groups of flags in help, in order. A flag is in the group of its annotation, or in the one whose
+// list contains its name, else in the first one.
 var sections = []struct{ title, flags string }{
 	{"Flags", ""},
 	{records.GroupGateways, "server-side gateways remote-gateways"},
