@@ -9,19 +9,6 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// describe returns the health of the peerings of clusters.
-func describe(views []*view) ([]Peering, error) {
-	all := []Peering{} // not nil: no peerings is a valid answer
-	for _, v := range views {
-		one, err := v.describe()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, one...)
-	}
-	return all, nil
-}
-
 // describe returns the health of the peerings.
 func (v *view) describe() ([]Peering, error) {
 	installed := installationOf(v.Snapshot)

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"slices"
 	"time"
 
 	"liqonet.io/liqonet/internal/health"
@@ -46,11 +47,9 @@ func (v *view) awaitSuccessor(looked time.Duration) bool {
 
 // missesGateway reports whether a gateway is missed.
 func (v *view) missesGateway() bool {
-	for name, p := range v.peerings {
-		for i, o := range p.gateways {
-			if missed(v.witnesses[records.GatewayID{Peering: name, Number: i + 1}], o) {
-				return true
-			}
+	for _, p := range v.peerings {
+		if slices.ContainsFunc(p.gateways, missed) {
+			return true
 		}
 	}
 	return false

@@ -22,51 +22,54 @@ import (
 // Read returns the health of a cluster's peerings: what Of returns for what it reads of them. If a report is late by
 // the clocks, which may differ, Read waits for its successor.
 func Read(ctx context.Context, o Options) ([]Peering, error) {
-	views, err := o.settle(ctx, read.All(ctx, o.clusters(), Parts()...))
-	if err != nil {
+	snapshots := read.All(ctx, o.clusters(), Parts()...)
+	if err := Complete(ctx, o, snapshots); err != nil {
 		return nil, err
 	}
-	return describe(views)
+	return Of(o.Peer, snapshots...)
 }
 
 // Of returns the health of the peerings in what was read of a cluster, sorted by name: all of them, or the selected
 // one. Of two clusters it returns their peering as the first one observes it, then as the second one does. A peering
 // with damaged or missing records is listed too.
 func Of(peer string, snapshots ...*observe.Snapshot) ([]Peering, error) {
-	views := make([]*view, len(snapshots))
-	for i, s := range snapshots {
-		var err error
-		if views[i], err = viewOf(s); err != nil {
-			return nil, err
-		}
-	}
-	if err := selectPeerings(peer, views); err != nil {
+	views, err := viewsOf(peer, snapshots)
+	if err != nil {
 		return nil, err
 	}
-	return describe(views)
+	all := []Peering{} // not nil: no peerings is a valid answer
+	for _, v := range views {
+		one, err := v.describe()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one...)
+	}
+	return all, nil
 }
 
 // Complete reads what Of needs beyond Parts: where there are no peerings, installations in other namespaces; where a
 // gateway is missed, pods. If a report is late by the clocks, which may differ, Complete waits for its successor, and
 // reads what was read of the cluster again. Only the end of the context is an error: others are those of Of.
 func Complete(ctx context.Context, o Options, snapshots []*observe.Snapshot) error {
-	_, _ = o.settle(ctx, snapshots)
-	return ctx.Err()
-}
-
-// settle is Complete, and returns the selected peerings.
-func (o Options) settle(ctx context.Context, snapshots []*observe.Snapshot) ([]*view, error) {
 	for begun := time.Now(); ; {
-		views, err := o.views(ctx, snapshots)
-		if err != nil || !slices.ContainsFunc(views, func(v *view) bool { return v.awaitSuccessor(time.Since(begun)) }) {
-			return views, cmp.Or(ctx.Err(), err)
+		o.fill(ctx, snapshots)
+		views, err := viewsOf(o.Peer, snapshots)
+		if ctx.Err() != nil || err != nil || !slices.ContainsFunc(views, func(v *view) bool { return v.awaitSuccessor(time.Since(begun)) }) {
+			return ctx.Err()
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		case <-time.After(pollInterval):
 		}
-		o.each(func(i int, c *kube.Cluster) { again(ctx, c, snapshots[i]) })
+		o.each(func(i int, c *kube.Cluster) {
+			parts := Parts()
+			if !errors.Is(snapshots[i].Errors[observe.Pods], observe.ErrNotRead) {
+				parts = append(parts, observe.Pods)
+			}
+			read.Again(ctx, c, snapshots[i], parts...)
+		})
 	}
 }
 
@@ -79,39 +82,35 @@ func (o Options) each(f func(i int, c *kube.Cluster)) {
 	all.Wait()
 }
 
-// again reads what status needs again, and pods if they had been read.
-func again(ctx context.Context, c *kube.Cluster, s *observe.Snapshot) {
-	parts := Parts()
-	if !errors.Is(s.Errors[observe.Pods], observe.ErrNotRead) {
-		parts = append(parts, observe.Pods)
-	}
-	read.Again(ctx, c, s, parts...)
-}
-
-// views returns the selected peerings, and reads what they need beyond Parts.
-func (o Options) views(ctx context.Context, snapshots []*observe.Snapshot) ([]*view, error) {
-	views, errs := make([]*view, len(snapshots)), make([]error, len(snapshots))
+// fill reads what the peerings need beyond Parts.
+func (o Options) fill(ctx context.Context, snapshots []*observe.Snapshot) {
 	o.each(func(i int, c *kube.Cluster) {
-		s := snapshots[i]
-		views[i], errs[i] = viewOf(s)
-		needed := observe.Pods
+		s, needed := snapshots[i], observe.Pods
+		v, err := viewOf(s)
 		switch {
 		case s.Errors[observe.Server] != nil, s.Errors[observe.Records] != nil:
 			return
 		case len(s.Peerings) == 0:
 			needed = observe.Elsewhere
-		case errs[i] != nil || !views[i].missesGateway():
+		case err != nil || !v.missesGateway():
 			return
 		}
 		if errors.Is(s.Errors[needed], observe.ErrNotRead) {
 			read.Again(ctx, c, s, needed)
-			views[i], errs[i] = viewOf(s)
 		}
 	})
-	if err := cmp.Or(append(errs, ctx.Err())...); err != nil {
-		return nil, err
+}
+
+// viewsOf returns the selected peerings.
+func viewsOf(peer string, snapshots []*observe.Snapshot) ([]*view, error) {
+	views := make([]*view, len(snapshots))
+	for i, s := range snapshots {
+		var err error
+		if views[i], err = viewOf(s); err != nil {
+			return nil, err
+		}
 	}
-	return views, selectPeerings(o.Peer, views)
+	return views, selectPeerings(peer, views)
 }
 
 // selectPeerings keeps the selected peerings: all, the one with a name, or the one between two clusters.

@@ -104,25 +104,19 @@ func (v *view) peering(name string) *peeringView {
 		if o.Status != nil {
 			o.Every, o.Age = time.Duration(o.Status.Every), age(v.Snapshot, id)
 		}
-		if problem := v.problem(id, o); problem != nil {
-			o.Problem = problem.Error()
+		// Without permission to read pods, no reason is known.
+		if missed(o) && v.Errors[observe.Pods] == nil {
+			if problem := v.PodProblem(id.Name(), inventory.GatewaySelector(id)); problem != nil {
+				o.Problem = problem.Error()
+			}
 		}
 		p.gateways = append(p.gateways, o)
 	}
 	return p
 }
 
-// problem returns why a gateway that is missed does not run; nil if it is not missed, or no reason is known, such as
-// without permission to read pods.
-func (v *view) problem(id records.GatewayID, o health.Observation) *kube.PodError {
-	if missed(v.witnesses[id], o) && v.Errors[observe.Pods] == nil {
-		return v.PodProblem(id.Name(), inventory.GatewaySelector(id))
-	}
-	return nil
-}
-
 // missed reports whether the report of a gateway is missing or late by the clocks, or a node does not reach it.
-func missed(witnesses map[string]string, o health.Observation) bool {
+func missed(o health.Observation) bool {
 	return o.Status == nil || health.Late(o.Age, o.Every) ||
-		slices.ContainsFunc(slices.Collect(maps.Values(witnesses)), func(fault string) bool { return fault != "" })
+		slices.ContainsFunc(slices.Collect(maps.Values(o.Witnesses)), func(fault string) bool { return fault != "" })
 }

@@ -69,13 +69,10 @@ func Watch(ctx context.Context, o Options, show func([]Peering) error, lost func
 func (o Options) look(ctx context.Context, snapshots []*observe.Snapshot) ([]Peering, error) {
 	o.each(func(i int, c *kube.Cluster) {
 		snapshots[i].Errors[observe.Pods], snapshots[i].Errors[observe.Elsewhere] = observe.ErrNotRead, observe.ErrNotRead
-		again(ctx, c, snapshots[i])
+		read.Again(ctx, c, snapshots[i], Parts()...)
 	})
-	views, err := o.views(ctx, snapshots)
-	if err != nil {
-		return nil, err
-	}
-	return describe(views)
+	o.fill(ctx, snapshots)
+	return Of(o.Peer, snapshots...)
 }
 
 // unanswered reports whether an API server did not answer, or was not ready to.
