@@ -165,15 +165,18 @@ func (s *Snapshot) Witnesses() map[records.GatewayID]map[string]string {
 	return all
 }
 
-// ReadyNodes returns the names of the Ready nodes that can run helpers, sorted.
-func (s *Snapshot) ReadyNodes() (names []string) {
+// NodeNames returns the names of the nodes that can run helpers, sorted: those that are Ready, and the others.
+func (s *Snapshot) NodeNames() (ready, notReady []string) {
 	for _, n := range s.Nodes {
 		if kube.Ready(n) {
-			names = append(names, n.Name)
+			ready = append(ready, n.Name)
+		} else {
+			notReady = append(notReady, n.Name)
 		}
 	}
-	slices.Sort(names)
-	return names
+	slices.Sort(ready)
+	slices.Sort(notReady)
+	return ready, notReady
 }
 
 // PodProblem returns why the first pod of a workload that a label selector matches cannot start, or was not created;

@@ -99,13 +99,7 @@ func (s *side) choose(peer records.Fabric, sample int) error {
 }
 
 func (s *side) chooseNodes(sample int) error {
-	s.nodes = s.seen.ReadyNodes()
-	for _, n := range s.seen.Nodes {
-		if !kube.Ready(n) {
-			s.notReady = append(s.notReady, n.Name)
-		}
-	}
-	slices.Sort(s.notReady)
+	s.nodes, s.notReady = s.seen.NodeNames()
 	if len(s.nodes) == 0 {
 		return fmt.Errorf("cluster %q has no node that is Ready", s.cluster.Context)
 	}

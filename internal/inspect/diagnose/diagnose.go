@@ -148,7 +148,7 @@ func sidesOf(peer string, all []*facts) (sides []*side, err error) {
 		}
 	}
 	if peer != "" && len(sides) == 0 && local.Errors[peerings] == nil {
-		return nil, &inventory.NoPeeringError{Context: local.Context, Name: peer, Known: local.peeringNames()}
+		return nil, &inventory.NoPeeringError{Context: local.Context, Name: peer, Known: local.Names()}
 	}
 	return sides, nil
 }
@@ -161,17 +161,15 @@ func commonSides(local, remote *facts, name string) (sides []*side, err error) {
 	}
 	here, there := local.sideWith(remote, name), remote.sideWith(local, "")
 	if here == nil && there == nil && local.Fabric != nil && remote.Fabric != nil {
-		return nil, &inventory.NoPeeringError{Context: local.Context, Name: remote.name, Known: local.peeringNames()}
+		return nil, &inventory.NoPeeringError{Context: local.Context, Name: remote.name, Known: local.Names()}
 	}
-	for _, s := range []struct {
-		own  *side
-		peer *side
-		far  *facts
-	}{{here, there, remote}, {there, here, local}} {
-		if s.own != nil {
-			s.own.peer, s.own.peerFacts = s.peer, s.far
-			sides = append(sides, s.own)
-		}
+	if here != nil {
+		here.peer, here.peerFacts = there, remote
+		sides = append(sides, here)
+	}
+	if there != nil {
+		there.peer, there.peerFacts = here, local
+		sides = append(sides, there)
 	}
 	return sides, nil
 }

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -49,9 +50,11 @@ func factsOf(s *observe.Snapshot) *facts {
 	own := *s
 	own.Errors = maps.Clone(s.Errors) // which get those of facts
 	f := &facts{Snapshot: &own, name: s.Context, helped: make(map[string]bool)}
-	with, _ := f.withHelper()
-	for _, name := range with {
-		f.helped[name] = true
+	ready, _ := f.NodeNames()
+	for _, p := range f.Pods {
+		if _, known := slices.BinarySearch(ready, p.Spec.NodeName); known && p.Labels[records.LabelComponent] == records.ComponentFabric && kube.PodReady(p) {
+			f.helped[p.Spec.NodeName] = true
+		}
 	}
 	f.Errors[packets] = errNoProbe
 	if f.Errors[observe.Server] != nil {
@@ -82,13 +85,10 @@ func (f *facts) helpers() *appsv1.DaemonSet {
 	return set
 }
 
-func (f *facts) services() []*corev1.Service { return kube.In[*corev1.Service](f.Objects) }
-
-func (f *facts) peeringNames() (names []string) {
-	for _, p := range f.peerings {
-		names = append(names, p.Peer)
-	}
-	return names
+// service returns the Service of that name; nil if there is none.
+func (f *facts) service(name string) *corev1.Service {
+	service, _ := f.Objects.Object(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}}).(*corev1.Service)
+	return service
 }
 
 // side is a peering as one of its clusters observes it.
@@ -104,9 +104,9 @@ type side struct {
 
 func (f *facts) side(p status.Peering) *side {
 	s := &side{facts: f, status: p, record: f.Peerings[p.Peer]}
-	for _, g := range p.Gateways {
-		report := f.Statuses[records.GatewayID{Peering: p.Peer, Number: g.Number}]
-		late := func(o health.Finding) bool { return o.Subject.Gateway == g.Number }
+	for _, id := range s.ids() {
+		report := f.Statuses[id]
+		late := func(o health.Finding) bool { return o.Subject.Gateway == id.Number }
 		if slices.ContainsFunc(health.With(p.Findings, health.GatewayReport, health.APIClock), late) {
 			report = nil
 		}
@@ -115,27 +115,21 @@ func (f *facts) side(p status.Peering) *side {
 	return s
 }
 
-// sideWith returns the peering with another cluster; nil if there is none. If there is no record of it that can be
-// read, or the cluster cannot be read, the name decides.
+// sideWith returns the peering with another cluster; nil if there is none. If that cluster cannot be read, the name
+// decides.
 func (f *facts) sideWith(peer *facts, name string) *side {
-	var named *side
-	for _, p := range f.peerings {
-		s := f.side(p)
-		switch {
-		case name != "" && name != p.Peer:
-		case s.record != nil && peer.Fabric != nil && s.record.Peer.ClusterID == peer.Fabric.ClusterID:
-			return s
-		case (s.record == nil || peer.Fabric == nil) && (p.Peer == peer.name || p.Peer == name):
-			named = s
-		}
+	found := cmp.Or(name, peer.name)
+	if peer.Fabric != nil {
+		found = f.PeeringWith(*peer.Fabric)
 	}
-	return named
+	i := slices.IndexFunc(f.peerings, func(p status.Peering) bool { return p.Peer == found })
+	if i < 0 || name != "" && name != found {
+		return nil
+	}
+	return f.side(f.peerings[i])
 }
 
 // ids returns the gateways of the side.
-func (s *side) ids() (ids []records.GatewayID) {
-	for _, g := range s.status.Gateways {
-		ids = append(ids, records.GatewayID{Peering: s.status.Peer, Number: g.Number})
-	}
-	return ids
+func (s *side) ids() []records.GatewayID {
+	return records.GatewayIDs(s.status.Peer, len(s.status.Gateways))
 }

@@ -72,11 +72,10 @@ func (s *side) serviceReady() outcome {
 }
 
 func (s *side) serviceNamed(name string) outcome {
-	i := slices.IndexFunc(s.services(), func(o *corev1.Service) bool { return o.Name == name })
-	if i < 0 {
+	service := s.service(name)
+	if service == nil {
 		return failed("Service %s is missing", name).advise(health.Update)
 	}
-	service := s.services()[i]
 	if service.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		return passed()
 	}

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -66,43 +67,19 @@ func nodeChecks() []Check {
 }
 
 func (f *facts) nodesReady() outcome {
-	var silent []string
-	for _, n := range f.Nodes {
-		if !kube.Ready(n) {
-			silent = append(silent, n.Name)
-		}
-	}
-	switch len(silent) {
-	case 0:
+	switch ready, notReady := f.NodeNames(); {
+	case len(notReady) == 0:
 		return passed()
-	case len(f.Nodes):
+	case len(ready) == 0:
 		return failed("no node is Ready")
+	default:
+		return warned([]string{"not Ready: node " + strings.Join(notReady, ", ")})
 	}
-	return warned([]string{"not Ready: node " + strings.Join(silent, ", ")})
-}
-
-// withHelper returns the Ready nodes with a Ready helper pod, and those without one.
-func (f *facts) withHelper() (with, without []string) {
-	running := make(map[string]bool)
-	for _, p := range f.Pods {
-		if p.Labels[records.LabelComponent] == records.ComponentFabric && kube.PodReady(p) {
-			running[p.Spec.NodeName] = true
-		}
-	}
-	for _, n := range f.Nodes {
-		switch {
-		case !kube.Ready(n):
-		case running[n.Name]:
-			with = append(with, n.Name)
-		default:
-			without = append(without, n.Name)
-		}
-	}
-	return with, without
 }
 
 func (f *facts) helpersRun() outcome {
-	_, without := f.withHelper()
+	ready, _ := f.NodeNames()
+	without := slices.DeleteFunc(ready, func(name string) bool { return f.helped[name] })
 	if len(without) == 0 {
 		return passed()
 	}
@@ -119,16 +96,16 @@ func explained(o outcome, problem *kube.PodError) outcome {
 }
 
 func (f *facts) nodesReport() outcome {
-	with, _ := f.withHelper()
-	missing := slices.DeleteFunc(with, func(name string) bool {
-		return slices.ContainsFunc(f.Reports, func(n records.Node) bool { return n.Name == name })
-	})
+	missing := maps.Clone(f.helped)
+	for _, n := range f.Reports {
+		delete(missing, n.Name)
+	}
 	var seen []string
 	if f.DamagedReports != "" {
 		seen = append(seen, f.DamagedReports)
 	}
 	if len(missing) > 0 {
-		seen = append(seen, "no report of node "+strings.Join(missing, ", "))
+		seen = append(seen, "no report of node "+strings.Join(slices.Sorted(maps.Keys(missing)), ", "))
 	}
 	return judged(Failed, seen)
 }
@@ -152,8 +129,8 @@ func (f *facts) kernels() outcome {
 	case records.VXLAN:
 		seen = lacking("VXLAN", func(c records.Capabilities) bool { return c.VXLAN })
 	}
-	for _, name := range f.peeringNames() {
-		if p := f.Peerings[name]; p != nil && *p.Settings.Complete().Implementation == records.Kernel {
+	for _, p := range f.Peerings {
+		if p != nil && *p.Settings.Complete().Implementation == records.Kernel {
 			seen = append(seen, lacking("WireGuard", func(c records.Capabilities) bool { return c.WireGuard })...)
 			break
 		}
@@ -179,28 +156,24 @@ func (f *facts) forwardDrops() outcome {
 }
 
 func (f *facts) pluginWarnings() outcome {
-	o := passed()
+	state := Warning
 	var seen, advice []string
 	for _, w := range f.Platform.Warnings {
 		seen, advice = append(seen, w.What), append(advice, w.Hint)
 		if w.Breaks {
-			o.state = Failed
-		} else if o.state != Failed {
-			o.state = Warning
+			state = Failed
 		}
 	}
-	o.observed, o.hint = strings.Join(seen, "; "), strings.Join(advice, "; ")
-	return o
+	return judged(state, seen).hinted(strings.Join(advice, "; "))
 }
 
 func (s *side) refusals() outcome {
 	var seen []string
-	with := s.helped
 	for _, n := range s.Reports {
 		switch why, refused := n.Refused[s.status.Peer]; {
 		case refused:
 			seen = append(seen, fmt.Sprintf("node %s refuses: %s", n.Name, why))
-		case with[n.Name] && !slices.Contains(n.Peerings, s.status.Peer):
+		case s.helped[n.Name] && !slices.Contains(n.Peerings, s.status.Peer):
 			seen = append(seen, fmt.Sprintf("node %s does not serve the peering", n.Name))
 		}
 	}

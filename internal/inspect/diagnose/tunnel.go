@@ -39,21 +39,6 @@ func (s *side) found(state State, code health.Code) outcome {
 	return judged(state, seen)
 }
 
-// ofReports returns the state with the observations of inspect in the reports of gateways. Late reports do not count.
-func (s *side) ofReports(state State, inspect func(gateway int, r *records.Status) []string) outcome {
-	var seen []string
-	known := false
-	for i, r := range s.reports {
-		if r != nil {
-			known, seen = true, append(seen, inspect(i+1, r)...)
-		}
-	}
-	if !known {
-		return skipped("no gateway has reported lately")
-	}
-	return judged(state, seen)
-}
-
 func (s *side) udpGetsThrough() outcome {
 	if !s.reported() {
 		return skipped("no gateway has reported lately")
@@ -142,33 +127,41 @@ func (s *side) endpointsCurrent() outcome {
 	case s.peer == nil || s.peer.Errors[observe.Objects] != nil:
 		return skipped("the Service of the server is read: name the other cluster with --remote-context")
 	}
-	i := slices.IndexFunc(s.peer.services(), func(o *corev1.Service) bool { return o.Name == records.ServiceName(s.peer.status.Peer) })
-	if i < 0 {
+	service := s.peer.service(records.ServiceName(s.peer.status.Peer))
+	switch {
+	case service == nil:
 		return skipped("the server has no Service")
+	case !s.reported():
+		return skipped("no gateway has reported lately")
 	}
-	failed := s.outdated(Failed, s.peer.services()[i])
+	failed := s.outdated(Failed, service)
 	if failed.state != Passed || *s.record.Settings.Complete().EndpointPort != 0 {
 		return failed // it works with whichever endpoint is chosen
 	}
-	return s.outdated(Warning, s.peer.services()[i])
+	return s.outdated(Warning, service)
 }
 
-// outdated checks the endpoints of tunnels that do not work; as a warning, those of tunnels that do.
+// outdated checks the endpoints of tunnels that do not work; as a warning, those of tunnels that do. Late reports do
+// not count.
 func (s *side) outdated(state State, service *corev1.Service) outcome {
-	return s.ofReports(state, func(gateway int, r *records.Status) (seen []string) {
+	var seen []string
+	for n, r := range s.reports {
+		if r == nil {
+			continue
+		}
 		for i, t := range r.AllTunnels() {
 			if is, _ := health.Tunnel(r, t); (is == health.Healthy) != (state == Warning) {
 				continue
 			}
-			port := servicePort(service, records.TunnelID{Server: i + 1, Client: gateway})
-			for _, e := range s.endpoints(gateway, i+1) {
+			port := servicePort(service, records.TunnelID{Server: i + 1, Client: n + 1})
+			for _, e := range s.endpoints(n+1, i+1) {
 				if _, used, _ := net.SplitHostPort(e); port != 0 && used != strconv.Itoa(int(port)) {
-					seen = append(seen, fmt.Sprintf("tunnel %d-%d: the client sends to %s, and the Service has port %d", gateway, i+1, e, port))
+					seen = append(seen, fmt.Sprintf("tunnel %d-%d: the client sends to %s, and the Service has port %d", n+1, i+1, e, port))
 				}
 			}
 		}
-		return seen
-	})
+	}
+	return judged(state, seen)
 }
 
 // servicePort returns the port at which clients reach a tunnel; 0 if there is none, or no address yet.

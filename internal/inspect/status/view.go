@@ -47,7 +47,8 @@ func viewOf(s *observe.Snapshot) (*view, error) {
 			return nil, err
 		}
 	}
-	v := &view{Snapshot: s, peerings: make(map[string]*peeringView), witnesses: s.Witnesses(), nodes: s.ReadyNodes()}
+	v := &view{Snapshot: s, peerings: make(map[string]*peeringView), witnesses: s.Witnesses()}
+	v.nodes, _ = s.NodeNames()
 	for _, name := range s.Names() {
 		v.peerings[name] = v.peering(name)
 	}
