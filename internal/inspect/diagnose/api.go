@@ -112,8 +112,7 @@ func (f *facts) otherInstallations() outcome {
 	if len(f.Others) == 0 {
 		return passed()
 	}
-	return failed("a second installation in namespace %s", strings.Join(f.Others, ", ")).
-		advise("liqoctl network reset --context CONTEXT -n OTHER", "OTHER", f.Others[0])
+	return failed("a second installation in namespace %s", strings.Join(f.Others, ", ")).naming("OTHER", f.Others[0])
 }
 
 func (f *facts) brokenPeerings() outcome {
@@ -126,8 +125,7 @@ func (f *facts) brokenPeerings() outcome {
 	if len(broken) == 0 {
 		return passed()
 	}
-	return failed("no record of peering %s, of which objects or reservations remain", strings.Join(broken, ", ")).
-		advise("liqoctl network disconnect BROKEN --context CONTEXT --one-side, or liqoctl network connect", "BROKEN", broken[0])
+	return failed("no record of peering %s, of which objects or reservations remain", strings.Join(broken, ", ")).naming("PEER", broken[0])
 }
 
 func (f *facts) testPods() outcome {

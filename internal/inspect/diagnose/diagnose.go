@@ -266,7 +266,7 @@ func (c Check) finding(f *facts, s *side, check func() outcome) Finding {
 	found.State, found.Observed = o.state, records.Brief(o.observed)
 	if o.state == Failed || o.state == Warning {
 		found.Cause = c.Cause
-		found.Fix = cmp.Or(o.hint, f.filled(cmp.Or(o.fix, c.Fix), found.Peer, o.names))
+		found.Fix = cmp.Or(o.hint, f.filled(c.Fix, found.Peer, o.names...))
 	}
 	return found
 }

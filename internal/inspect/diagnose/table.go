@@ -64,10 +64,9 @@ type Check struct {
 type outcome struct {
 	state    State
 	observed string
-	fix      string // "": that of the check
-	// names are replacements in fix, in pairs of placeholder and value.
+	// names are replacements in the remedy of the check, in pairs of placeholder and value.
 	names []string
-	hint  string // hint of an error, which replaces fix; "": none
+	hint  string // replaces that remedy; "": none
 }
 
 func passed() outcome { return outcome{state: Passed} }
@@ -87,12 +86,6 @@ func judged(s State, seen []string) outcome {
 		return passed()
 	}
 	return outcome{state: s, observed: strings.Join(seen, "; ")}
-}
-
-// advise replaces the remedy of the check. names are pairs of placeholder and value.
-func (o outcome) advise(fix string, names ...string) outcome {
-	o.fix, o.names = fix, names
-	return o
 }
 
 // naming sets replacements in the remedy of the check, in pairs of placeholder and value.
@@ -179,10 +172,10 @@ func needs(table []Check, id string) (all []string) {
 
 // filled replaces the placeholders of a remedy. Each value is quoted as one word of a shell, as users choose names
 // freely.
-func (f *facts) filled(advice, peer string, names []string) string {
-	pairs := append([]string{
+func (f *facts) filled(advice, peer string, names ...string) string {
+	pairs := slices.Concat(names, []string{
 		"CONTEXT", f.Context, "NAMESPACE", f.Namespace, "PEER", cmp.Or(peer, "PEER"), "REMOTE", cmp.Or(f.remote, "REMOTE"),
-	}, names...)
+	})
 	for i := 1; i < len(pairs); i += 2 {
 		pairs[i] = kube.ShellWord(pairs[i])
 	}
