@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -11,12 +12,7 @@ import (
 const Unknown = "-"
 
 // OrDash returns a dash for an empty text.
-func OrDash(text string) string {
-	if text == "" {
-		return Unknown
-	}
-	return text
-}
+func OrDash(text string) string { return cmp.Or(text, Unknown) }
 
 // Seconds writes how long something took, such as "0.3s" or "2m5s".
 func Seconds(d time.Duration) string {
@@ -43,22 +39,18 @@ func ByteCount(n int64) string {
 	if n < kibi {
 		return fmt.Sprintf("%dB", n)
 	}
-	value, unit := float64(n)/kibi, 0
-	units := []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	for value >= kibi {
-		value /= kibi
-		unit++
-	}
-	return fmt.Sprintf("%.1f%s", value, units[unit])
+	return scaled(float64(n)/kibi, kibi, "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 }
 
 // BitRate writes bits a second with a decimal unit, such as "1.5Gbit/s".
 func BitRate(bits float64) string {
-	units := []string{"bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"}
-	unit := 0
-	for bits >= 1000 && unit < len(units)-1 {
-		bits /= 1000
-		unit++
+	return scaled(bits, 1000, "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s")
+}
+
+// scaled writes a value with the largest unit that it reaches. Each unit is step times the one before.
+func scaled(value, step float64, units ...string) string {
+	for value >= step && len(units) > 1 {
+		value, units = value/step, units[1:]
 	}
-	return fmt.Sprintf("%.1f%s", bits, units[unit])
+	return fmt.Sprintf("%.1f%s", value, units[0])
 }

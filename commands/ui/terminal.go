@@ -40,7 +40,6 @@ func (p *Progress) Stage(name string) {
 	p.running = append(p.running, name)
 	if !p.animated {
 		time.AfterFunc(p.slowAfter, func() { p.reportSlow(name) })
-		return
 	}
 	p.spin()
 }

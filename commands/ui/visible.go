@@ -17,7 +17,7 @@ import (
 // Visible makes a text harmless for a terminal: what cannot be printed is shown as Go would write it. Line ends stay;
 // tabs become blanks.
 func Visible(text string) string {
-	return strings.Map(tabToBlank, escape(text, "\n\t", func(r rune) string { return strings.Trim(fmt.Sprintf("%+q", r), "'") }))
+	return strings.ReplaceAll(escape(text, "\n\t", func(r rune) string { return strings.Trim(fmt.Sprintf("%+q", r), "'") }), "\t", " ")
 }
 
 // VisibleCell is visible for a text that must stay in its line and column.
@@ -39,13 +39,6 @@ func Writef(w io.Writer, format string, args ...any) {
 		}
 	}
 	fmt.Fprintf(w, format, args...)
-}
-
-func tabToBlank(r rune) rune {
-	if r == '\t' {
-		return ' '
-	}
-	return r
 }
 
 // escape replaces characters that are not printable, except the runes in keep.
