@@ -3,9 +3,9 @@ package progress
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"liqonet.io/liqonet/internal/kube"
@@ -14,14 +14,11 @@ import (
 // EachOf calls do for all items in parallel. An error does not stop the others.
 func EachOf[T any](all []T, do func(T) error) error {
 	errs := make([]error, len(all))
-	var group errgroup.Group
+	var group sync.WaitGroup
 	for i, one := range all {
-		group.Go(func() error {
-			errs[i] = do(one)
-			return nil
-		})
+		group.Go(func() { errs[i] = do(one) })
 	}
-	_ = group.Wait() // the errors are in errs
+	group.Wait()
 	return errors.Join(errs...)
 }
 
