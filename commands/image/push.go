@@ -11,14 +11,8 @@ import (
 	"liqonet.io/liqonet/internal/image"
 )
 
-// imagePushOptions are the options of `image push`.
-type imagePushOptions struct {
-	reference string
-	binaries  []string // empty: the running one
-}
-
 func newImagePush(env *cli.Env) *cobra.Command {
-	var o imagePushOptions
+	var binaries []string // empty: the running one
 	cmd := &cobra.Command{
 		Use:   "push REF",
 		Short: "Upload the image to a registry",
@@ -30,20 +24,18 @@ name with network connect --image.`,
   liqoctl image push registry.example.com/liqonet:v1 --binary liqoctl-amd64 --binary liqoctl-arm64`,
 		Args: cli.Arguments("REF"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.reference = args[0]
-			return pushImage(cmd.Context(), env, o)
+			return pushImage(cmd.Context(), env, args[0], binaries)
 		},
 	}
-	cmd.Flags().StringArrayVar(&o.binaries, "binary", nil,
+	cmd.Flags().StringArrayVar(&binaries, "binary", nil,
 		"Linux liqoctl binary `FILE` to build the image from; repeat for several platforms (default: the running one)")
 	return cmd
 }
 
-func pushImage(ctx context.Context, env *cli.Env, o imagePushOptions) error {
-	if !image.IsTag(o.reference) {
-		return cli.Usagef("%q %w", o.reference, ui.ErrImage)
+func pushImage(ctx context.Context, env *cli.Env, reference string, binaries []string) error {
+	if !image.IsTag(reference) {
+		return cli.Usagef("%q %w", reference, ui.ErrImage)
 	}
-	binaries := o.binaries
 	if len(binaries) == 0 {
 		binaries = []string{""}
 	}
@@ -54,10 +46,10 @@ func pushImage(ctx context.Context, env *cli.Env, o imagePushOptions) error {
 			return err
 		}
 	}
-	digest, err := image.Push(ctx, o.reference, images...)
+	digest, err := image.Push(ctx, reference, images...)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Out, "%s@%s\n", o.reference, digest)
+	_, err = fmt.Fprintf(env.Out, "%s@%s\n", reference, digest)
 	return err
 }

@@ -1,12 +1,10 @@
 package image
 
 import (
-	"crypto/sha256"
 	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
@@ -52,19 +50,4 @@ func inspect(path string) (v1.Platform, error) {
 		}
 	}
 	return v1.Platform{OS: "linux", Architecture: arch}, nil
-}
-
-// sum returns the SHA-256 of a file.
-func sum(path string) ([sha256.Size]byte, error) {
-	var digest [sha256.Size]byte
-	f, err := os.Open(path)
-	if err != nil {
-		return digest, fmt.Errorf("read binary: %w", err)
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return digest, fmt.Errorf("read binary: %w", err)
-	}
-	return [sha256.Size]byte(h.Sum(nil)), nil
 }

@@ -29,7 +29,6 @@ var created = time.Unix(0, 0).UTC()
 
 // Image is a container image that is being built.
 type Image struct {
-	binary   string
 	platform v1.Platform
 	image    v1.Image
 }
@@ -58,7 +57,7 @@ func Build(path string) (*Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("assemble image of %s: %w", path, err)
 	}
-	return &Image{binary: path, platform: platform, image: img}, nil
+	return &Image{platform: platform, image: img}, nil
 }
 
 func assemble(layer v1.Layer, platform v1.Platform) (v1.Image, error) {

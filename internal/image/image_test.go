@@ -3,9 +3,7 @@ package image
 import (
 	"archive/tar"
 	"bytes"
-	"crypto/sha256"
 	"debug/elf"
-	"encoding/hex"
 	"errors"
 	"io"
 	"log"
@@ -198,10 +196,10 @@ func TestBuildRefuses(t *testing.T) {
 }
 
 func TestReference(t *testing.T) {
-	content := []byte("any content")
-	path := write(t, content)
-	digest := sha256.Sum256(content)
-	own := "liqonet.invalid/liqonet:dev-" + hex.EncodeToString(digest[:6])
+	img := build(t, program{machine: elf.EM_X86_64}.write(t))
+	digest, err := img.Digest()
+	require.NoError(t, err)
+	own := "liqonet.invalid/liqonet:dev-" + digest[len("sha256:"):][:12]
 	for _, c := range []struct {
 		build buildinfo.Info
 		want  string
@@ -211,7 +209,7 @@ func TestReference(t *testing.T) {
 		{buildinfo.Info{Version: "v1.2.3"}, own}, // by `go install`
 		{buildinfo.Info{Version: "dev", Repository: "registry.example/liqonet"}, own},
 	} {
-		got, err := reference(c.build, path)
+		got, err := img.Reference(c.build)
 		if err != nil || got != c.want {
 			t.Errorf("%+v: %s (%v), want %s", c.build, got, err, c.want)
 		}

@@ -1,8 +1,8 @@
 package image
 
 import (
-	"encoding/hex"
 	"errors"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 
@@ -26,22 +26,20 @@ func DefaultReference(build buildinfo.Info) (string, error) {
 }
 
 // Reference returns the image's name in an archive if the user does not set one: for a published release that of
-// DefaultReference, else a name derived from the binary's content, so that every new build rolls out.
-func (i *Image) Reference(build buildinfo.Info) (string, error) { return reference(build, i.binary) }
-
-// developmentTag is the number of digits of the binary's SHA-256 in the tag of development builds.
-const developmentTag = 12
-
-func reference(build buildinfo.Info, binary string) (string, error) {
+// DefaultReference, else a name derived from the image's digest, so that every new build rolls out.
+func (i *Image) Reference(build buildinfo.Info) (string, error) {
 	if build.Published() {
 		return DefaultReference(build)
 	}
-	digest, err := sum(binary)
+	digest, err := i.Digest()
 	if err != nil {
 		return "", err
 	}
-	return unpublished + ":dev-" + hex.EncodeToString(digest[:])[:developmentTag], nil
+	return unpublished + ":dev-" + strings.TrimPrefix(digest, "sha256:")[:developmentTag], nil
 }
+
+// developmentTag is the number of digits of the image's digest in the tag of development builds.
+const developmentTag = 12
 
 // IsReference reports whether a text is a valid image name, with a tag or a digest. Without either, the tag is latest.
 func IsReference(text string) bool {
