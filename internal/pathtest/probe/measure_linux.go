@@ -72,19 +72,14 @@ func percentile(sorted []time.Duration, percent int) float64 {
 
 // open opens a connection to the meter, and verifies that it is the meter.
 func (m Measurement) open(ctx context.Context, mode byte) (*net.TCPConn, error) {
-	var dialer net.Dialer
-	dialed, err := dialer.DialContext(ctx, "tcp4", m.Meter.String())
+	ctx, cancel := context.WithTimeout(ctx, connTimeout)
+	defer cancel()
+	conn, err := Target{Address: m.Meter, Token: m.Token}.open(ctx, "tcp4", nil)
 	if err != nil {
 		return nil, err
 	}
-	conn := dialed.(*net.TCPConn)
-	deadline := time.Now().Add(connTimeout)
-	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
-		deadline = d
-	}
-	_ = conn.SetDeadline(deadline) // fails for a closed connection, as writes do then
 	ack := make([]byte, ackSize)
-	if _, err = conn.Write(append([]byte(m.Token), mode)); err == nil {
+	if _, err = conn.Write([]byte{mode}); err == nil {
 		_, err = io.ReadFull(conn, ack)
 	}
 	if err == nil && !bytes.Equal(ack, acknowledgement(m.Token)) {
@@ -94,7 +89,7 @@ func (m Measurement) open(ctx context.Context, mode byte) (*net.TCPConn, error) 
 		conn.Close()
 		return nil, err
 	}
-	return conn, nil
+	return conn.(*net.TCPConn), nil
 }
 
 // connect opens and closes a connection. The reset leaves no port in TIME_WAIT.
@@ -140,8 +135,6 @@ func (m Measurement) throughput(ctx context.Context, streams int) (float64, erro
 	err := group.Wait()
 	return float64(arrived.Load()) * 8 / time.Since(begun).Seconds(), err
 }
-
-func writeCount(w io.Writer, count int64) error { return binary.Write(w, binary.BigEndian, count) }
 
 // roundTrips returns the round-trip times of consecutive messages on one connection.
 func (m Measurement) roundTrips(ctx context.Context) (trips []time.Duration, err error) {

@@ -102,7 +102,7 @@ func TestMeterIsNoAmplifier(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() {
 			defer far.Close()
-			ended <- Meter{token}.serveConn(far, &pendingConns{}, make(chan struct{}, 1), &budget)
+			ended <- new(pendingConns).serve(far, token, func(conn net.Conn) error { return Meter{token}.answer(conn, &budget) })
 		}()
 		sent, received := tokenSize+1, make(chan int, 1)
 		_, err := near.Write(append([]byte(token), mode))
@@ -137,7 +137,7 @@ func TestMeterClosesIdleConnections(t *testing.T) {
 		near, far := net.Pipe()
 		defer near.Close()
 		begun := time.Now()
-		if err := (Meter{rand.Text()}).serveConn(far, &pendingConns{}, make(chan struct{}, 1), &atomic.Int64{}); err == nil || time.Since(begun) != tokenTimeout {
+		if err := new(pendingConns).serve(far, rand.Text(), nil); err == nil || time.Since(begun) != tokenTimeout {
 			t.Errorf("%v after %s", err, time.Since(begun))
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -44,6 +45,27 @@ var errRefused = errors.New("refused")
 type pendingConns struct {
 	mu   sync.Mutex
 	open []net.Conn
+}
+
+// accept serves the connections that begin with the token, until the listener fails.
+func accept(l net.Listener, token string, serve func(net.Conn) error) error {
+	pending := &pendingConns{}
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go func() { _ = pending.serve(conn, token, serve) }() // the client notices the error
+	}
+}
+
+// serve serves one connection after it has sent the token, and closes it.
+func (s *pendingConns) serve(conn net.Conn, token string, serve func(net.Conn) error) error {
+	defer conn.Close()
+	if err := s.authenticate(conn, token); err != nil {
+		return err
+	}
+	return serve(conn)
 }
 
 // authenticate reads the token at the beginning of a connection.
@@ -98,31 +120,18 @@ func (m Meter) Serve(ctx context.Context, at netip.AddrPort) error {
 		return err
 	}
 	context.AfterFunc(alive, func() { listener.Close() })
-	pending, slots, budget := &pendingConns{}, make(chan struct{}, meterConns), &atomic.Int64{}
+	slots, budget := make(chan struct{}, meterConns), &atomic.Int64{}
 	budget.Store(meterBytes)
-	for {
-		conn, err := listener.Accept()
-		switch {
-		case alive.Err() != nil:
-			<-ctx.Done() // the kubelet would restart a pod that ends
-			return nil
-		case err != nil:
-			return err
-		}
-		go func() { _ = m.serveConn(conn, pending, slots, budget) }() // the client notices the error
+	err = accept(listener, m.Token, func(conn net.Conn) error {
+		slots <- struct{}{} // a connection that waits too long gets no answer
+		defer func() { <-slots }()
+		return m.answer(conn, budget)
+	})
+	if alive.Err() != nil {
+		<-ctx.Done() // the kubelet would restart a pod that ends
+		return nil
 	}
-}
-
-// serveConn serves one connection after it has sent the token, and closes it. A connection that waits too long for a
-// slot gets no answer.
-func (m Meter) serveConn(conn net.Conn, pending *pendingConns, slots chan struct{}, budget *atomic.Int64) error {
-	defer conn.Close()
-	if err := pending.authenticate(conn, m.Token); err != nil {
-		return err
-	}
-	slots <- struct{}{}
-	defer func() { <-slots }()
-	return m.answer(conn, budget)
+	return err
 }
 
 // answer serves a connection that has sent the token.
@@ -161,7 +170,7 @@ func discard(conn net.Conn, budget *atomic.Int64) error {
 			return errRefused
 		}
 		if errors.Is(err, io.EOF) {
-			return writeCount(conn, count)
+			return binary.Write(conn, binary.BigEndian, count)
 		}
 		if err != nil {
 			return err

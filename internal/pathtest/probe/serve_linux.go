@@ -45,7 +45,7 @@ func (s Server) Serve(ctx context.Context, at netip.AddrPort) error {
 	}
 	defer packets.Close()
 	ended := make(chan error, 2)
-	go func() { ended <- s.serveTCP(stream) }()
+	go func() { ended <- accept(stream, s.Token, s.answerFrames) }()
 	go func() { ended <- s.serveUDP(packets) }()
 	select {
 	case <-ctx.Done():
@@ -55,21 +55,11 @@ func (s Server) Serve(ctx context.Context, at netip.AddrPort) error {
 	}
 }
 
-func (s Server) serveTCP(l net.Listener) error {
-	var unknown pendingConns
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return err
-		}
-		go func() {
-			defer conn.Close()
-			err := unknown.authenticate(conn, s.Token)
-			for err == nil { // any error ends the connection, which the probe notices
-				err = s.answerFrame(conn)
-			}
-		}()
+func (s Server) answerFrames(conn net.Conn) (err error) {
+	for err == nil {
+		err = s.answerFrame(conn)
 	}
+	return err
 }
 
 // answerFrame answers one message: its length in four bytes, then its bytes. The answer has the same form.
