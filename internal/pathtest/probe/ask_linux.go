@@ -210,23 +210,27 @@ func (t Target) exchange(conn net.Conn, message []byte) (netip.Addr, error) {
 func (t Target) askUDP(ctx context.Context, size, discovery int) (source netip.Addr, err error) {
 	message := t.datagram(size - headers)
 	err = retry(ctx, func(ctx context.Context) error {
-		conn, err := t.open(ctx, "udp4", discover(discovery))
-		if err != nil {
-			return err
+		reply, err := t.exchangeDatagram(ctx, message, discovery)
+		if err == nil {
+			source, err = t.judge(reply, message)
 		}
-		defer conn.Close()
-		if _, err := conn.Write(message); err != nil {
-			return err
-		}
-		buf := make([]byte, 1<<16)
-		n, err := conn.Read(buf)
-		if err != nil {
-			return err
-		}
-		source, err = t.judge(buf[:n], message)
 		return err
 	})
 	return source, err
+}
+
+func (t Target) exchangeDatagram(ctx context.Context, message []byte, discovery int) ([]byte, error) {
+	conn, err := t.open(ctx, "udp4", discover(discovery))
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if _, err := conn.Write(message); err != nil {
+		return nil, err
+	}
+	buf := make([]byte, 1<<16)
+	n, err := conn.Read(buf)
+	return buf[:n], err
 }
 
 // discover returns a net.Dialer's Control that sets the mode of path MTU discovery.
@@ -291,16 +295,8 @@ func (t Target) askOversize(ctx context.Context, mtu int) error {
 	}
 	size := mtu + 1
 	err = retry(ctx, func(ctx context.Context) error {
-		conn, err := t.open(ctx, "udp4", discover(unix.IP_PMTUDISC_DO))
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		if _, err := conn.Write(t.datagram(size - headers)); err != nil {
-			return err
-		}
-		buf := make([]byte, 1<<16)
-		if _, err = conn.Read(buf); err == nil {
+		_, err := t.exchangeDatagram(ctx, t.datagram(size-headers), unix.IP_PMTUDISC_DO)
+		if err == nil {
 			return wrongAnswer(fmt.Sprintf("a packet of %d bytes crossed", size))
 		}
 		return err

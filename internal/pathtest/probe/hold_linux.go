@@ -3,8 +3,6 @@ package probe
 import (
 	"context"
 	"fmt"
-	"io"
-	"net"
 	"time"
 )
 
@@ -42,8 +40,9 @@ func (t Target) hold(ctx context.Context, d time.Duration) (gap time.Duration, e
 // holdOne exchanges messages on one connection until end, or until it breaks.
 func (t Target) holdOne(ctx context.Context, end time.Time, answered *time.Time) (gap time.Duration, err error) {
 	defer func() { gap = max(gap, time.Since(*answered)) }()
-	dialer := net.Dialer{Timeout: holdBroken}
-	conn, err := dialer.DialContext(ctx, "tcp4", t.Address.String())
+	opening, cancel := context.WithTimeout(ctx, holdBroken)
+	defer cancel()
+	conn, err := t.open(opening, "tcp4", nil)
 	if err != nil {
 		select { // it may be refused immediately
 		case <-ctx.Done():
@@ -52,9 +51,6 @@ func (t Target) holdOne(ctx context.Context, end time.Time, answered *time.Time)
 		return gap, err
 	}
 	defer conn.Close()
-	if _, err := io.WriteString(conn, t.Token); err != nil {
-		return gap, err
-	}
 	tick := time.NewTicker(holdEvery)
 	defer tick.Stop()
 	for time.Now().Before(end) {

@@ -58,11 +58,10 @@ type Result struct {
 func Encode(results []Result) (string, error) {
 	for longest := 200; longest > 0; longest /= 2 {
 		for _, r := range results {
-			for check, text := range r.Failed {
-				r.Failed[check] = text[:min(len(text), longest)]
-			}
-			for check, text := range r.Skipped {
-				r.Skipped[check] = text[:min(len(text), longest)]
+			for _, texts := range []map[Check]string{r.Failed, r.Skipped} {
+				for check, text := range texts {
+					texts[check] = text[:min(len(text), longest)]
+				}
 			}
 		}
 		data, err := json.Marshal(results)
