@@ -51,7 +51,8 @@ func (p part) addYAML(kind string, objects []kube.Object) {
 		fields, err := fieldsOf(o)
 		if err == nil {
 			strip(kind, fields)
-			p.scrub.withoutLeaves(fields)
+			// YAML breaks long texts at blanks: a secret with a blank would not be found afterwards.
+			eachText(fields, p.scrub.withoutKnown)
 			var text []byte
 			text, err = yaml.Marshal(fields)
 			b.WriteString("---\n" + string(text))

@@ -4,6 +4,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,8 +12,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"liqonet.io/liqonet/internal/buildinfo"
 	"liqonet.io/liqonet/internal/inspect/diagnose"
@@ -71,15 +70,14 @@ func Run(ctx context.Context, o Options, _ progress.Reporter) (Result, error) {
 		p.readSecrets(ctx)
 	}
 	snapshots := make([]*observe.Snapshot, len(parts))
-	var group errgroup.Group
+	var group sync.WaitGroup
 	for i, p := range parts {
-		group.Go(func() error {
+		group.Go(func() {
 			snapshots[i] = diagnose.Read(ctx, p.cluster)
 			p.collect(ctx, snapshots[i])
-			return nil
 		})
 	}
-	_ = group.Wait() // errors are in unread
+	group.Wait()
 	result, err := diagnose.Of("", snapshots...)
 	c.addJSON("diagnosis.json", "diagnosis", result, err)
 	c.addJSON("version.json", "version", o.Build, nil)
@@ -123,12 +121,8 @@ func (c *collection) add(name, text string) {
 
 // addJSON adds a value, or the error if there is none.
 func (c *collection) addJSON(name, what string, value any, err error) {
-	if err != nil {
-		c.addUnread(what, err)
-		return
-	}
-	text, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
+	text, encoding := json.MarshalIndent(value, "", "  ")
+	if err := cmp.Or(err, encoding); err != nil {
 		c.addUnread(what, err)
 		return
 	}

@@ -95,24 +95,6 @@ func without(text string, next func(text string, from int) (begin, end int), sec
 	return rest.String()
 }
 
-// byLine changes a text line by line.
-func byLine(text string, change func(line string) string) string {
-	var rest strings.Builder
-	done, at := 0, 0 // bytes of the text: in rest, or to be added as they are
-	for line := range strings.Lines(text) {
-		if changed := change(line); changed != line {
-			rest.WriteString(text[done:at] + changed)
-			done = at + len(line)
-		}
-		at += len(line)
-	}
-	if done == 0 {
-		return text
-	}
-	rest.WriteString(text[done:])
-	return rest.String()
-}
-
 // names reports whether a line may have one of some words, in lower or upper case, with one of these bytes behind it.
 func names(line, behind string, words ...string) bool {
 	for i := 1; i < len(line); i++ {

@@ -50,24 +50,28 @@ func (s *scrubber) addSecret(value []byte) {
 	}
 	var document any
 	if json.Unmarshal([]byte(text), &document) == nil {
-		s.addLeaves(document)
+		eachText(document, func(text string) string {
+			s.addText(text)
+			return text
+		})
 	}
 }
 
-// addLeaves adds the texts of a JSON document, for example of a .dockerconfigjson.
-func (s *scrubber) addLeaves(value any) {
+// eachText replaces each text in a document of JSON, for example in a .dockerconfigjson.
+func eachText(value any, replace func(string) string) any {
 	switch value := value.(type) {
 	case map[string]any:
-		for _, v := range value {
-			s.addLeaves(v)
+		for name, v := range value {
+			value[name] = eachText(v, replace)
 		}
 	case []any:
-		for _, v := range value {
-			s.addLeaves(v)
+		for i, v := range value {
+			value[i] = eachText(v, replace)
 		}
 	case string:
-		s.addText(value)
+		return replace(value)
 	}
+	return value
 }
 
 func (s *scrubber) addText(text string) {
@@ -135,24 +139,6 @@ func (s *scrubber) withoutKnown(text string) string {
 		return is
 	}
 	return without(without(text, nextWrapped, secret), nextEncoded, secret)
-}
-
-// withoutLeaves removes values of Secrets from the texts of a document before it is YAML. YAML breaks long texts at
-// blanks, so a value with a blank would not be found afterwards.
-func (s *scrubber) withoutLeaves(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		for name, v := range value {
-			value[name] = s.withoutLeaves(v)
-		}
-	case []any:
-		for i, v := range value {
-			value[i] = s.withoutLeaves(v)
-		}
-	case string:
-		return s.withoutKnown(value)
-	}
-	return value
 }
 
 // maxNesting is how many encodings of a text are decoded, for example JSON in a string of JSON.
@@ -307,13 +293,16 @@ func (s *scrubber) clean(text string) string {
 	if strings.Contains(text, "-----BEGIN ") {
 		text = privatePEM.ReplaceAllString(text, removed)
 	}
-	text = byLine(text, cleanLine)
+	var lines strings.Builder
+	for line := range strings.Lines(text) {
+		lines.WriteString(cleanLine(line))
+	}
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
 			return r
 		}
 		return unicode.ReplacementChar
-	}, text)
+	}, lines.String())
 }
 
 // cleanLine removes the secrets whose forms do not reach beyond a line. These expressions take a microsecond for some
