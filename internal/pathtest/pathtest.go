@@ -119,19 +119,14 @@ func (t *test) publish(ctx context.Context) (string, error) {
 
 // ask runs probes on all nodes, which query the servers of the other side, and evaluates their reports.
 func (t *test) ask(ctx context.Context) (string, error) {
-	reports := make([][]report, len(t.sides))
-	err := progress.EachOf([]int{0, 1}, func(i int) (err error) {
-		reports[i], err = t.sides[i].ask(ctx, t.sides[1-i], t.Hold)
-		return err
-	})
-	if err != nil {
+	if err := t.each(func(s, peer *side) error { return s.ask(ctx, peer, t.Hold) }); err != nil {
 		return "", err
 	}
 	for i, s := range t.sides {
 		for _, name := range s.notReady {
 			t.result.Silent = append(t.result.Silent, End{Cluster: s.fabric.Name, Kind: Node, Node: name})
 		}
-		for _, r := range reports[i] {
+		for _, r := range s.reports {
 			t.result.Checks = append(t.result.Checks, judge(s, t.sides[1-i], r, t.Hold)...)
 		}
 	}

@@ -42,6 +42,7 @@ type side struct {
 	servers    []probe.Pod
 	token      string // required by the servers of this side
 	service    *corev1.Service
+	reports    []report // of the probes
 }
 
 // reach reads the cluster, and checks the preconditions of a test in it. Without an image, that of the installation is
@@ -188,11 +189,11 @@ func (s *side) publish(ctx context.Context, peer *side) error {
 // reportsOfProbes is the name of the awaited objects in messages.
 const reportsOfProbes = "reports of probes"
 
-// ask runs probes on the nodes, and returns their reports, sorted by node.
-func (s *side) ask(ctx context.Context, peer *side, hold time.Duration) ([]report, error) {
+// ask runs probes on the nodes, and reads their reports, sorted by node.
+func (s *side) ask(ctx context.Context, peer *side, hold time.Duration) error {
 	servers, err := s.reachable(peer)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	port := s.service.Spec.Ports[0]
 	args := []string{
@@ -204,12 +205,11 @@ func (s *side) ask(ctx context.Context, peer *side, hold time.Duration) ([]repor
 	}
 	pods, nodes, err := templates.PathTestProbes(s.values(args...))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if _, err := s.cluster.Apply(ctx, pods, nodes); err != nil {
-		return nil, err
+		return err
 	}
-	var reports []report
 	for _, set := range []*appsv1.DaemonSet{pods, nodes} {
 		var found []report
 		err := inventory.AwaitOnNodes(ctx, s.cluster, set, reportsOfProbes, s.nodes, func(all []*corev1.Pod) (done []string, err error) {
@@ -222,11 +222,11 @@ func (s *side) ask(ctx context.Context, peer *side, hold time.Duration) ([]repor
 			return done, nil
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		reports = append(reports, found...)
+		s.reports = append(s.reports, found...)
 	}
-	return reports, nil
+	return nil
 }
 
 // read reads the reports of the probes that have ended.
