@@ -22,8 +22,7 @@ func TestCommandsToCopy(t *testing.T) {
 		if c.ID == "LQ-LEFTOVERS-INSTALLATION" || c.ID == "LQ-LEFTOVERS-PEERING" {
 			o = c.cluster(s.facts)
 		}
-		c.reads = nil
-		got := c.finding(s.facts, s, func() outcome { return o })
+		got := c.finding(s, o)
 		if rest := strings.ReplaceAll(got.Fix, kube.ShellWord(evil), ""); got.State != Failed || strings.Contains(rest, "$(id)") {
 			t.Errorf("%s: %s: %s", c.ID, got.State, got.Fix)
 		}

@@ -177,18 +177,18 @@ func commonSides(local, remote *facts, name string) (sides []*side, err error) {
 // evaluate makes every check of the table and marks the failures that follow from others.
 func evaluate(clusters []*facts, sides []*side) (r Result) {
 	failures := make(map[string][]Finding) // by ID
+	var whole []*side                      // clusters, without a peering
+	for _, f := range clusters {
+		whole = append(whole, &side{facts: f})
+	}
 	table := Table()
 	for _, c := range table {
-		first := len(r.Checks)
-		switch {
-		case c.cluster != nil:
-			for _, f := range clusters {
-				r.Checks = append(r.Checks, c.finding(f, nil, func() outcome { return c.ofCluster(f) }))
-			}
-		default:
-			for _, s := range sides {
-				r.Checks = append(r.Checks, c.finding(s.facts, s, func() outcome { return c.ofSide(s) }))
-			}
+		first, subjects := len(r.Checks), sides
+		if c.cluster != nil {
+			subjects = whole
+		}
+		for _, s := range subjects {
+			r.Checks = append(r.Checks, c.finding(s, c.outcome(s)))
 		}
 		explanations := append(needs(table, c.ID), c.ID)
 		for i := first; i < len(r.Checks); i++ {
@@ -206,67 +206,61 @@ func evaluate(clusters []*facts, sides []*side) (r Result) {
 	return r
 }
 
-// ofCluster evaluates a check of a cluster. It fails if a finding with its code changes the state of a peering.
-func (c Check) ofCluster(f *facts) outcome {
-	o := c.cluster(f)
-	var seen []string
-	for _, p := range f.peerings {
-		seen = append(seen, c.decisive(p)...)
+// outcome makes a check of a side, or of its cluster, if the facts are known. It fails if a finding with its code
+// changes the state of a peering; for a side whatever else could not be read: status shows it.
+func (c Check) outcome(s *side) outcome {
+	code, decisive, reads := health.Code(c.ID), c.decisive(s), c.reads
+	if c.cluster == nil && c.side == nil {
+		reads = []fact{peerings}
 	}
-	if o.state == Failed || len(seen) == 0 {
-		return o
+	for _, needed := range reads {
+		switch err := s.Errors[needed]; {
+		case err == nil:
+		case c.cluster == nil && len(decisive) > 0:
+			return s.found(Failed, code)
+		default:
+			return skipped(fmt.Sprintf("%s: %v", needed, kube.Unread(err)))
+		}
 	}
-	return failed("%s", strings.Join(slices.Compact(seen), "; "))
-}
-
-// ofSide evaluates a check of a side. It fails if a finding with its code changes the state of the peering.
-func (c Check) ofSide(s *side) outcome {
-	if c.side != nil {
-		if o := c.side(s); o.state == Failed || len(c.decisive(s.status)) == 0 {
+	switch {
+	case c.cluster != nil:
+		if o := c.cluster(s.facts); o.state == Failed || len(decisive) == 0 {
 			return o
 		}
-	} else if layer := LayerOf(c.ID); slices.Contains([]Layer{Overlay, Tunnel, Path}, layer) && !s.reported() {
+		return failed("%s", strings.Join(slices.Compact(decisive), "; "))
+	case c.side != nil:
+		if o := c.side(s); o.state == Failed || len(decisive) == 0 {
+			return o
+		}
+	case slices.Contains([]Layer{Overlay, Tunnel, Path}, LayerOf(c.ID)) && !s.reported():
 		return skipped("no gateway has reported lately")
 	}
-	return s.found(Failed, health.Code(c.ID))
+	return s.found(Failed, code)
 }
 
-// decisive returns what findings with the check's code say that change the state of a peering.
-func (c Check) decisive(p status.Peering) (seen []string) {
-	for _, f := range health.With(p.Findings, health.Code(c.ID)) {
-		if f.Level > health.Warning {
-			seen = append(seen, f.Text)
+// decisive returns what findings with the check's code say that change the state of the side's peering, or of one of
+// the cluster's.
+func (c Check) decisive(s *side) (seen []string) {
+	of := []status.Peering{s.status}
+	if c.cluster != nil {
+		of = s.peerings
+	}
+	for _, p := range of {
+		for _, f := range health.With(p.Findings, health.Code(c.ID)) {
+			if f.Level > health.Warning {
+				seen = append(seen, f.Text)
+			}
 		}
 	}
 	return seen
 }
 
-// finding makes a check if its facts are known. A finding that changes the state of a peering fails its check, whatever
-// else could not be read: status shows it.
-func (c Check) finding(f *facts, s *side, check func() outcome) Finding {
-	found := Finding{ID: c.ID, Layer: LayerOf(c.ID), Cluster: f.name}
-	if s != nil {
-		found.Peer = s.status.Peer
-	}
-	reads := c.reads
-	if c.cluster == nil && c.side == nil {
-		reads = []fact{peerings}
-	}
-	for _, needed := range reads {
-		if err := f.Errors[needed]; err != nil {
-			why := skipped(fmt.Sprintf("%s: %v", needed, kube.Unread(err)))
-			check = func() outcome { return why }
-			if s != nil && len(c.decisive(s.status)) > 0 {
-				check = func() outcome { return s.found(Failed, health.Code(c.ID)) }
-			}
-			break
-		}
-	}
-	o := check()
-	found.State, found.Observed = o.state, records.Brief(o.observed)
+// finding returns the finding with the outcome of a check.
+func (c Check) finding(s *side, o outcome) Finding {
+	found := Finding{ID: c.ID, Layer: LayerOf(c.ID), Cluster: s.name, Peer: s.status.Peer, State: o.state, Observed: records.Brief(o.observed)}
 	if o.state == Failed || o.state == Warning {
 		found.Cause = c.Cause
-		found.Fix = cmp.Or(o.hint, f.filled(c.Fix, found.Peer, o.names...))
+		found.Fix = cmp.Or(o.hint, s.filled(c.Fix, o.names...))
 	}
 	return found
 }

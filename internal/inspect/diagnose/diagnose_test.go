@@ -79,12 +79,7 @@ func runCheck(t *testing.T, id string, s *side) Finding {
 	t.Helper()
 	for _, c := range Table() {
 		if c.ID == id {
-			return c.finding(s.facts, s, func() outcome {
-				if c.cluster != nil {
-					return c.ofCluster(s.facts)
-				}
-				return c.ofSide(s)
-			})
+			return c.finding(s, c.outcome(s))
 		}
 	}
 	t.Fatalf("no check %s", id)

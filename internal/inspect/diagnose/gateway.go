@@ -74,7 +74,7 @@ func (s *side) serviceReady() outcome {
 func (s *side) serviceNamed(name string) outcome {
 	service := s.service(name)
 	if service == nil {
-		return failed("Service %s is missing", name).hinted(s.filled(health.Update, s.status.Peer))
+		return failed("Service %s is missing", name).hinted(s.filled(health.Update))
 	}
 	if service.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		return passed()

@@ -172,9 +172,9 @@ func needs(table []Check, id string) (all []string) {
 
 // filled replaces the placeholders of a remedy. Each value is quoted as one word of a shell, as users choose names
 // freely.
-func (f *facts) filled(advice, peer string, names ...string) string {
+func (s *side) filled(advice string, names ...string) string {
 	pairs := slices.Concat(names, []string{
-		"CONTEXT", f.Context, "NAMESPACE", f.Namespace, "PEER", cmp.Or(peer, "PEER"), "REMOTE", cmp.Or(f.remote, "REMOTE"),
+		"CONTEXT", s.Context, "NAMESPACE", s.Namespace, "PEER", cmp.Or(s.status.Peer, "PEER"), "REMOTE", cmp.Or(s.remote, "REMOTE"),
 	})
 	for i := 1; i < len(pairs); i += 2 {
 		pairs[i] = kube.ShellWord(pairs[i])
