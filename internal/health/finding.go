@@ -27,26 +27,22 @@ const (
 // states has the state of each level.
 var states = [...]State{Note: Healthy, Warning: Healthy, levelDegraded: Degraded, levelConnecting: Connecting, levelUnknown: Unknown, levelDown: Down}
 
-// MarshalText implements encoding.TextMarshaler: "note", "warning", or the state.
-func (l Level) MarshalText() ([]byte, error) {
-	switch l {
-	case Note:
-		return []byte("note"), nil
-	case Warning:
-		return []byte("warning"), nil
-	}
-	return []byte(states[l]), nil
+// levelTexts has the text of each level: "note", "warning", or the state.
+var levelTexts = [...]string{
+	Note: "note", Warning: "warning", levelDegraded: string(Degraded), levelConnecting: string(Connecting), levelUnknown: string(Unknown), levelDown: string(Down),
 }
+
+// MarshalText implements encoding.TextMarshaler.
+func (l Level) MarshalText() ([]byte, error) { return []byte(levelTexts[l]), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (l *Level) UnmarshalText(text []byte) error {
-	for level := Note; level <= levelDown; level++ {
-		if known, _ := level.MarshalText(); string(known) == string(text) {
-			*l = level
-			return nil
-		}
+	i := slices.Index(levelTexts[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("level %q: want note, warning or a state", text)
 	}
-	return fmt.Errorf("level %q: want note, warning or a state", text)
+	*l = Level(i)
+	return nil
 }
 
 // Subject is what a finding is about. Empty fields do not apply.
@@ -140,13 +136,8 @@ func joined(texts ...string) string {
 }
 
 // With returns the findings of some codes.
-func With(findings []Finding, codes ...Code) (some []Finding) {
-	for _, f := range findings {
-		if slices.Contains(codes, f.Code) {
-			some = append(some, f)
-		}
-	}
-	return some
+func With(findings []Finding, codes ...Code) []Finding {
+	return slices.DeleteFunc(slices.Clone(findings), func(f Finding) bool { return !slices.Contains(codes, f.Code) })
 }
 
 // atMost lowers levels.
