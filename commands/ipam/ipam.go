@@ -20,15 +20,6 @@ import (
 // connector builds the clients of the selected cluster, after the flags are read, and checks that it answers.
 type connector func(context.Context) (*kube.Cluster, error)
 
-// installed returns the cluster, if liqonet is installed in the selected namespace.
-func (connect connector) installed(ctx context.Context) (*kube.Cluster, error) {
-	c, err := connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return c, inventory.CheckInstalled(ctx, c)
-}
-
 // New returns the group of these commands.
 func New(env *cli.Env) *cobra.Command {
 	cmd := cli.Group("ipam", "Show and reserve the address ranges of a cluster", `
@@ -100,8 +91,11 @@ func reservationCommand(env *cli.Env, connect connector, cmd *cobra.Command, pre
 		if err != nil {
 			return err
 		}
-		c, err := connect.installed(cmd.Context())
+		c, err := connect(cmd.Context())
 		if err != nil {
+			return err
+		}
+		if err := inventory.CheckInstalled(cmd.Context(), c); err != nil {
 			return err
 		}
 		r, err := run(cmd.Context(), c)
@@ -162,10 +156,8 @@ func ownerFlag(cmd *cobra.Command, to *ipam.Owner, usage string) {
 			return "", nil
 		}
 		if owner.Validate() != nil {
-			return "", errOwner
+			return "", errors.New("must consist of letters, digits, '-', '.' and '_'")
 		}
 		return owner, nil
 	})
 }
-
-var errOwner = errors.New("must consist of letters, digits, '-', '.' and '_'")
