@@ -179,25 +179,26 @@ func (s *Snapshot) NodeNames() (ready, notReady []string) {
 	return ready, notReady
 }
 
+// PodsOf returns the pods that a label selector matches.
+func (s *Snapshot) PodsOf(selector string) []*corev1.Pod {
+	matching, err := labels.Parse(selector)
+	if err != nil {
+		return nil // selectors are those of this program
+	}
+	return slices.DeleteFunc(slices.Clone(s.Pods), func(p *corev1.Pod) bool { return !matching.Matches(labels.Set(p.Labels)) })
+}
+
 // PodProblem returns why the first pod of a workload that a label selector matches cannot start, or was not created;
 // nil if none has a problem.
 func (s *Snapshot) PodProblem(workload, selector string) *kube.PodError {
-	matching, err := labels.Parse(selector)
-	if err != nil {
-		return nil //nolint:nilerr // selectors are those of this program
-	}
-	found := false
-	for _, pod := range s.Pods {
-		if !matching.Matches(labels.Set(pod.Labels)) {
-			continue
-		}
-		found = true
+	pods := s.PodsOf(selector)
+	for _, pod := range pods {
 		if problem := kube.ProblemOf(pod); problem != nil {
 			return problem
 		}
 	}
 	i := slices.IndexFunc(s.Refused, func(p *kube.PodError) bool { return p.Workload == workload })
-	if found || i < 0 {
+	if len(pods) > 0 || i < 0 {
 		return nil
 	}
 	return s.Refused[i]

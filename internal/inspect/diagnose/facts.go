@@ -18,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/choose"
+	"liqonet.io/liqonet/templates"
 )
 
 // fact is an input of checks, by its name in messages: a part of a snapshot, or one of these.
@@ -51,8 +52,8 @@ func factsOf(s *observe.Snapshot) *facts {
 	own.Errors = maps.Clone(s.Errors) // which get those of facts
 	f := &facts{Snapshot: &own, name: s.Context, helped: make(map[string]bool)}
 	ready, _ := f.NodeNames()
-	for _, p := range f.Pods {
-		if _, known := slices.BinarySearch(ready, p.Spec.NodeName); known && p.Labels[records.LabelComponent] == records.ComponentFabric && kube.PodReady(p) {
+	for _, p := range f.PodsOf(templates.NodePods()) {
+		if _, known := slices.BinarySearch(ready, p.Spec.NodeName); known && kube.PodReady(p) {
 			f.helped[p.Spec.NodeName] = true
 		}
 	}

@@ -43,20 +43,17 @@ func gatewayChecks() []Check {
 }
 
 func (s *side) gatewaysRun() outcome {
-	var all outcome
+	var hint string
 	var seen []string
 	for _, id := range s.ids() {
-		selector, err := labels.Parse(inventory.GatewaySelector(id))
-		if err != nil {
-			return skipped(err.Error())
-		}
-		if slices.ContainsFunc(s.Pods, func(p *corev1.Pod) bool { return selector.Matches(labels.Set(p.Labels)) && kube.PodReady(p) }) {
+		selector := inventory.GatewaySelector(id)
+		if slices.ContainsFunc(s.PodsOf(selector), kube.PodReady) {
 			continue
 		}
-		o := explained(failed("no pod of gateway %d is ready", id.Number), s.PodProblem(id.Name(), inventory.GatewaySelector(id)))
-		seen, all.hint = append(seen, o.observed), cmp.Or(all.hint, o.hint)
+		o := explained(failed("no pod of gateway %d is ready", id.Number), s.PodProblem(id.Name(), selector))
+		seen, hint = append(seen, o.observed), cmp.Or(hint, o.hint)
 	}
-	return judged(Failed, seen).hinted(all.hint)
+	return judged(Failed, seen).hinted(hint)
 }
 
 func (s *side) serviceReady() outcome {
