@@ -228,21 +228,19 @@ func (s *Snapshot) Reservations() ([]choose.Finding, error) {
 			state.Peerings = append(state.Peerings, *p)
 		}
 	}
-	begun := func(o metav1.Object) {
-		if peering := o.GetLabels()[records.LabelPeering]; peering != "" {
+	begun := func(peering string) {
+		if peering != "" {
 			state.Begun = append(state.Begun, peering)
 		}
 	}
 	for _, o := range s.Objects.All() {
-		begun(o)
+		begun(o.GetLabels()[records.LabelPeering])
 	}
 	for _, o := range s.ConfigMaps {
-		begun(o)
+		begun(o.Labels[records.LabelPeering])
 	}
 	for _, key := range s.Keys {
-		if key.Peering != "" {
-			state.Begun = append(state.Begun, key.Peering)
-		}
+		begun(key.Peering)
 	}
 	found := choose.Ranges{Pods: s.Platform.PodCIDRs.Prefixes, Services: s.Platform.ServiceCIDRs.Prefixes, Nodes: s.Platform.NodeNetworks.Prefixes}
 	state.Own = choose.Desired(found, choose.Ranges{}, s.Fabric)
