@@ -3,11 +3,10 @@ package trace
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
+	"maps"
 	"slices"
 	"strings"
 
-	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/datapath"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
@@ -309,14 +308,10 @@ func (w *walk) receive(s *side, number, from int, to End) *records.Node {
 func (w *walk) arrive(s *side, number int, n records.Node, to End) {
 	h := w.add(s, Node, n.Name, n.Name)
 	h.drift(n.Drift)
-	pods := []netip.Prefix{}
-	for _, g := range s.Gateways {
-		pods = append(pods, cidr.Single(g.PodIP))
-	}
 	switch {
 	case to.Unreachable != "":
 		h.drop("%s", to.Unreachable)
-	case cidr.Contains(pods, w.at.Destination):
+	case slices.ContainsFunc(slices.Collect(maps.Values(s.Gateways)), func(g records.Gateway) bool { return g.PodIP == w.at.Destination }):
 		h.drop("%s is the pod of a gateway, which peers do not reach", w.at.Destination)
 	case !w.first:
 	case to.Kind == translate.Node && w.flow.Protocol != ICMP:
