@@ -114,26 +114,24 @@ func (f *facts) kernels() outcome {
 	if f.Fabric == nil {
 		return skipped("there is no record of the installation that can be read")
 	}
-	lacking := func(what string, has func(records.Capabilities) bool) (seen []string) {
+	var seen []string
+	require := func(what string, has func(records.Capabilities) bool) {
 		for _, n := range f.Reports {
 			if !has(n.Kernel) {
 				seen = append(seen, fmt.Sprintf("no %s on node %s (kernel %s)", what, n.Name, n.Kernel.Release))
 			}
 		}
-		return seen
 	}
-	var seen []string
 	switch f.Fabric.Overlay.Kind {
 	case records.Geneve:
-		seen = lacking("Geneve", func(c records.Capabilities) bool { return c.Geneve })
+		require("Geneve", func(c records.Capabilities) bool { return c.Geneve })
 	case records.VXLAN:
-		seen = lacking("VXLAN", func(c records.Capabilities) bool { return c.VXLAN })
+		require("VXLAN", func(c records.Capabilities) bool { return c.VXLAN })
 	}
-	for _, p := range f.Peerings {
-		if p != nil && *p.Settings.Complete().Implementation == records.Kernel {
-			seen = append(seen, lacking("WireGuard", func(c records.Capabilities) bool { return c.WireGuard })...)
-			break
-		}
+	if slices.ContainsFunc(slices.Collect(maps.Values(f.Peerings)), func(p *records.Peering) bool {
+		return p != nil && *p.Settings.Complete().Implementation == records.Kernel
+	}) {
+		require("WireGuard", func(c records.Capabilities) bool { return c.WireGuard })
 	}
 	return judged(Failed, seen)
 }
