@@ -59,37 +59,19 @@ func (q Question) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 		w.addError(err)
 	}
 	fmt.Fprintln(out, Ready)
-	commands := linesOf(ctx, in)
-	for stopped := false; !stopped; {
-		select {
-		case command, ok := <-commands:
-			if command == Send && q.Send && (w.report.Route == "" || w.report.Link != "") { // not rejected
-				w.addError(send(q.Flows[0]))
-			}
-			stopped = !ok || command == Stop
-		case <-ctx.Done():
-			stopped = true
-		}
-	}
-	cancel()
-	w.addError(<-traced)
-	return json.NewEncoder(out).Encode(w.report)
-}
-
-// linesOf returns the lines of in until it or ctx ends.
-func linesOf(ctx context.Context, in io.Reader) <-chan string {
-	lines := make(chan string)
 	go func() {
-		defer close(lines)
-		for s := bufio.NewScanner(in); s.Scan(); {
-			select {
-			case lines <- s.Text():
-			case <-ctx.Done():
-				return
+		defer cancel()
+		for s := bufio.NewScanner(in); s.Scan() && s.Text() != Stop; {
+			if s.Text() == Send && q.Send && (w.report.Route == "" || w.report.Link != "") { // not rejected
+				w.addError(send(q.Flows[0]))
 			}
 		}
 	}()
-	return lines
+	<-ctx.Done()
+	w.addError(<-traced)
+	w.mu.Lock() // it may send still
+	defer w.mu.Unlock()
+	return json.NewEncoder(out).Encode(w.report)
 }
 
 // watcher collects a report.
