@@ -81,26 +81,24 @@ func Again(ctx context.Context, c *kube.Cluster, s *observe.Snapshot, parts ...o
 	}
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	read := func(p observe.Part) {
-		err := from[p](ctx)
-		mu.Lock()
-		defer mu.Unlock()
-		s.Errors[p] = err
+	recorded := make(chan struct{}) // closed when records have been read, or are not read
+	if !slices.Contains(parts, observe.Records) {
+		close(recorded)
 	}
-	recorded := make(chan struct{})
 	for _, p := range parts {
 		all.Go(func() {
-			switch p {
-			case observe.Records:
-				defer close(recorded)
-			case observe.Objects, observe.Keys:
+			if p == observe.Objects || p == observe.Keys {
 				// Commands reserve ranges, which are records, before they make objects: each peering of a
 				// reservation that is read has its objects in what is read after it.
-				if slices.Contains(parts, observe.Records) {
-					<-recorded
-				}
+				<-recorded
 			}
-			read(p)
+			err := from[p](ctx)
+			if p == observe.Records {
+				close(recorded)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			s.Errors[p] = err
 		})
 	}
 	all.Wait()
