@@ -28,36 +28,24 @@ var pathKinds = []Kind{{
 // behind it. A node from which the gateway misses echoes or answers of the peer is not a witness, because the gateway
 // reports that path itself. The gateway's own node is a witness only if there is no other: if it is lost, its last
 // report is that the path works.
-func (g *gateway) witnessed() []Finding {
-	var others, own []Finding // one for each witness, without text if its path works
-	for _, name := range g.Nodes {
-		fault, ok := g.Witnesses[name]
-		if !ok {
-			continue
-		}
-		if n := Node(g.Status, name); !echoes(g.Status, n) || !proven(g.Status, n) {
-			continue
-		}
-		var f Finding
-		if fault != "" {
-			f = Finding{Subject: Subject{Node: name}, Text: fmt.Sprintf("node %s reports: %s", name, fault)}
-		}
-		if name == g.GatewayNode {
-			own = append(own, f)
-		} else {
-			others = append(others, f)
+func (g *gateway) witnessed() (faults []Finding) {
+	witnesses := slices.DeleteFunc(slices.Clone(g.Nodes), func(name string) bool {
+		_, reports := g.Witnesses[name]
+		n := Node(g.Status, name)
+		return !reports || !echoes(g.Status, n) || !proven(g.Status, n)
+	})
+	if len(witnesses) > 1 {
+		witnesses = slices.DeleteFunc(witnesses, func(name string) bool { return name == g.GatewayNode })
+	}
+	for _, name := range witnesses {
+		if fault := g.Witnesses[name]; fault != "" {
+			faults = append(faults, Finding{Level: levelDegraded, Subject: Subject{Node: name}, Text: fmt.Sprintf("node %s reports: %s", name, fault)})
 		}
 	}
-	if len(others) == 0 {
-		others = own
-	}
-	faults := slices.DeleteFunc(slices.Clone(others), func(f Finding) bool { return f.Text == "" })
-	level := levelDegraded
-	if len(faults) == len(others) {
-		level = levelDown
-	}
-	for i := range faults {
-		faults[i].Level = level
+	if len(faults) == len(witnesses) {
+		for i := range faults {
+			faults[i].Level = levelDown
+		}
 	}
 	return faults
 }
