@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -33,16 +34,14 @@ func (a archive) write(w io.Writer) error {
 	return errors.Join(out.Close(), compressed.Close())
 }
 
+// foreign is a character that some systems do not allow in the name of a file.
+var foreign = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+
 // safe returns a path that stays below its folder and is the same on every system: names come from an API server.
 func safe(name string) string {
 	parts := strings.Split(name, "/")
 	for i, part := range parts {
-		parts[i] = strings.Map(func(r rune) rune {
-			if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '.' || r == '_' {
-				return r
-			}
-			return '_'
-		}, part)
+		parts[i] = foreign.ReplaceAllString(part, "_")
 		if strings.Trim(part, ".") == "" {
 			parts[i] = "_"
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -144,11 +145,10 @@ func (p part) addEvents(ctx context.Context) {
 		p.missing("events", err)
 		return
 	}
-	last := func(e corev1.Event) metav1.Time {
-		return metav1.Time{Time: slices.MaxFunc([]metav1.Time{e.CreationTimestamp, e.LastTimestamp, {Time: e.EventTime.Time}},
-			func(a, b metav1.Time) int { return a.Compare(b.Time) }).Time}
+	last := func(e corev1.Event) time.Time {
+		return slices.MaxFunc([]time.Time{e.CreationTimestamp.Time, e.LastTimestamp.Time, e.EventTime.Time}, time.Time.Compare)
 	}
-	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return last(a).Compare(last(b).Time) })
+	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return last(a).Compare(last(b)) })
 	var b strings.Builder
 	for _, e := range list.Items {
 		line := fmt.Sprintf("%s %s %s/%s %s (%d): %s", last(e).UTC().Format("2006-01-02T15:04:05Z"), e.Type, e.InvolvedObject.Kind,

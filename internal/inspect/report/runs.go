@@ -60,22 +60,16 @@ func nextWrapped(text string, from int) (begin, end int) {
 
 // continued returns the length of a line break and the letters of the line behind it; 0 if there are none.
 func continued(text string) int {
-	rest := text
 	for _, lineEnd := range []string{"\r\n", "\n", `\r\n`, `\n`, `\\r\\n`, `\\n`} { // the last two: JSON in JSON
-		if after, found := strings.CutPrefix(text, lineEnd); found {
-			rest = after
-			break
+		if rest, found := strings.CutPrefix(text, lineEnd); found {
+			rest = strings.TrimLeft(rest, " \t")
+			if own := min(lettersAt(rest), lineLettersMost); own > 0 {
+				return len(text) - len(rest) + own
+			}
+			return 0
 		}
 	}
-	if len(rest) == len(text) {
-		return 0
-	}
-	rest = strings.TrimLeft(rest, " \t")
-	own := min(lettersAt(rest), lineLettersMost)
-	if own == 0 {
-		return 0
-	}
-	return len(text) - len(rest) + own
+	return 0
 }
 
 // without removes the runs for which a function returns true.
