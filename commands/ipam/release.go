@@ -73,16 +73,14 @@ func (f *releaseFlags) release(r *ipam.Registry) ([]ipam.Reservation, error) {
 			name, _ := f.owner.User()
 			refused = fmt.Errorf("release %s of user %q: held by another owner: %s", f.cidr, name, h.Use())
 		default:
+			if err := r.ReleaseRange(h.Owner, h.Purpose, h.Range); err != nil {
+				return nil, err
+			}
 			released = append(released, h)
 		}
 	}
 	if len(released) == 0 {
 		return nil, refused
-	}
-	for _, h := range released {
-		if err := r.ReleaseRange(h.Owner, h.Purpose, h.Range); err != nil {
-			return nil, err
-		}
 	}
 	return released, nil
 }
