@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +21,10 @@ func Listen(cfg Config) (*Socket, error) {
 	}
 	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		var err error
-		control := raw.Control(func(fd uintptr) { err = setOptions(int(fd), cfg.Device) })
+		control := raw.Control(func(fd uintptr) {
+			// PROBE sets "don't fragment" and does not use the kernel's path MTU cache (ip(7)).
+			err = os.NewSyscallError("set don't fragment", unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE))
+		})
 		return errors.Join(control, err)
 	}}
 	conn, err := config.ListenPacket(context.Background(), "udp4", cfg.Local.String())
@@ -33,22 +37,6 @@ func Listen(cfg Config) (*Socket, error) {
 		return nil, errors.Join(fmt.Errorf("listen for echoes on %v: %w", cfg.Local, err), udp.Close())
 	}
 	return newSocket(&udpConn{UDPConn: udp, raw: raw, local: cfg.Local.Addr().As4()}, cfg.Responder), nil
-}
-
-// setOptions sets options before the socket is bound.
-func setOptions(fd int, device string) error {
-	// PROBE sets "don't fragment" and does not use the kernel's path MTU cache (ip(7)).
-	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE); err != nil {
-		return fmt.Errorf("set don't fragment: %w", err)
-	}
-	if device == "" {
-		return nil
-	}
-	// Does not require CAP_NET_RAW since Linux 5.7, for a socket that is not bound to a device yet.
-	if err := unix.BindToDevice(fd, device); err != nil {
-		return fmt.Errorf("bind to device %s: %w", device, err)
-	}
-	return nil
 }
 
 // udpConn implements packetConn.

@@ -98,35 +98,6 @@ func TestUnreachableTargetIsLoss(t *testing.T) {
 	}
 }
 
-// Node helpers and gateways have CAP_NET_ADMIN only.
-func TestDeviceIsBoundWithoutNetRaw(t *testing.T) {
-	ns := newLoopback(t)
-	var s *Socket
-	ns.Inside(func() error { // on a thread that ends afterwards
-		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-		var some [2]unix.CapUserData
-		err := unix.Capget(&header, &some[0])
-		some[0].Effective, some[1].Effective = 1<<unix.CAP_NET_ADMIN, 0
-		if err := errors.Join(err, unix.Capset(&header, &some[0])); err != nil {
-			return err
-		}
-		s, err = Listen(Config{Local: local, Device: "lo", Responder: &Responder{}})
-		return err
-	})
-	t.Cleanup(func() { _ = s.Close() })
-	other := listen(t, ns, Config{Local: remote})
-	if _, answered := firstResult(t, other, ProbeConfig{Target: local, Timeout: answerTimeout}); !answered {
-		t.Errorf("no answer through the device; ignored %v", s.Ignored())
-	}
-	ns.Inside(func() error {
-		absent := Config{Local: netip.MustParseAddrPort("127.0.0.3:0"), Device: "absent"}
-		if _, err := Listen(absent); !errors.Is(err, syscall.ENODEV) {
-			t.Errorf("bound to a missing device: %v", err)
-		}
-		return nil
-	})
-}
-
 func TestListenRefusesWhatIsNoAddress(t *testing.T) {
 	for _, local := range []string{"0.0.0.0:6092", "[::1]:6092"} {
 		if s, err := Listen(Config{Local: netip.MustParseAddrPort(local)}); err == nil {

@@ -18,8 +18,7 @@ const (
 
 // Config is the configuration of a Socket.
 type Config struct {
-	Local  netip.AddrPort // an IPv4 address of this host; port zero: any free one
-	Device string         // link to which the socket is bound, for the lifetime of that link; "": any
+	Local netip.AddrPort // an IPv4 address of this host; port zero: any free one
 	// Responder answers requests; nil: requests are ignored.
 	Responder *Responder
 }
