@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -92,15 +93,17 @@ func NotInstalledError(kubeContext, namespace string) error {
 // installations returns those of a cluster, in all namespaces, the oldest first. For a user who may list neither
 // DaemonSets nor Pods of the cluster the result is empty.
 func installations(ctx context.Context, c *kube.Cluster) ([]installation, error) {
-	all, err := helperSets(ctx, c)
+	all, err := helpers(ctx, c, func(set *appsv1.DaemonSet) bool {
+		return set.Name == records.NodeName && set.Spec.Template.Spec.HostNetwork
+	})
 	if apierrors.IsForbidden(err) {
-		all, err = helperPods(ctx, c)
+		all, err = helpers(ctx, c, func(pod *corev1.Pod) bool { return pod.Spec.HostNetwork })
 	}
 	if apierrors.IsForbidden(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for installations in cluster %q: %w", c.Context, err)
+		return nil, fmt.Errorf("look for installations: %w", err)
 	}
 	// Of each namespace, keep the oldest.
 	slices.SortStableFunc(all, func(a, b installation) int {
@@ -127,32 +130,15 @@ func installations(ctx context.Context, c *kube.Cluster) ([]installation, error)
 	return found, nil
 }
 
-// helperSets returns the DaemonSets of node helpers.
-func helperSets(ctx context.Context, c *kube.Cluster) ([]installation, error) {
-	list, err := c.Kube.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: Selector(records.ComponentFabric)})
-	if err != nil {
-		return nil, err
-	}
-	var all []installation
-	for i := range list.Items {
-		if set := &list.Items[i]; set.Name == records.NodeName && set.Spec.Template.Spec.HostNetwork {
-			all = append(all, installation{set.Namespace, set.CreationTimestamp.Time})
+// helpers returns the objects of a type, in all namespaces, that belong to node helpers.
+func helpers[T kube.Object](ctx context.Context, c *kube.Cluster, isHelper func(T) bool) (found []installation, err error) {
+	everywhere := *c
+	everywhere.Namespace = metav1.NamespaceAll
+	all, err := kube.All[T](ctx, &everywhere, Selector(records.ComponentFabric))
+	for _, o := range all {
+		if isHelper(o) {
+			found = append(found, installation{o.GetNamespace(), o.GetCreationTimestamp().Time})
 		}
 	}
-	return all, nil
-}
-
-// helperPods returns the pods of node helpers.
-func helperPods(ctx context.Context, c *kube.Cluster) ([]installation, error) {
-	list, err := c.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: Selector(records.ComponentFabric)})
-	if err != nil {
-		return nil, err
-	}
-	var all []installation
-	for i := range list.Items {
-		if pod := &list.Items[i]; pod.Spec.HostNetwork {
-			all = append(all, installation{pod.Namespace, pod.CreationTimestamp.Time})
-		}
-	}
-	return all, nil
+	return found, err
 }
