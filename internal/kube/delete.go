@@ -24,9 +24,6 @@ func (c *Cluster) Delete(ctx context.Context, objects ...Object) ([]Change, erro
 	// The permission to list may be deleted with the namespace.
 	gone := sync.OnceValue(func() error { return c.waitListed(ctx, objects) })
 	changes, err := inWaves(ctx, objects, func(o Object) int { return waves - 1 - waveOf(o) }, func(ctx context.Context, o Object) (Change, error) {
-		if isListed(o) {
-			return c.deleteListed(ctx, o)
-		}
 		if _, last := o.(*corev1.Namespace); last {
 			if err := gone(); err != nil {
 				return Change{}, err
@@ -43,23 +40,7 @@ func (c *Cluster) Delete(ctx context.Context, objects ...Object) ([]Change, erro
 // isListed reports whether an object came from List and has no dependents that must be deleted first. There may be
 // thousands of these, such as the Leases of nodes, so each takes one request.
 func isListed(o Object) bool {
-	return o.GetUID() != "" && ours(o) && *propagation(o) == metav1.DeletePropagationBackground
-}
-
-func (c *Cluster) deleteListed(ctx context.Context, object Object) (Change, error) {
-	t, err := c.at(object, object.GetNamespace(), object.GetName())
-	if err != nil {
-		return Change{}, err
-	}
-	uid := object.GetUID()
-	err = t.resource.Delete(ctx, t.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return t.became(Absent), nil
-	case err != nil:
-		return Change{}, fmt.Errorf("delete %s in cluster %q: %w", t.operand(), c.Context, err)
-	}
-	return t.became(Deleted), nil
+	return o.GetUID() != "" && ours(o) && propagation(o) == metav1.DeletePropagationBackground
 }
 
 // waitListed waits until listed objects are gone, all of a kind together. Those with finalizers are not gone after the
@@ -93,8 +74,13 @@ func (c *Cluster) waitListed(ctx context.Context, objects []Object) error {
 	})
 }
 
+// deleteOne deletes an object and waits until it is gone, unless it is listed.
 func (c *Cluster) deleteOne(ctx context.Context, object Object) (Change, error) {
-	t, err := c.find(ctx, object, object.GetNamespace(), object.GetName())
+	t, err := c.at(object, object.GetNamespace(), object.GetName())
+	listed := isListed(object)
+	if t.live = object; err == nil && !listed {
+		t, err = c.find(ctx, object, object.GetNamespace(), object.GetName())
+	}
 	switch {
 	case err != nil:
 		return Change{}, err
@@ -103,16 +89,29 @@ func (c *Cluster) deleteOne(ctx context.Context, object Object) (Change, error) 
 	case !ours(t.live):
 		return t.became(Kept), nil
 	}
-	uid := t.live.GetUID()
-	err = t.resource.Delete(ctx, t.Name, metav1.DeleteOptions{
-		PropagationPolicy: propagation(object),
-		Preconditions:     &metav1.Preconditions{UID: &uid},
-	})
-	// A conflict means that the object was recreated: the one to delete is gone.
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return Change{}, fmt.Errorf("delete %s in cluster %q: %w", t.operand(), c.Context, err)
+	deleted, err := c.remove(ctx, t, propagation(object))
+	switch {
+	case err != nil:
+		return Change{}, err
+	case !deleted:
+		return t.became(Absent), nil
+	case listed:
+		return t.became(Deleted), nil
 	}
 	return t.became(Deleted), c.waitGone(ctx, t)
+}
+
+// remove deletes the live object of a target. false: it is gone; an object that was recreated stays.
+func (c *Cluster) remove(ctx context.Context, t target, policy metav1.DeletionPropagation) (deleted bool, err error) {
+	uid := t.live.GetUID()
+	err = t.resource.Delete(ctx, t.Name, metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid}})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("delete %s in cluster %q: %w", t.operand(), c.Context, err)
+	}
+	return true, nil
 }
 
 // Present returns the objects that exist and are liqonet's, such as "ConfigMap liqonet/fabric". Only kind, namespace
@@ -132,13 +131,12 @@ func (c *Cluster) Present(ctx context.Context, objects ...Object) ([]string, err
 }
 
 // propagation returns the deletion policy. A workload is deleted in the foreground: it exists until its pods are gone.
-func propagation(o Object) *metav1.DeletionPropagation {
-	policy := metav1.DeletePropagationBackground
+func propagation(o Object) metav1.DeletionPropagation {
 	switch o.(type) {
 	case *appsv1.DaemonSet, *appsv1.Deployment:
-		policy = metav1.DeletePropagationForeground
+		return metav1.DeletePropagationForeground
 	}
-	return &policy
+	return metav1.DeletePropagationBackground
 }
 
 // List returns liqonet's objects in its namespace that match a label selector, of all kinds that liqonet creates there.

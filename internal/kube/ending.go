@@ -8,7 +8,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -50,13 +49,12 @@ func (c *Cluster) leave(ctx context.Context, t target) (missing string, err erro
 	if t.Kind == kindOf(&corev1.Namespace{}).Kind {
 		return "", nil
 	}
-	uid, policy := t.live.GetUID(), metav1.DeletePropagationBackground
-	err = t.resource.Delete(ctx, t.Name, metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid}})
+	deleted, err := c.remove(ctx, t, metav1.DeletePropagationBackground)
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // gone, or recreated
-		return "", nil
 	case err != nil:
-		return "", fmt.Errorf("delete %s in cluster %q without its pods on lost nodes: %w", t.operand(), c.Context, err)
+		return "", fmt.Errorf("leave its pods on lost nodes: %w", err)
+	case !deleted:
+		return "", nil
 	}
 	return "still there", nil
 }
