@@ -70,7 +70,12 @@ func (c *Cluster) PodProblem(ctx context.Context, selector string) (*PodError, e
 		problem, _ := newestRefusal(events)
 		return problem, err
 	}
-	return firstProblem(pods), nil
+	for _, pod := range pods {
+		if problem := ProblemOf(pod); problem != nil {
+			return problem, nil
+		}
+	}
+	return nil, nil
 }
 
 // Refusals returns why pods were not created, of each workload the newest reason.
@@ -193,14 +198,4 @@ func (c *Cluster) watchProblems(ctx context.Context, selector string, judge func
 			giveUp(problem)
 		}
 	}
-}
-
-// firstProblem returns the first problem of several pods.
-func firstProblem(pods []*corev1.Pod) *PodError {
-	for _, pod := range pods {
-		if problem := ProblemOf(pod); problem != nil {
-			return problem
-		}
-	}
-	return nil
 }
