@@ -12,15 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Permission is one operation that the user must be allowed to do.
-type Permission struct {
-	Verb        string
-	Group       string // "": the core group
-	Resource    string // plural
-	Subresource string
-	Namespace   string // "": cluster-wide
-	Name        string // "": any
-}
+// Permission is one operation that the user must be allowed to do. Without Namespace it is cluster-wide, without Name
+// it is for objects of any name; Version and selectors are not used.
+type Permission authorizationv1.ResourceAttributes
 
 // String returns a text such as "create daemonsets.apps in namespace liqonet".
 func (p Permission) String() string {
@@ -132,9 +126,7 @@ func (c *Cluster) CheckPermissions(ctx context.Context, permissions []Permission
 
 func (c *Cluster) allowed(ctx context.Context, p Permission) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: p.Verb, Group: p.Group, Resource: p.Resource, Subresource: p.Subresource, Namespace: p.Namespace, Name: p.Name,
-		},
+		ResourceAttributes: (*authorizationv1.ResourceAttributes)(&p),
 	}}
 	answer, err := c.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {

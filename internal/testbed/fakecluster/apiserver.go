@@ -81,11 +81,7 @@ func Review(allowed func(kube.Permission) bool) clienttesting.ReactionFunc {
 		if !ok {
 			return false, nil, nil
 		}
-		asked := answer.Spec.ResourceAttributes
-		answer.Status.Allowed = allowed(kube.Permission{
-			Verb: asked.Verb, Group: asked.Group, Resource: asked.Resource, Subresource: asked.Subresource,
-			Namespace: asked.Namespace, Name: asked.Name,
-		})
+		answer.Status.Allowed = allowed(kube.Permission(*answer.Spec.ResourceAttributes))
 		return true, answer, nil
 	}
 }
