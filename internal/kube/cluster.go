@@ -178,12 +178,3 @@ func (c *Cluster) ID(ctx context.Context) (string, error) {
 	}
 	return string(ns.UID), nil
 }
-
-// value dereferences p; it returns the zero value for nil.
-func value[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
-}

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
@@ -53,7 +54,7 @@ func holderOf(lease *coordinationv1.Lease) string {
 	if lease == nil {
 		return ""
 	}
-	return value(lease.Spec.HolderIdentity)
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
 // nameOf returns the holder of a lock for messages. It is truncated, because others can write any length.
@@ -228,7 +229,7 @@ func (l *lock) free(changed time.Time) bool {
 	if holderOf(l.seen) == "" || l.options.Break {
 		return true
 	}
-	return time.Since(changed) >= cmp.Or(time.Duration(value(l.seen.Spec.LeaseDurationSeconds))*time.Second, l.options.Duration)
+	return time.Since(changed) >= cmp.Or(time.Duration(ptr.Deref(l.seen.Spec.LeaseDurationSeconds, 0))*time.Second, l.options.Duration)
 }
 
 // lockRetry is the shortest pause of a waiting run; the longest is three times as long, so that waiting runs do not
