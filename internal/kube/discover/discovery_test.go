@@ -9,9 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -164,28 +162,19 @@ note pod kube-system/coredns-a has address 10.88.0.3, outside [10.244.0.0/16]: i
 	assert.Equal(t, "summary", want, summary(d))
 }
 
-// refuse makes the fake API server return an error for lists of a resource; version "" matches any.
-func refuse(api *fake.Clientset, resource, version string, err error) {
-	api.PrependReactor("list", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
-		return version == "" || action.GetResource().Version == version, nil, err
-	})
+// refuse makes the fake API server return an error for lists of a resource.
+func refuse(api *fake.Clientset, resource string, err error) {
+	api.PrependReactor("list", resource, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
 }
 
-// TestServiceCIDRVersions: Kubernetes 1.31 and 1.32 have ServiceCIDR objects only in a beta version; older releases
-// have none.
-func TestServiceCIDRVersions(t *testing.T) {
-	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "servicecidrs"}, "")
-	beta := &networkingv1beta1.ServiceCIDR{
-		ObjectMeta: metav1.ObjectMeta{Name: "beta"}, Spec: networkingv1beta1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/14"}},
-	}
-	c, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: append(fixture(t, "kubeadm-flannel"), beta)})
-	refuse(api, "servicecidrs", "v1", notFound)
+// TestServiceCIDRAPI: Kubernetes before 1.33 has no ServiceCIDR objects in the stable version.
+func TestServiceCIDRAPI(t *testing.T) {
+	c, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: fixture(t, "kubeadm-flannel")})
 	d, err := discover.Read(t.Context(), c, discover.Overrides{})
-	require.NoError(t, err)
-	if d.ServiceCIDRs.Source != "ServiceCIDR object beta" || !d.ServiceCIDRAPI {
-		t.Errorf("services %v, API %v", d.ServiceCIDRs, d.ServiceCIDRAPI)
+	if err != nil || !d.ServiceCIDRAPI {
+		t.Errorf("services %v, API %v, %v", d.ServiceCIDRs, d.ServiceCIDRAPI, err)
 	}
-	refuse(api, "servicecidrs", "", notFound)
+	refuse(api, "servicecidrs", apierrors.NewNotFound(schema.GroupResource{Resource: "servicecidrs"}, ""))
 	if d, err = discover.Read(t.Context(), c, discover.Overrides{}); err != nil || d.ServiceCIDRAPI || d.ServiceCIDRs.Source != "kubeadm ConfigMap" {
 		t.Errorf("services %v, API %v, %v", d.ServiceCIDRs, d.ServiceCIDRAPI, err)
 	}
@@ -198,12 +187,12 @@ func TestDiscoverWithFewRights(t *testing.T) {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New("no"))
 	}
 	c, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: fixture(t, "lab")})
-	refuse(api, "daemonsets", "", forbidden("daemonsets"))
+	refuse(api, "daemonsets", forbidden("daemonsets"))
 	d, err := discover.Read(t.Context(), c, discover.Overrides{})
 	if err != nil || len(d.Notes) != 1 || d.Notes[0] != "not allowed to read daemonsets" {
 		t.Errorf("notes %q, %v", d.Notes, err)
 	}
-	refuse(api, "nodes", "", forbidden("nodes"))
+	refuse(api, "nodes", forbidden("nodes"))
 	if _, err := discover.Read(t.Context(), c, discover.Overrides{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `read nodes of cluster "test"`) {
 		t.Errorf("error %v", err)
 	}

@@ -10,7 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -134,17 +133,9 @@ func readObject[T any](into *T, get func(context.Context, string, metav1.GetOpti
 	}
 }
 
-// readServiceCIDRs reads the objects in the stable version (Kubernetes 1.33) or in the beta version (1.31).
+// readServiceCIDRs reads the objects in the stable version (Kubernetes 1.33).
 func readServiceCIDRs(ctx context.Context, c *kube.Cluster, inv *inventory) error {
 	err := readList(&inv.serviceCIDRs, c.Kube.NetworkingV1().ServiceCIDRs().List, metav1.ListOptions{})(ctx)
-	if apierrors.IsNotFound(err) {
-		var beta networkingv1beta1.ServiceCIDRList
-		err = readList(&beta, c.Kube.NetworkingV1beta1().ServiceCIDRs().List, metav1.ListOptions{})(ctx)
-		for _, o := range beta.Items {
-			stable := networkingv1.ServiceCIDR{ObjectMeta: o.ObjectMeta, Spec: networkingv1.ServiceCIDRSpec(o.Spec)}
-			inv.serviceCIDRs.Items = append(inv.serviceCIDRs.Items, stable)
-		}
-	}
 	inv.serviceCIDRAPI = err == nil
 	return err
 }
