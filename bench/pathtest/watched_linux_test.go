@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -105,7 +106,12 @@ func (w watched) state(t *testing.T) string {
 	slices.SortFunc(table.Chains, func(a, b nft.Chain) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(table.Sets, func(a, b nft.Set) int { return strings.Compare(a.Name, b.Name) })
 	have.Firewall = nft.Table{}
-	return netops.Diff(netops.State{}, have).String() + table.String()
+	var text strings.Builder
+	fmt.Fprintln(&text, netops.Diff(netops.State{}, have), table.Sets)
+	for _, c := range table.Chains {
+		fmt.Fprintln(&text, c.Name, c.Hook, c.Rules)
+	}
+	return text.String()
 }
 
 // Metrics of helpers.

@@ -1,5 +1,5 @@
-// Package nft represents one nftables table of family ip or ip6 as a value that can be compared, printed as nft text,
-// read from the kernel and applied to it in one transaction. It does not depend on the purpose of the table.
+// Package nft represents one nftables table of family ip or ip6 as a value that can be compared, read from the kernel
+// and applied to it in one transaction, which prints as nft text. It does not depend on the purpose of the table.
 //
 //	have, err := conn.Observe(nft.IP, "filter")
 //	plan := nft.Diff(have, want)
@@ -13,7 +13,6 @@ package nft
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 	"time"
 
 	"liqonet.io/liqonet/internal/cidr"
@@ -76,37 +75,6 @@ func (t Table) id() string { return t.Family.text() + " " + t.Name }
 // hookPoints are the hooks in the kernel's numbering, enum nf_inet_hooks.
 var hookPoints = []string{"prerouting", "input", "forward", "output", "postrouting"}
 
-// String returns the table in the input language of nft(8), as "nft -y list table" prints it, except for white space.
-func (t Table) String() string {
-	if t.Name == "" {
-		return ""
-	}
-	flags := ""
-	if t.Dormant {
-		flags = "\tflags dormant\n"
-	}
-	var blocks []string
-	for _, s := range t.Sets {
-		blocks = append(blocks, s.text())
-	}
-	for _, c := range t.Chains {
-		blocks = append(blocks, c.text())
-	}
-	return fmt.Sprintf("table %s {\n%s%s}\n", t.id(), flags, strings.Join(blocks, "\n"))
-}
-
-func (s Set) text() string {
-	var lines []string
-	if s.Foreign != "" {
-		lines = append(lines, "# "+s.Foreign)
-	}
-	lines = append(append(lines, "type "+s.keyText()), s.options()...)
-	if len(s.Elements) > 0 {
-		lines = append(lines, "elements = {\n\t\t\t"+prefixTexts(s.Elements, ",\n\t\t\t")+"\n\t\t}")
-	}
-	return block("set "+s.Name, lines)
-}
-
 // keyText returns the type of the elements.
 func (s Set) keyText() string {
 	if s.Ports {
@@ -124,26 +92,6 @@ func (s Set) options() []string {
 		return nil
 	}
 	return []string{"flags interval"}
-}
-
-func (c Chain) text() string {
-	var lines []string
-	if c.Hook != nil {
-		lines = append(lines, c.Hook.String())
-	}
-	for _, r := range c.Rules {
-		lines = append(lines, r.String())
-	}
-	return block("chain "+c.Name, lines)
-}
-
-// block returns a part of a table's text.
-func block(title string, lines []string) string {
-	text := "\t" + title + " {\n"
-	for _, line := range lines {
-		text += "\t\t" + line + "\n"
-	}
-	return text + "\t}\n"
 }
 
 // String returns the hook in the language of nft(8).
