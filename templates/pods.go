@@ -107,7 +107,10 @@ func merged[M ~map[K]V, K comparable, V any](all ...M) M {
 
 // Validate rejects settings that no pod can have.
 func (p Pods) Validate() error {
-	errs := []error{validateAnnotations(p.Annotations)}
+	var errs []error
+	for key := range p.Annotations {
+		errs = append(errs, refused("an annotation's key", key, validation.IsQualifiedName(strings.ToLower(key))))
+	}
 	for _, labels := range []map[string]string{p.Labels, p.GatewayNodeSelector} {
 		for key, value := range labels {
 			errs = append(errs, validateLabel(key, value))
@@ -141,14 +144,6 @@ func (p Pods) Validate() error {
 
 func validateLabel(key, value string) error {
 	return errors.Join(refused("a label's key", key, validation.IsQualifiedName(key)), refused("a label's value", value, validation.IsValidLabelValue(value)))
-}
-
-func validateAnnotations(annotations map[string]string) error {
-	var errs []error
-	for key := range annotations {
-		errs = append(errs, refused("an annotation's key", key, validation.IsQualifiedName(strings.ToLower(key))))
-	}
-	return errors.Join(errs...)
 }
 
 // refused returns the error for an invalid text; nil if there are no problems.

@@ -8,7 +8,6 @@ package templates
 import (
 	"embed"
 	"fmt"
-	"maps"
 	"strings"
 	"sync"
 
@@ -86,12 +85,7 @@ func read[T any, P interface {
 func identify(o Object, namespace, name string, labels map[string]string) {
 	o.SetName(name)
 	o.SetNamespace(namespace)
-	all := maps.Clone(o.GetLabels())
-	if all == nil {
-		all = make(map[string]string)
-	}
-	maps.Copy(all, labels)
-	o.SetLabels(all)
+	o.SetLabels(merged(o.GetLabels(), labels))
 }
 
 // validateNamespace returns an error if a text is not a valid name of a namespace.
