@@ -3,7 +3,6 @@ package incluster
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -12,7 +11,6 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
@@ -65,23 +63,16 @@ func given(env *cli.Env, variables map[string]*string) error {
 }
 
 // addClient gives a helper the client of its pod's service account.
-func addClient(env *cli.Env, h *helper.Env) (err error) {
-	var dialer kube.Dialer
-	h.Dialed = dialer.Dialed
-	h.Client, err = inClusterClient(env, h.Namespace, dialer.DialContext)
-	return err
-}
-
-// inClusterClient returns the client of the service account of the pod that this runs in. A nil dial is the usual one.
-func inClusterClient(env *cli.Env, namespace string, dial func(context.Context, string, string) (net.Conn, error)) (kubernetes.Interface, error) {
+func addClient(env *cli.Env, h *helper.Env) error {
 	config, err := rest.InClusterConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find API server: %w", err)
+		return fmt.Errorf("find API server: %w", err)
 	}
-	config.Dial = dial
-	c, err := kube.Open(config, kube.Options{Context: "in-cluster", Namespace: namespace, Version: env.Build.Version})
-	if err != nil {
-		return nil, err
+	var dialer kube.Dialer
+	h.Dialed, config.Dial = dialer.Dialed, dialer.DialContext
+	c, err := kube.Open(config, kube.Options{Context: "in-cluster", Namespace: h.Namespace, Version: env.Build.Version})
+	if err == nil {
+		h.Client = c.Kube
 	}
-	return c.Kube, nil
+	return err
 }
