@@ -26,7 +26,7 @@ func Diff(have, want Table) Plan {
 		return plan
 	case want.Name == "":
 		plan.table.Family, plan.table.Name = have.Family, have.Name
-		plan.ops = []op{deleteTable()}
+		plan.ops = []op{{verb: "delete table", queue: func(b *batch) { b.conn.DelTable(b.table) }}}
 		return plan
 	case reflect.DeepEqual(have, want): // two desired states; observed tables have another representation
 		return plan
@@ -34,11 +34,11 @@ func Diff(have, want Table) Plan {
 	if err := want.validate(); err != nil {
 		return Plan{table: plan.table, err: err}
 	}
-	if have.Name == "" {
-		plan.ops = append(plan.ops, createTable())
+	if have.Name == "" { // fails, and the transaction with it, if the table exists
+		plan.ops = append(plan.ops, op{verb: "create table", queue: func(b *batch) { b.conn.CreateTable(b.table) }})
 	}
-	if have.Dormant {
-		plan.ops = append(plan.ops, enableTable())
+	if have.Dormant { // clears the flags
+		plan.ops = append(plan.ops, op{verb: "add table", queue: func(b *batch) { b.conn.AddTable(b.table) }})
 	}
 	sets := diffSets(have.Sets, want.Sets)
 	chains := diffChains(have.Chains, want.Chains, sets.recreated)

@@ -123,11 +123,11 @@ func (c *Conn) AddPass(owner string, p Pass) error {
 // match returns the rule's condition.
 func (p Pass) match() Expr {
 	begin, _ := strings.CutSuffix(p.Link, anyEnd)
-	end := p.Link[len(begin):]
+	of := arrival
 	if p.Way == To {
-		return matchName("oifname", expr.MetaKeyOIFNAME, expr.CmpOpEq, begin, end)
+		of = departure
 	}
-	return matchName("iifname", expr.MetaKeyIIFNAME, expr.CmpOpEq, begin, end)
+	return of.named(expr.CmpOpEq, begin, p.Link[len(begin):])
 }
 
 // RemovePass removes all copies of the rule.

@@ -30,66 +30,63 @@ func (p Proto) String() string {
 	return cmp.Or(map[Proto]string{ICMP: "icmp", TCP: "tcp", UDP: "udp"}[p], fmt.Sprint(uint8(p)))
 }
 
+// link is one of the interfaces of a packet: the word for its attributes in nft text, and their keys.
+type link struct {
+	word        string
+	name, group expr.MetaKey
+}
+
+var (
+	arrival   = link{"iif", expr.MetaKeyIIFNAME, expr.MetaKeyIIFGROUP}
+	departure = link{"oif", expr.MetaKeyOIFNAME, expr.MetaKeyOIFGROUP}
+)
+
 // IIf matches packets that came in through the named interface. Comparing names costs more per packet than comparing
 // groups; see IIfGroup.
-func IIf(name string) Expr { return matchName("iifname", expr.MetaKeyIIFNAME, expr.CmpOpEq, name, "") }
+func IIf(name string) Expr { return arrival.named(expr.CmpOpEq, name, "") }
 
 // OIf matches packets that leave through the named interface.
-func OIf(name string) Expr { return matchName("oifname", expr.MetaKeyOIFNAME, expr.CmpOpEq, name, "") }
+func OIf(name string) Expr { return departure.named(expr.CmpOpEq, name, "") }
 
 // IIfNot matches packets that came in through any interface but the named one.
-func IIfNot(name string) Expr {
-	return matchName("iifname", expr.MetaKeyIIFNAME, expr.CmpOpNeq, name, "")
-}
+func IIfNot(name string) Expr { return arrival.named(expr.CmpOpNeq, name, "") }
 
 // IIfPrefix matches packets that came in through an interface with that name prefix.
-func IIfPrefix(prefix string) Expr {
-	return matchName("iifname", expr.MetaKeyIIFNAME, expr.CmpOpEq, prefix, anyEnd)
-}
+func IIfPrefix(prefix string) Expr { return arrival.named(expr.CmpOpEq, prefix, anyEnd) }
 
 // OIfPrefix matches packets that leave through an interface with that name prefix.
-func OIfPrefix(prefix string) Expr {
-	return matchName("oifname", expr.MetaKeyOIFNAME, expr.CmpOpEq, prefix, anyEnd)
-}
+func OIfPrefix(prefix string) Expr { return departure.named(expr.CmpOpEq, prefix, anyEnd) }
 
 // anyEnd is the wildcard at the end of a name in nft text.
 const anyEnd = "*"
 
-// matchName compares an interface's name or, with anyEnd, its prefix. Names that the kernel rejects, or that nft(8)
-// prints differently, are invalid.
-func matchName(word string, key expr.MetaKey, op expr.CmpOp, name, end string) Expr {
+// named compares an interface's name or, with anyEnd, its prefix. Names that the kernel rejects, or that nft(8) prints
+// differently, are invalid.
+func (l link) named(op expr.CmpOp, name, end string) Expr {
 	bytes := []byte(name)
 	if end != anyEnd {
 		bytes = append(bytes, make([]byte, max(0, unix.IFNAMSIZ-len(name)))...)
 	}
-	return Expr{text: fmt.Sprintf("%s %s%q", word, opText(op), name+end), code: compare(meta(key), op, bytes)}.
+	return Expr{text: fmt.Sprintf("%sname %s%q", l.word, opText(op), name+end), code: compare(meta(l.name), op, bytes)}.
 		unless(name == "" || len(name) >= unix.IFNAMSIZ || strings.ContainsAny(name, "*/\"\\ \t\n"), "not an interface name")
 }
 
 // IIfGroup matches packets that came in through an interface of the group.
-func IIfGroup(group uint32) Expr {
-	return matchGroup("iifgroup", expr.MetaKeyIIFGROUP, expr.CmpOpEq, group)
-}
+func IIfGroup(group uint32) Expr { return arrival.grouped(expr.CmpOpEq, group) }
 
 // OIfGroup matches packets that leave through an interface of the group.
-func OIfGroup(group uint32) Expr {
-	return matchGroup("oifgroup", expr.MetaKeyOIFGROUP, expr.CmpOpEq, group)
-}
+func OIfGroup(group uint32) Expr { return departure.grouped(expr.CmpOpEq, group) }
 
 // IIfGroupNot matches packets that came in through an interface outside the group.
-func IIfGroupNot(group uint32) Expr {
-	return matchGroup("iifgroup", expr.MetaKeyIIFGROUP, expr.CmpOpNeq, group)
-}
+func IIfGroupNot(group uint32) Expr { return arrival.grouped(expr.CmpOpNeq, group) }
 
 // OIfGroupNot matches packets that leave through an interface outside the group.
-func OIfGroupNot(group uint32) Expr {
-	return matchGroup("oifgroup", expr.MetaKeyOIFGROUP, expr.CmpOpNeq, group)
-}
+func OIfGroupNot(group uint32) Expr { return departure.grouped(expr.CmpOpNeq, group) }
 
-// matchGroup compares the number of an interface group. Group 0 is rejected: it has a name in nft, and contains all
+// grouped compares the number of an interface group. Group 0 is rejected: it has a name in nft, and contains all
 // interfaces by default.
-func matchGroup(word string, key expr.MetaKey, op expr.CmpOp, group uint32) Expr {
-	return Expr{text: fmt.Sprintf("%s %s%d", word, opText(op), group), code: compare(meta(key), op, native(group))}.
+func (l link) grouped(op expr.CmpOp, group uint32) Expr {
+	return Expr{text: fmt.Sprintf("%sgroup %s%d", l.word, opText(op), group), code: compare(meta(l.group), op, native(group))}.
 		unless(group == 0, "every interface is of this group by default")
 }
 

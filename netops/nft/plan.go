@@ -89,21 +89,6 @@ func (b *batch) nextID() uint32 {
 	return b.anonymous
 }
 
-// createTable fails, and the transaction with it, if the table exists.
-func createTable() op {
-	return op{verb: "create table", queue: func(b *batch) { b.conn.CreateTable(b.table) }}
-}
-
-// enableTable clears the flags of an existing table.
-func enableTable() op {
-	return op{verb: "add table", queue: func(b *batch) { b.conn.AddTable(b.table) }}
-}
-
-// deleteTable deletes a table with all its content.
-func deleteTable() op {
-	return op{verb: "delete table", queue: func(b *batch) { b.conn.DelTable(b.table) }}
-}
-
 // addSet adds a set without elements.
 func addSet(s Set) op {
 	options := ""
