@@ -65,18 +65,11 @@ func attr(typ uint16, name string) netlink.Attribute {
 
 // request sends a request for tables of a family and returns the attributes of the replies.
 func (c *Conn) request(family Family, message uint16, flags netlink.HeaderFlags, attrs ...netlink.Attribute) ([]attributes, error) {
-	const headerLen = 4 // struct nfgenmsg of linux/netfilter/nfnetlink.h: family, version, resource
 	data, err := netlink.MarshalAttributes(attrs)
 	if err != nil {
 		return nil, err
 	}
-	answers, err := c.sock.Execute(netlink.Message{
-		Header: netlink.Header{
-			Type:  netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | message),
-			Flags: netlink.Request | flags,
-		},
-		Data: append([]byte{byte(family.number()), unix.NFNETLINK_V0, 0, 0}, data...),
-	})
+	answers, err := c.sock.Execute(nfMessage(unix.NFNL_SUBSYS_NFTABLES<<8|message, flags, byte(family.number()), 0, data))
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +84,25 @@ func (c *Conn) request(family Family, message uint16, flags netlink.HeaderFlags,
 		all[i] = decode(a.Data[headerLen:])
 	}
 	return all, nil
+}
+
+// headerLen is the length of struct nfgenmsg of linux/netfilter/nfnetlink.h: family, version, resource.
+const headerLen = 4
+
+func nfMessage(typ uint16, flags netlink.HeaderFlags, family, resource byte, attrs []byte) netlink.Message {
+	return netlink.Message{
+		Header: netlink.Header{Type: netlink.HeaderType(typ), Flags: netlink.Request | flags},
+		Data:   append([]byte{family, unix.NFNETLINK_V0, 0, resource}, attrs...),
+	}
+}
+
+// sendBatch sends a transaction.
+func (c *Conn) sendBatch(messages ...netlink.Message) error {
+	edge := func(typ uint16) []netlink.Message {
+		return []netlink.Message{nfMessage(typ, 0, unix.NFPROTO_UNSPEC, unix.NFNL_SUBSYS_NFTABLES, nil)}
+	}
+	_, err := c.sock.SendMessages(slices.Concat(edge(unix.NFNL_MSG_BATCH_BEGIN), messages, edge(unix.NFNL_MSG_BATCH_END)))
+	return err
 }
 
 // errInterrupted means that a table changed during a dump.
@@ -153,15 +165,4 @@ func (c *Conn) consistent(read func() error) (uint32, error) {
 // nothing. The generation alone is not enough: nf_tables_commit of nf_tables_api.c increments it shortly before or
 // after it makes the new rules visible, depending on the version, while dumps continue. A transaction that becomes
 // visible between two calls of settle changes the generation between the reads around them.
-func (c *Conn) settle() error {
-	message := func(typ netlink.HeaderType) netlink.Message {
-		return netlink.Message{
-			Header: netlink.Header{Type: typ, Flags: netlink.Request},
-			Data:   []byte{unix.NFPROTO_UNSPEC, unix.NFNETLINK_V0, 0, unix.NFNL_SUBSYS_NFTABLES},
-		}
-	}
-	_, err := c.sock.SendMessages([]netlink.Message{
-		message(unix.NFNL_MSG_BATCH_BEGIN), message(unix.NFNL_MSG_BATCH_END),
-	})
-	return err
-}
+func (c *Conn) settle() error { return c.sendBatch() }

@@ -1,6 +1,7 @@
 package nft
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -117,10 +118,6 @@ func Trace(ctx context.Context, table string, flows []Flow, ready func(), see fu
 
 // createOwned creates a table that is deleted with the connection. The library does not support table flags.
 func (c *Conn) createOwned(table string) error {
-	message := func(typ netlink.HeaderType, flags netlink.HeaderFlags, family, resource byte, attrs []byte) netlink.Message {
-		header := netlink.Header{Type: typ, Flags: netlink.Request | flags}
-		return netlink.Message{Header: header, Data: append([]byte{family, unix.NFNETLINK_V0, 0, resource}, attrs...)}
-	}
 	attrs, err := netlink.MarshalAttributes([]netlink.Attribute{
 		attr(unix.NFTA_TABLE_NAME, table), {Type: unix.NFTA_TABLE_FLAGS, Data: binary.BigEndian.AppendUint32(nil, tableOwned)},
 	})
@@ -128,11 +125,7 @@ func (c *Conn) createOwned(table string) error {
 		return err
 	}
 	const newTable = unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_NEWTABLE
-	if _, err := c.sock.SendMessages([]netlink.Message{
-		message(unix.NFNL_MSG_BATCH_BEGIN, 0, unix.NFPROTO_UNSPEC, unix.NFNL_SUBSYS_NFTABLES, nil),
-		message(newTable, netlink.Create|netlink.Excl|netlink.Acknowledge, byte(IP.number()), 0, attrs),
-		message(unix.NFNL_MSG_BATCH_END, 0, unix.NFPROTO_UNSPEC, unix.NFNL_SUBSYS_NFTABLES, nil),
-	}); err != nil {
+	if err := c.sendBatch(nfMessage(newTable, netlink.Create|netlink.Excl|netlink.Acknowledge, byte(IP.number()), 0, attrs)); err != nil {
 		return err
 	}
 	_, err = c.sock.Receive()
@@ -141,10 +134,10 @@ func (c *Conn) createOwned(table string) error {
 
 // readStep decodes a message of the kernel; false: it is not a trace message.
 func readStep(m netlink.Message) (s Step, ok bool) {
-	if m.Header.Type != unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_TRACE || len(m.Data) < 4 {
+	if m.Header.Type != unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_TRACE || len(m.Data) < headerLen {
 		return s, false
 	}
-	a := decode(m.Data[4:])
+	a := decode(m.Data[headerLen:])
 	s = Step{
 		Packet: a.number(unix.NFTA_TRACE_ID), Chain: a.string(unix.NFTA_TRACE_CHAIN),
 		Table: familyName(m.Data[0]) + " " + a.string(unix.NFTA_TRACE_TABLE),
@@ -152,14 +145,10 @@ func readStep(m netlink.Message) (s Step, ok bool) {
 	}
 	s.Rule, _ = a.long(unix.NFTA_TRACE_RULE_HANDLE)
 	verdict := decode(a[unix.NFTA_TRACE_VERDICT])
-	code, ok := verdict[unix.NFTA_VERDICT_CODE]
-	switch a.number(unix.NFTA_TRACE_TYPE) {
-	case unix.NFT_TRACETYPE_POLICY:
+	if a.number(unix.NFTA_TRACE_TYPE) == unix.NFT_TRACETYPE_POLICY {
 		s.Verdict = verdictText(int32(a.number(unix.NFTA_TRACE_POLICY)))
-	default:
-		if ok && len(code) == 4 {
-			s.Verdict = verdictText(int32(binary.BigEndian.Uint32(code)))
-		}
+	} else if code := verdict[unix.NFTA_VERDICT_CODE]; len(code) == 4 {
+		s.Verdict = verdictText(int32(binary.BigEndian.Uint32(code)))
 	}
 	if h := a[unix.NFTA_TRACE_NETWORK_HEADER]; len(h) >= daddrOffset+addressLen && h[0]>>4 == 4 {
 		s.From, _ = netip.AddrFromSlice(h[saddrOffset : saddrOffset+addressLen])
@@ -168,32 +157,21 @@ func readStep(m netlink.Message) (s Step, ok bool) {
 	return s, true
 }
 
-// Verdicts of netfilter: NF_DROP and NF_ACCEPT of linux/netfilter.h.
-const (
-	nfDrop   = 0
-	nfAccept = 1
-)
-
-// verdictText returns a verdict that ends a chain with a hook; "": other verdicts, which are negative, do not.
+// verdictText returns a verdict that ends a chain with a hook, from linux/netfilter.h; "": other verdicts, which are
+// negative, do not.
 func verdictText(code int32) string {
 	switch {
-	case code == nfDrop:
-		return VerdictDrop
-	case code == nfAccept:
-		return VerdictAccept
 	case code < 0:
 		return ""
+	case code == 0: // NF_DROP
+		return VerdictDrop
+	case code == 1: // NF_ACCEPT
+		return VerdictAccept
 	}
 	return fmt.Sprintf("verdict %d", code&0xff)
 }
 
 // familyName returns the name of a family in nft.
 func familyName(number byte) string {
-	switch number {
-	case unix.NFPROTO_INET:
-		return "inet"
-	case unix.NFPROTO_NETDEV:
-		return "netdev"
-	}
-	return "ip"
+	return cmp.Or(map[byte]string{unix.NFPROTO_INET: "inet", unix.NFPROTO_NETDEV: "netdev"}[number], "ip")
 }
