@@ -129,16 +129,9 @@ func (m Message) AppendTo(b []byte) ([]byte, error) {
 	binary.BigEndian.PutUint32(fixed[24:], m.Sequence)
 	binary.BigEndian.PutUint16(fixed[28:], uint16(m.Size))
 	binary.BigEndian.PutUint16(fixed[6:], m.Content.put(fixed[:]))
-	start := len(b)
 	b = append(b, fixed[:]...)
-	for len(b)-start < m.Size {
-		n := min(m.Size-(len(b)-start), len(zeros))
-		b = append(b, zeros[:n]...)
-	}
-	return b, nil
+	return append(b, make([]byte, m.Size-MinSize)...), nil // the compiler allocates no slice for make
 }
-
-var zeros [256]byte
 
 // put writes the content and returns its flags.
 func (c Content) put(fixed []byte) (flags uint16) {
