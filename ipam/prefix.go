@@ -42,10 +42,5 @@ func canonical(p netip.Prefix) error {
 	return nil
 }
 
-// sameShape reports whether the two ranges have the same family and length.
-func sameShape(a, b netip.Prefix) bool {
-	return a.Addr().Is4() == b.Addr().Is4() && a.Bits() == b.Bits()
-}
-
 // last returns the highest address of a range.
 func last(p netip.Prefix) netip.Addr { return netipx.PrefixLastIP(p) }

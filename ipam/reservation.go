@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"strings"
 )
 
@@ -46,17 +47,15 @@ func (o Owner) Validate() error {
 	if !ok {
 		name, ok = o.User()
 	}
-	if !ok || name == "" || strings.ContainsFunc(name, func(c rune) bool { return !nameCharacter(c) }) {
+	if !ok || !ownerName.MatchString(name) {
 		return fmt.Errorf("owner %q: not %s, %sNAME or %sNAME, with a name of letters, digits, '-', '.' and '_'",
 			string(o), Cluster, peeringPrefix, userPrefix)
 	}
 	return nil
 }
 
-// nameCharacter reports whether a character is allowed in the name of an Owner: the characters of Kubernetes names.
-func nameCharacter(c rune) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("-._", c)
-}
+// ownerName matches names of owners: they have the characters of Kubernetes names.
+var ownerName = regexp.MustCompile(`^[a-zA-Z0-9._-]+$`)
 
 // Purpose is the use of a reserved range. It is its own text form.
 type Purpose string
@@ -134,9 +133,6 @@ func (r Reservation) Compare(o Reservation) int {
 		r.Real.Compare(o.Real))
 }
 
-// overlapAllowed reports whether two reservations may have addresses in common.
-func (r Reservation) overlapAllowed(o Reservation) bool { return r.Shared && o.Shared }
-
 func (r Reservation) claim() claim { return claim{r.Owner, r.Purpose, r.Real} }
 
 // Validate rejects reservations that no registry accepts, whatever its state: an invalid owner, purpose or range, a
@@ -149,7 +145,7 @@ func (r Reservation) Validate() error {
 		return err
 	}
 	switch {
-	case r.Real.IsValid() && !sameShape(r.Real, r.Range):
+	case r.Real.IsValid() && (r.Real.Bits() != r.Range.Bits() || r.Real.Addr().Is4() != r.Range.Addr().Is4()):
 		return fmt.Errorf("real range %s has another length", r.Real)
 	case r.claim().address() && r.Range.Addr().BitLen()-r.Range.Bits() != uses[r.Purpose].bits:
 		return fmt.Errorf("%s is a /%d", r.Use(), r.Range.Addr().BitLen()-uses[r.Purpose].bits)

@@ -29,7 +29,7 @@ func (s *space) remove(r Reservation) {
 func (s *space) conflict(want Reservation) (Reservation, bool) {
 	for _, overlapping := range [][]Reservation{s.holders(want.Range), s.inside(want.Range)} {
 		for _, r := range overlapping {
-			if !want.overlapAllowed(r) {
+			if !want.Shared || !r.Shared {
 				return r, true
 			}
 		}
