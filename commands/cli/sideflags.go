@@ -10,7 +10,6 @@ import (
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/ipam/choose"
 )
 
 // SideFlags adds the flags that say of one cluster what would else be discovered or chosen; a prefix other than ""
@@ -45,8 +44,8 @@ func CheckSide(s peering.Side) error {
 			prefix, external, prefix, internal)
 	}
 	for name, cidr := range map[string]netip.Prefix{"internal": internal, "external": external} {
-		if cidr.IsValid() && (cidr.Bits() < choose.WidestCIDR || cidr.Bits() > choose.NarrowestCIDR) {
-			return Usagef("--%s%s-cidr %s: the length must be /%d to /%d", prefix, name, cidr, choose.WidestCIDR, choose.NarrowestCIDR)
+		if cidr.IsValid() && (cidr.Bits() < records.WidestCIDR || cidr.Bits() > records.NarrowestCIDR) {
+			return Usagef("--%s%s-cidr %s: the length must be /%d to /%d", prefix, name, cidr, records.WidestCIDR, records.NarrowestCIDR)
 		}
 	}
 	for _, pods := range s.Overrides.PodCIDRs {

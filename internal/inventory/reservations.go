@@ -91,13 +91,13 @@ func ExplainAddresses(context string, err error) error {
 	if err == nil {
 		return nil
 	}
-	held, conflict := choose.ConflictOf(err)
+	conflict, conflicts := errors.AsType[*ipam.ConflictError](err)
 	switch {
 	case hint.Of(err) != "":
 	case errors.Is(err, ipam.ErrNoneFree):
 		err = hint.With(err, choose.NoneFreeHint)
-	case conflict:
-		err = hint.With(err, "show the holder with liqoctl ipam list "+held.Range.String())
+	case conflicts:
+		err = hint.With(err, "show the holder with liqoctl ipam list "+conflict.Held.Range.String())
 	case apierrors.IsNotFound(err):
 		err = hint.With(err, "install liqonet first: liqoctl network init")
 	}

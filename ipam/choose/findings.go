@@ -1,6 +1,7 @@
 package choose
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -161,8 +162,8 @@ func (a State) desired() []ipam.Reservation {
 // overlapHint returns the command that assigns other addresses to one of two conflicting owners.
 func overlapHint(want ipam.Reservation, err error) string {
 	parties := []ipam.Reservation{want}
-	if held, ok := ConflictOf(err); ok {
-		parties = append(parties, held)
+	if conflict, ok := errors.AsType[*ipam.ConflictError](err); ok {
+		parties = append(parties, conflict.Held)
 	}
 	for _, r := range parties {
 		if name, ok := r.Owner.User(); ok {

@@ -36,7 +36,7 @@ func Number(r *ipam.Registry, peering string, internal netip.Prefix, current int
 		if err := r.Reserve(gateways(peering, internal, n)); err != nil {
 			return 0, err
 		}
-		return n, releaseOthers(r, owner, ipam.Gateways, []netip.Prefix{records.GatewayAddresses(internal, n)})
+		return n, releaseOthers(r, owner, oneOf([]netip.Prefix{records.GatewayAddresses(internal, n)}), ipam.Gateways)
 	}
 	return 0, hint.With(fmt.Errorf("number of peering %q: %w: internal CIDR %s has addresses for %d peerings", peering, ipam.ErrNoneFree, internal, most),
 		"remove a peering: liqoctl network disconnect; or install liqonet again with a wider --internal-cidr: liqoctl network reset")

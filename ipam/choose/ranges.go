@@ -14,12 +14,6 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// Limits for the length of the internal and external CIDR.
-const (
-	WidestCIDR    = records.WidestCIDR
-	NarrowestCIDR = records.NarrowestCIDR
-)
-
 // Ranges are the ranges of a cluster without liqonet.
 type Ranges struct{ Pods, Services, Nodes []netip.Prefix }
 
@@ -59,7 +53,7 @@ func ReserveOwn(r *ipam.Registry, own Own) (external, internal netip.Prefix, err
 	for purpose, stay := range map[ipam.Purpose][]netip.Prefix{
 		ipam.PodCIDR: own.Pods, ipam.ServiceCIDR: own.Services, ipam.NodeNetwork: own.Nodes,
 	} {
-		if err := releaseOthers(r, ipam.Cluster, purpose, stay); err != nil {
+		if err := releaseOthers(r, ipam.Cluster, oneOf(stay), purpose); err != nil {
 			return external, internal, err
 		}
 	}
@@ -94,8 +88,8 @@ func (o Own) chosenRange(r *ipam.Registry, purpose ipam.Purpose, requested, usua
 		return held[0].Range, nil
 	}
 	if requested.IsValid() {
-		if requested.Bits() < WidestCIDR || requested.Bits() > NarrowestCIDR {
-			return requested, fmt.Errorf("reserve %s: the length must be /%d to /%d", requested, WidestCIDR, NarrowestCIDR)
+		if requested.Bits() < records.WidestCIDR || requested.Bits() > records.NarrowestCIDR {
+			return requested, fmt.Errorf("reserve %s: the length must be /%d to /%d", requested, records.WidestCIDR, records.NarrowestCIDR)
 		}
 		if err := o.InUse.checkRequested(purpose, requested); err != nil {
 			return requested, err
@@ -135,7 +129,13 @@ func (peer Remote) requests(owner ipam.Owner) []ipam.Request {
 func ReservePeer(r *ipam.Registry, peering string, peer Remote) (Assigned, error) {
 	owner := ipam.Peering(peering)
 	requests := peer.requests(owner)
-	if err := releaseGone(r, owner, requests, peer.Underlay); err != nil {
+	requested := func(h ipam.Reservation) bool {
+		return slices.ContainsFunc(requests, func(q ipam.Request) bool { return q.Purpose == h.Purpose && q.Real == h.Real })
+	}
+	if err := releaseOthers(r, owner, requested, ipam.PeerPods, ipam.PeerExternal); err != nil {
+		return Assigned{}, err
+	}
+	if err := releaseOthers(r, owner, oneOf(peer.Underlay), ipam.PeerUnderlay); err != nil {
 		return Assigned{}, err
 	}
 	keepClear(r, owner, peer)
@@ -155,20 +155,6 @@ func ReservePeer(r *ipam.Registry, peering string, peer Remote) (Assigned, error
 	return Assigned{Pods: mappings[:last], External: mappings[last:]}, nil
 }
 
-// releaseGone releases the reservations for ranges that the peer no longer has.
-func releaseGone(r *ipam.Registry, owner ipam.Owner, requests []ipam.Request, underlay []netip.Prefix) error {
-	for _, h := range r.Held(owner, ipam.PeerPods, ipam.PeerExternal) {
-		stays := func(q ipam.Request) bool { return q.Purpose == h.Purpose && q.Real == h.Real }
-		if slices.ContainsFunc(requests, stays) {
-			continue
-		}
-		if err := r.ReleaseRange(owner, h.Purpose, h.Range); err != nil {
-			return err
-		}
-	}
-	return releaseOthers(r, owner, ipam.PeerUnderlay, underlay)
-}
-
 // keepClear excludes the networks of the peer's nodes, which contain its endpoints, from the ranges for pods. It skips
 // networks that are already reserved, where this would not help: the packets of a gateway itself never use the routes
 // of a peering. Flat networks, whose nodes have addresses in the pod CIDR, are an example.
@@ -182,17 +168,22 @@ func keepClear(r *ipam.Registry, owner ipam.Owner, peer Remote) {
 	}
 }
 
-// releaseOthers releases an owner's reservations for a purpose, except the given ranges.
-func releaseOthers(r *ipam.Registry, owner ipam.Owner, purpose ipam.Purpose, stay []netip.Prefix) error {
-	for _, h := range r.Held(owner, purpose) {
-		if slices.Contains(stay, h.Range) {
+// releaseOthers releases an owner's reservations for some purposes, except those that stay.
+func releaseOthers(r *ipam.Registry, owner ipam.Owner, stays func(ipam.Reservation) bool, purposes ...ipam.Purpose) error {
+	for _, h := range r.Held(owner, purposes...) {
+		if stays(h) {
 			continue
 		}
-		if err := r.ReleaseRange(owner, purpose, h.Range); err != nil {
+		if err := r.ReleaseRange(owner, h.Purpose, h.Range); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// oneOf reports of a reservation whether its range is one of these.
+func oneOf(ranges []netip.Prefix) func(ipam.Reservation) bool {
+	return func(h ipam.Reservation) bool { return slices.Contains(ranges, h.Range) }
 }
 
 // Restore reserves the ranges that the fabric and the peerings use again: an older registry, for example from a
@@ -207,12 +198,6 @@ func Restore(r *ipam.Registry, f *records.Fabric, peerings []records.Peering) {
 
 // resized returns the range with another length at the same place.
 func resized(p netip.Prefix, bits int) netip.Prefix { return netip.PrefixFrom(p.Addr(), bits).Masked() }
-
-// UpperHalf returns the half of an external CIDR that has addresses of exposed hosts; nodes use the lower half.
-func UpperHalf(p netip.Prefix) netip.Prefix {
-	_, upper := cidr.Halves(p)
-	return upper
-}
 
 // Desired returns the ranges of a cluster: those found, except that the ranges in the fabric stay while they contain
 // them, so that changes of nodes change nothing. overridden has the ranges that the user specifies: they are found as

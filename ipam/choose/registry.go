@@ -2,7 +2,6 @@ package choose
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 
 	"liqonet.io/liqonet/ipam"
@@ -10,14 +9,6 @@ import (
 
 // NoneFreeHint is the hint if no range is free.
 const NoneFreeHint = "add pools with --pool or --remote-pool (in an installed cluster: liqoctl network init --pool CIDR,... --update), or release ranges: liqoctl ipam list"
-
-// ConflictOf returns the existing reservation because of which another one was rejected.
-func ConflictOf(err error) (ipam.Reservation, bool) {
-	if conflict, ok := errors.AsType[*ipam.ConflictError](err); ok {
-		return conflict.Held, true
-	}
-	return ipam.Reservation{}, false
-}
 
 // ReservedPeerings returns the names of the peerings that have reservations, sorted.
 func ReservedPeerings(r *ipam.Registry) []string {

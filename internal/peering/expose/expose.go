@@ -20,7 +20,6 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/choose"
 )
 
 // Exposure is the result of Expose or Withdraw.
@@ -170,7 +169,8 @@ func (x *exposer) expose(ctx context.Context) error {
 		// A later peer must not get a pod CIDR with the host's address, as this peer would then reach its pods. This is
 		// best effort: a range that a user reserved is not allocated to peers either.
 		_ = r.Reserve(ipam.Reservation{Range: cidr.Single(x.Host), Owner: owner, Purpose: ipam.OutsideHost, Shared: true})
-		desired.Address, err = r.AcquireAddress(request, choose.UpperHalf(x.fabric.ExternalCIDR()))
+		_, forHosts := cidr.Halves(x.fabric.ExternalCIDR()) // nodes use the lower half
+		desired.Address, err = r.AcquireAddress(request, forHosts)
 		return err
 	})
 	switch {
