@@ -47,18 +47,14 @@ func NamesFromContext(context, entry string) (name, longer string) {
 		return label(entry), label(context)
 	}
 	for _, form := range contextForms {
-		if found := form.pattern.FindStringSubmatchIndex(context); found != nil {
-			name := form.pattern.ExpandString(nil, "${name}", context, found)
-			longer := form.pattern.ExpandString(nil, form.longer, context, found)
-			if form.longer == "" {
-				return label(string(name)), ""
-			}
-			short, long := label(string(name)), label(string(longer))
-			if long == short {
-				long = ""
-			}
-			return short, long
+		if !form.pattern.MatchString(context) {
+			continue
 		}
+		short, long := label(form.pattern.ReplaceAllString(context, "${name}")), label(form.pattern.ReplaceAllString(context, form.longer))
+		if form.longer == "" || long == short {
+			long = ""
+		}
+		return short, long
 	}
 	return label(context), ""
 }
