@@ -93,16 +93,19 @@ func Connect(k Kubeconfig, version string) (*Cluster, error) {
 	if chosen := raw.Contexts[o.Context]; chosen != nil && o.Entry == "" {
 		o.Entry = chosen.Cluster
 	}
-	config, err := k.config()
+	config, err := loader.ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig for context %q: %w", o.Context, err)
 	}
+	if k.Adapt != nil {
+		k.Adapt(config)
+	}
 	if o.Context == "" && k.Cluster == "" && config.Host == clusterDefaultServer {
-		cause := errNoContext
+		cause := "there is none, or it has no contexts"
 		if len(raw.Contexts) > 0 {
-			cause = errNoCurrentContext
+			cause = "it has no current context"
 		}
-		return nil, fmt.Errorf("read kubeconfig %s: %w", strings.Join(loader.ConfigAccess().GetLoadingPrecedence(), ", "), cause)
+		return nil, fmt.Errorf("read kubeconfig %s: %s", strings.Join(loader.ConfigAccess().GetLoadingPrecedence(), ", "), cause)
 	}
 	c, err := Open(config, o)
 	if err == nil {
@@ -114,11 +117,6 @@ func Connect(k Kubeconfig, version string) (*Cluster, error) {
 // clusterDefaultServer is client-go's default if no kubeconfig selects a cluster and the process does not run in one
 // (clientcmd.ClusterDefaults).
 const clusterDefaultServer = "http://localhost:8080"
-
-var (
-	errNoContext        = errors.New("there is none, or it has no contexts")
-	errNoCurrentContext = errors.New("it has no current context")
-)
 
 // Open builds the clients for a configuration, which it does not change. It sends no request.
 func Open(config *rest.Config, o Options) (*Cluster, error) {

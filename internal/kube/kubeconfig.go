@@ -38,15 +38,6 @@ func (k Kubeconfig) Loader() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 }
 
-// config returns the configuration of a client.
-func (k Kubeconfig) config() (*rest.Config, error) {
-	config, err := k.Loader().ClientConfig()
-	if err == nil && k.Adapt != nil {
-		k.Adapt(config)
-	}
-	return config, err
-}
-
 // Flags returns the flags with which another command of liqoctl works on the same clusters, quoted for a shell. remote
 // may be nil.
 func Flags(local, remote *Cluster) string {
