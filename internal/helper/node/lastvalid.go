@@ -65,11 +65,6 @@ func newLastValid() *lastValid {
 	return &lastValid{peerings: make(map[string]records.Peering), gateways: make(map[records.GatewayID]located), read: make(map[string]bool)}
 }
 
-var (
-	errMissing   = errors.New("it is missing, and there are peerings")
-	errUndecided = errors.New("the overlay's kind is not decided, and there are peerings")
-)
-
 // hosts returns the addresses of the API server and of the node itself, independent of records.
 func hosts(node *corev1.Node, apiServers []netip.Addr) (own serving.Ranges) {
 	own.Add("API server", cidr.Singles(apiServers)...)
@@ -181,7 +176,7 @@ func (m *lastValid) readFabric(cm *corev1.ConfigMap, c serving.Cluster, begun bo
 		m.fabric = nil
 		return nil
 	}
-	f, err := records.Fabric{}, fmt.Errorf("read ConfigMap %s: %w", records.FabricName, errMissing)
+	f, err := records.Fabric{}, fmt.Errorf("read ConfigMap %s: it is missing, and there are peerings", records.FabricName)
 	if cm != nil {
 		f, err = cache.Record[records.Fabric](cm)
 	}
@@ -189,7 +184,7 @@ func (m *lastValid) readFabric(cm *corev1.ConfigMap, c serving.Cluster, begun bo
 		err = c.CheckFabric(f)
 	}
 	if err == nil && begun && f.Overlay.Kind == "" {
-		err = errUndecided
+		err = errors.New("the overlay's kind is not decided, and there are peerings")
 		if m.fabric != nil && m.fabric.Overlay.Kind == "" {
 			m.fabric = nil // it was not usable for a peering before either
 		}
