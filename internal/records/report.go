@@ -10,9 +10,12 @@ import (
 // than the Lease's. An admission policy restricts nodes to their own Leases; DecodeReport restricts the
 // contents.
 func DecodeReport(lease string, holder *string, text string) (Node, error) {
-	number, err := HeldNumber(lease, holder)
-	if err != nil {
+	number, err := LeaseNumber(lease)
+	switch {
+	case err != nil:
 		return Node{}, err
+	case holder == nil:
+		return Node{}, errors.New("no holder")
 	}
 	n, err := Decode[Node](text)
 	switch {
@@ -24,14 +27,4 @@ func DecodeReport(lease string, holder *string, text string) (Node, error) {
 		return n, fmt.Errorf("it reports number %d, which is not in its name", n.Number)
 	}
 	return n, nil
-}
-
-// HeldNumber returns the number in the name of a Lease. A Lease without a holder (nil), or whose name has no number,
-// belongs to no node, and its contents must not be decoded.
-func HeldNumber(lease string, holder *string) (int, error) {
-	number, err := LeaseNumber(lease)
-	if err == nil && holder == nil {
-		err = errors.New("no holder")
-	}
-	return number, err
 }
