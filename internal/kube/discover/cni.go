@@ -154,28 +154,15 @@ func (inv *inventory) ovnWarnings() []Warning {
 	}}
 }
 
-// liqoFabric is the DaemonSet with which Liqo configures nodes. Liqo's custom resources may exist without it.
-const liqoFabric = "liqo-fabric"
-
-// liqoWarnings warns if Liqo runs in the cluster: its Geneve interfaces use liqonet's overlay port, and its default
-// internal and external CIDRs are the same as liqonet's.
+// liqoWarnings warns if Liqo's network fabric runs in the cluster, the DaemonSet with which Liqo configures nodes: its
+// Geneve interfaces use liqonet's overlay port, and its default internal and external CIDRs are the same as liqonet's.
 func (inv *inventory) liqoWarnings() []Warning {
-	if inv.daemonSet(liqoFabric) >= 0 {
-		return []Warning{{
-			What:   "Liqo's network fabric runs here: it uses the same UDP port (6091) and the same internal and external CIDRs",
-			Hint:   "remove Liqo's networking first, or install Liqo with its networking module disabled",
-			Breaks: true,
-		}}
-	}
-	served := false
-	for version := range inv.versions {
-		served = served || strings.HasPrefix(version, "networking.liqo.io/")
-	}
-	if inv.liqo.Name == "" && !served {
+	if inv.daemonSet("liqo-fabric") < 0 {
 		return nil
 	}
 	return []Warning{{
-		What: "Liqo is installed: its network fabric, which was not found, would use the same UDP port (6091) and CIDRs",
-		Hint: "keep Liqo's networking module disabled; its program is called liqoctl as well",
+		What:   "Liqo's network fabric runs here: it uses the same UDP port (6091) and the same internal and external CIDRs",
+		Hint:   "remove Liqo's networking first, or install Liqo with its networking module disabled",
+		Breaks: true,
 	}}
 }

@@ -30,10 +30,9 @@ type inventory struct {
 	components     corev1.PodList // static pods of the control plane and kube-proxy
 	daemonSets     appsv1.DaemonSetList
 	configMaps     map[types.NamespacedName]*corev1.ConfigMap
-	versions       map[string]bool  // of the API, such as "apps/v1"
-	policies       bool             // the API has kind ValidatingAdmissionPolicy
-	liqo           corev1.Namespace // "liqo"
-	kubernetes     corev1.Service   // default/kubernetes
+	versions       map[string]bool // of the API, such as "apps/v1"
+	policies       bool            // the API has kind ValidatingAdmissionPolicy
+	kubernetes     corev1.Service  // default/kubernetes
 	serviceCIDRAPI bool
 	serviceCIDRs   networkingv1.ServiceCIDRList
 	calicoPools    unstructured.UnstructuredList
@@ -97,7 +96,6 @@ func sources(c *kube.Cluster, inv *inventory) []source {
 		{"pods", false, readList(&inv.pods, core.Pods(metav1.NamespaceAll).List, running)},
 		{"the control plane's pods", true, readList(&inv.components, core.Pods(metav1.NamespaceSystem).List, static)},
 		{"daemonsets", true, readList(&inv.daemonSets, c.Kube.AppsV1().DaemonSets(metav1.NamespaceAll).List, every)},
-		{"namespace liqo", true, readObject(&inv.liqo, core.Namespaces().Get, "liqo")},
 		{"service default/kubernetes", true, readObject(&inv.kubernetes, core.Services(metav1.NamespaceDefault).Get, "kubernetes")},
 		{"ServiceCIDR objects", true, func(ctx context.Context) error { return readServiceCIDRs(ctx, c, inv) }},
 		{"API groups", false, func(ctx context.Context) error { return readVersions(ctx, c, inv) }},
