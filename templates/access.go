@@ -58,7 +58,7 @@ func Rules(namespace string, level Level) (local, wide []rbacv1.PolicyRule, err 
 	if !slices.Contains(Levels(), level) {
 		return nil, nil, fmt.Errorf("level %q: must be view, operate or administer", level)
 	}
-	var here, everywhere rights
+	here, everywhere := rights{}, rights{}
 	for _, l := range Levels()[:slices.Index(Levels(), level)+1] {
 		var r reader
 		here.add(read[rbacv1.Role](&r, fmt.Sprintf("access/%s-role.yaml", l)).Rules)
@@ -68,10 +68,10 @@ func Rules(namespace string, level Level) (local, wide []rbacv1.PolicyRule, err 
 			return nil, nil, err
 		}
 		for _, o := range objects {
-			manage(o, l, &here, &everywhere)
+			manage(o, l, here, everywhere)
 		}
 	}
-	if err := inspect(namespace, &everywhere); err != nil {
+	if err := inspect(namespace, everywhere); err != nil {
 		return nil, nil, err
 	}
 	return here.rules(), everywhere.rules(), nil
@@ -94,7 +94,7 @@ func managed(namespace string, level Level) ([]Object, error) {
 }
 
 // inspect adds the permissions to check whether the cluster-wide objects of the installation were changed.
-func inspect(namespace string, everywhere *rights) error {
+func inspect(namespace string, everywhere rights) error {
 	objects, err := Base(BaseValues{Namespace: namespace, Image: "any", Policies: true})
 	for _, o := range objects {
 		if _, isNamespace := o.(*corev1.Namespace); o.GetNamespace() != "" || isNamespace {
@@ -108,7 +108,7 @@ func inspect(namespace string, everywhere *rights) error {
 
 // manage adds the permissions to create and remove an object, and the permissions that the object grants: an API server
 // rejects grants that exceed the user's own permissions. The names of a peering's objects are not known in advance.
-func manage(o Object, level Level, here, everywhere *rights) {
+func manage(o Object, level Level, here, everywhere rights) {
 	where, name := everywhere, o.GetName()
 	if o.GetNamespace() != "" {
 		where = here

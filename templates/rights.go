@@ -20,20 +20,17 @@ type right struct {
 type rights map[right]map[string]bool
 
 // grant adds verbs.
-func (r *rights) grant(on right, verbs ...string) {
-	if *r == nil {
-		*r = make(rights)
-	}
-	if (*r)[on] == nil {
-		(*r)[on] = make(map[string]bool)
+func (r rights) grant(on right, verbs ...string) {
+	if r[on] == nil {
+		r[on] = make(map[string]bool)
 	}
 	for _, verb := range verbs {
-		(*r)[on][verb] = true
+		r[on][verb] = true
 	}
 }
 
 // add adds the permissions of rules.
-func (r *rights) add(rules []rbacv1.PolicyRule) {
+func (r rights) add(rules []rbacv1.PolicyRule) {
 	for _, rule := range rules {
 		names := rule.ResourceNames
 		if len(names) == 0 {
