@@ -45,7 +45,11 @@ type Translator struct {
 // overlapping ranges. Ranges of different peerings may overlap, so each peering has its own translator.
 func New(c Config) (Translator, error) {
 	t := Translator{peer: c.Peer, localKnown: len(c.Local.Pods) > 0 || c.Local.External != Mapping{}, exposed: maps.Clone(c.Exposed)}
-	if err := t.addRemote(c); err != nil {
+	entries, err := c.Remote.entries(c.Peer)
+	if err == nil {
+		t.imported, t.importedBack, err = bothWays(entries, entries)
+	}
+	if err != nil {
 		return Translator{}, fmt.Errorf("ranges of peer %q: %w", c.Peer, err)
 	}
 	if !t.localKnown {
@@ -55,15 +59,6 @@ func New(c Config) (Translator, error) {
 		return Translator{}, fmt.Errorf("ranges that peer %q reaches: %w", c.Peer, err)
 	}
 	return t, nil
-}
-
-func (t *Translator) addRemote(c Config) error {
-	entries, err := c.Remote.entries(c.Peer)
-	if err != nil {
-		return err
-	}
-	t.imported, t.importedBack, err = bothWays(entries, entries)
-	return err
 }
 
 // addLocal also maps the internal addresses of nodes. Inside this cluster, nodes use their internal addresses.
