@@ -59,19 +59,12 @@ func NamesFromContext(context, entry string) (name, longer string) {
 	return label(context), ""
 }
 
+// notInLabels are the texts that names cannot have.
+var notInLabels = regexp.MustCompile(`[^a-z0-9]+`)
+
 // label makes a text a valid name.
 func label(text string) string {
-	var b strings.Builder
-	for _, r := range strings.ToLower(text) {
-		if 'a' <= r && r <= 'z' || '0' <= r && r <= '9' {
-			b.WriteRune(r)
-			continue
-		}
-		if s := b.String(); s != "" && !strings.HasSuffix(s, "-") {
-			b.WriteByte('-')
-		}
-	}
-	name := strings.Trim(b.String(), "-")
+	name := strings.Trim(notInLabels.ReplaceAllString(strings.ToLower(text), "-"), "-")
 	if name == "" {
 		return "cluster"
 	}
