@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"go4.org/netipx"
+
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/netops"
 )
@@ -94,15 +96,10 @@ func (f *fib) destinations(ranges []netip.Prefix, rules []markedRule, tables []i
 	}
 	for _, p := range foreign {
 		if p.IsValid() && cidr.Within(p, ranges) && len(all) < maxDestinations {
-			all = append(all, p.Addr(), last(p))
+			all = append(all, p.Addr(), netipx.PrefixLastIP(p))
 		}
 	}
 	return all, nil
-}
-
-// last returns the last address of a prefix.
-func last(p netip.Prefix) netip.Addr {
-	return cidr.Address(cidr.Number(p.Addr()) | uint32(1<<(p.Addr().BitLen()-p.Bits())-1))
 }
 
 // maxFlows limits the number of flows per packet that are looked up.

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 
 	"github.com/vishvananda/netlink"
+	"go4.org/netipx"
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/internal/cidr"
@@ -57,7 +57,8 @@ func (k *Kernel) policies(peers []PeerTraffic, found []string) error {
 func refusing(policies []netlink.XfrmPolicy, from, to netip.Prefix) string {
 	free := map[netlink.Dir]bool{} // all packets pass
 	for _, p := range policies {
-		src, dst := prefixOf(p.Src), prefixOf(p.Dst)
+		src, _ := netipx.FromStdIPNet(p.Src)
+		dst, _ := netipx.FromStdIPNet(p.Dst)
 		if free[p.Dir] || !src.Overlaps(from) || !dst.Overlaps(to) {
 			continue
 		}
@@ -74,10 +75,4 @@ func refusing(policies []netlink.XfrmPolicy, from, to netip.Prefix) string {
 		free[p.Dir] = !flow && src.Bits() <= from.Bits() && dst.Bits() <= to.Bits()
 	}
 	return ""
-}
-
-func prefixOf(n *net.IPNet) netip.Prefix {
-	a, _ := netip.AddrFromSlice(n.IP)
-	bits, _ := n.Mask.Size()
-	return netip.PrefixFrom(a.Unmap(), bits)
 }
