@@ -163,11 +163,8 @@ func (t target) foreign() error {
 // at returns the target for a namespace and name, without reading it. like has the target's type and may be a nil
 // pointer.
 func (c *Cluster) at(like Object, namespace, name string) (t target, err error) {
-	if c.clusterWide(like) != nil {
-		namespace = ""
-	}
-	t = target{Change: Change{Kind: kindOf(like).Kind, Namespace: namespace, Name: name}}
-	t.resource, err = c.resource(like, namespace)
+	t = target{Change: Change{Kind: kindOf(like).Kind, Name: name}}
+	t.resource, t.Namespace, err = c.resource(like, namespace)
 	return t, err
 }
 

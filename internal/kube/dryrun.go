@@ -3,7 +3,6 @@ package kube
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -140,9 +139,6 @@ type dryResource struct {
 	run    *dryRun
 	prefix string // of the keys of its objects
 }
-
-// prefixOf returns the key prefix for objects of o's type; o may be a nil pointer.
-func prefixOf(o Object, namespace string) string { return fmt.Sprintf("%T %s/", o, namespace) }
 
 // read returns the stored object. The first time, it reads it from the API server.
 func (d dryResource) read(ctx context.Context, name string) (plannedObject, error) {

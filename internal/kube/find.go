@@ -46,7 +46,7 @@ func (c *Cluster) AllKinds(ctx context.Context, selector string) (objects map[st
 
 // list lists objects of like's type; like may be a nil pointer.
 func (c *Cluster) list(ctx context.Context, like Object, selector string) ([]Object, error) {
-	r, err := c.resource(like, c.Namespace)
+	r, _, err := c.resource(like, c.Namespace)
 	if err != nil {
 		return nil, err
 	}

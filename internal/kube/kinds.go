@@ -3,6 +3,8 @@ package kube
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -88,87 +91,80 @@ func (e erased[T, L]) apply(ctx context.Context, name string, data []byte, dry .
 	return e.Patch(ctx, name, types.ApplyPatchType, data, o)
 }
 
-// resource returns the client for objects of o's type in a namespace; cluster-wide kinds ignore the namespace. Only o's
-// type is used: it may be a nil pointer.
-func (c *Cluster) resource(o Object, namespace string) (resource, error) {
-	r := c.namespaced(o, namespace)
-	if r == nil {
-		r, namespace = c.clusterWide(o), ""
+type api = kubernetes.Interface
+
+// kind is a kind of objects that a Cluster handles.
+type kind struct {
+	like   Object // of its type
+	scope  scope
+	client func(a api, namespace string) resource
+}
+
+// scope is where objects of a kind are.
+type scope int
+
+const (
+	clusterWide scope = iota
+	namespaced        // in any namespace
+	inOurs            // liqonet creates them in its namespace
+)
+
+// kinds are the kinds that a Cluster handles.
+var kinds = []kind{
+	{&appsv1.Deployment{}, inOurs, func(a api, ns string) resource { return erase(a.AppsV1().Deployments(ns)) }},
+	{&appsv1.DaemonSet{}, inOurs, func(a api, ns string) resource { return erase(a.AppsV1().DaemonSets(ns)) }},
+	{&corev1.Service{}, inOurs, func(a api, ns string) resource { return erase(a.CoreV1().Services(ns)) }},
+	{&corev1.ConfigMap{}, inOurs, func(a api, ns string) resource { return erase(a.CoreV1().ConfigMaps(ns)) }},
+	{&corev1.Secret{}, inOurs, func(a api, ns string) resource { return erase(a.CoreV1().Secrets(ns)) }},
+	{&coordinationv1.Lease{}, inOurs, func(a api, ns string) resource { return erase(a.CoordinationV1().Leases(ns)) }},
+	{&rbacv1.RoleBinding{}, inOurs, func(a api, ns string) resource { return erase(a.RbacV1().RoleBindings(ns)) }},
+	{&rbacv1.Role{}, inOurs, func(a api, ns string) resource { return erase(a.RbacV1().Roles(ns)) }},
+	{&corev1.ServiceAccount{}, inOurs, func(a api, ns string) resource { return erase(a.CoreV1().ServiceAccounts(ns)) }},
+	{&corev1.ResourceQuota{}, inOurs, func(a api, ns string) resource { return erase(a.CoreV1().ResourceQuotas(ns)) }},
+	{&policyv1.PodDisruptionBudget{}, inOurs, func(a api, ns string) resource { return erase(a.PolicyV1().PodDisruptionBudgets(ns)) }},
+	{&networkingv1.Ingress{}, inOurs, func(a api, ns string) resource { return erase(a.NetworkingV1().Ingresses(ns)) }},
+	{&corev1.Pod{}, namespaced, func(a api, ns string) resource { return erase(a.CoreV1().Pods(ns)) }},
+	{&discoveryv1.EndpointSlice{}, namespaced, func(a api, ns string) resource { return erase(a.DiscoveryV1().EndpointSlices(ns)) }},
+	{&corev1.Namespace{}, clusterWide, func(a api, _ string) resource { return erase(a.CoreV1().Namespaces()) }},
+	{&corev1.Node{}, clusterWide, func(a api, _ string) resource { return erase(a.CoreV1().Nodes()) }},
+	{&rbacv1.ClusterRole{}, clusterWide, func(a api, _ string) resource { return erase(a.RbacV1().ClusterRoles()) }},
+	{&rbacv1.ClusterRoleBinding{}, clusterWide, func(a api, _ string) resource { return erase(a.RbacV1().ClusterRoleBindings()) }},
+	{&admissionv1.ValidatingAdmissionPolicy{}, clusterWide, func(a api, _ string) resource {
+		return erase(a.AdmissionregistrationV1().ValidatingAdmissionPolicies())
+	}},
+	{&admissionv1.ValidatingAdmissionPolicyBinding{}, clusterWide, func(a api, _ string) resource {
+		return erase(a.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings())
+	}},
+}
+
+// resource returns the client for objects of o's type in a namespace, and the namespace: cluster-wide kinds have none.
+// Only o's type is used: it may be a nil pointer.
+func (c *Cluster) resource(o Object, namespace string) (resource, string, error) {
+	i := slices.IndexFunc(kinds, func(k kind) bool { return reflect.TypeOf(k.like) == reflect.TypeOf(o) })
+	if i < 0 {
+		return nil, "", fmt.Errorf("objects of type %T are not handled", o)
 	}
+	if kinds[i].scope == clusterWide {
+		namespace = ""
+	}
+	r := kinds[i].client(c.Kube, namespace)
 	switch {
-	case r == nil:
-		return nil, fmt.Errorf("objects of type %T are not handled", o)
 	case c.dry != nil:
-		return dryResource{r, c.dry, prefixOf(o, namespace)}, nil
+		r = dryResource{r, c.dry, fmt.Sprintf("%T %s/", o, namespace)}
 	case c.lock != nil:
-		return guarded{r, c.locks, o}, nil
+		r = guarded{r, c.locks, o}
 	}
-	return r, nil
-}
-
-// namespaced returns the client for objects of o's type in a namespace; nil for other kinds.
-func (c *Cluster) namespaced(o Object, namespace string) resource {
-	core, apps, rbac := c.Kube.CoreV1(), c.Kube.AppsV1(), c.Kube.RbacV1()
-	switch o.(type) {
-	case *corev1.Pod:
-		return erase(core.Pods(namespace))
-	case *corev1.ConfigMap:
-		return erase(core.ConfigMaps(namespace))
-	case *corev1.Secret:
-		return erase(core.Secrets(namespace))
-	case *corev1.ResourceQuota:
-		return erase(core.ResourceQuotas(namespace))
-	case *corev1.Service:
-		return erase(core.Services(namespace))
-	case *corev1.ServiceAccount:
-		return erase(core.ServiceAccounts(namespace))
-	case *appsv1.DaemonSet:
-		return erase(apps.DaemonSets(namespace))
-	case *appsv1.Deployment:
-		return erase(apps.Deployments(namespace))
-	case *discoveryv1.EndpointSlice:
-		return erase(c.Kube.DiscoveryV1().EndpointSlices(namespace))
-	case *coordinationv1.Lease:
-		return erase(c.Kube.CoordinationV1().Leases(namespace))
-	case *networkingv1.Ingress:
-		return erase(c.Kube.NetworkingV1().Ingresses(namespace))
-	case *policyv1.PodDisruptionBudget:
-		return erase(c.Kube.PolicyV1().PodDisruptionBudgets(namespace))
-	case *rbacv1.Role:
-		return erase(rbac.Roles(namespace))
-	case *rbacv1.RoleBinding:
-		return erase(rbac.RoleBindings(namespace))
-	}
-	return nil
-}
-
-// clusterWide returns the client for objects of o's type; nil for namespaced kinds.
-func (c *Cluster) clusterWide(o Object) resource {
-	core, rbac, admission := c.Kube.CoreV1(), c.Kube.RbacV1(), c.Kube.AdmissionregistrationV1()
-	switch o.(type) {
-	case *corev1.Namespace:
-		return erase(core.Namespaces())
-	case *corev1.Node:
-		return erase(core.Nodes())
-	case *rbacv1.ClusterRole:
-		return erase(rbac.ClusterRoles())
-	case *rbacv1.ClusterRoleBinding:
-		return erase(rbac.ClusterRoleBindings())
-	case *admissionv1.ValidatingAdmissionPolicy:
-		return erase(admission.ValidatingAdmissionPolicies())
-	case *admissionv1.ValidatingAdmissionPolicyBinding:
-		return erase(admission.ValidatingAdmissionPolicyBindings())
-	}
-	return nil
+	return r, namespace, nil
 }
 
 // namespacedKinds are the kinds of the objects that liqonet creates in its namespace.
-func namespacedKinds() []Object {
-	return []Object{
-		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}, &corev1.ConfigMap{}, &corev1.Secret{},
-		&coordinationv1.Lease{}, &rbacv1.RoleBinding{}, &rbacv1.Role{}, &corev1.ServiceAccount{},
-		&corev1.ResourceQuota{}, &policyv1.PodDisruptionBudget{}, &networkingv1.Ingress{},
+func namespacedKinds() (all []Object) {
+	for _, k := range kinds {
+		if k.scope == inOurs {
+			all = append(all, k.like)
+		}
 	}
+	return all
 }
 
 // kindOf returns the group, version and kind of an object by its Go type; for types that are not in the API, the name

@@ -42,7 +42,7 @@ func Labelled(selector string) Selection { return Selection{Labels: selector} }
 // the error may be temporary, and ends otherwise. A dry run yields the objects once, and then ErrLater.
 func Watch[T Object](ctx context.Context, c *Cluster, sel Selection) iter.Seq2[[]T, error] {
 	var kind T
-	r, err := c.resource(kind, c.Namespace)
+	r, _, err := c.resource(kind, c.Namespace)
 	if err != nil {
 		return func(yield func([]T, error) bool) { yield(nil, err) }
 	}
