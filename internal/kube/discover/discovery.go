@@ -30,8 +30,6 @@ type Discovery struct {
 	NodeNetworks Ranges
 	Nodes        []Node // that can run the node helper, sorted by name
 	CNI          string // such as "flannel"; "" if unknown
-	// ServiceCIDRAPI is set if the cluster's API has kind ServiceCIDR.
-	ServiceCIDRAPI bool
 	// AdmissionPolicies is set if the cluster's API has kind ValidatingAdmissionPolicy.
 	AdmissionPolicies bool
 	Notes             []string // what was skipped or could not be read
@@ -107,7 +105,7 @@ func (inv *inventory) evaluate(context string, o Overrides) (Discovery, error) {
 	}
 	return Discovery{
 		PodCIDRs: pods, ServiceCIDRs: q.services, NodeNetworks: networks, Nodes: q.nodes,
-		CNI: inv.cni(), ServiceCIDRAPI: inv.serviceCIDRAPI, AdmissionPolicies: inv.policies,
+		CNI: inv.cni(), AdmissionPolicies: inv.policies,
 		Notes: q.notes, Warnings: inv.warnings(),
 	}, nil
 }

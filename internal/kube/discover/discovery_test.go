@@ -167,16 +167,12 @@ func refuse(api *fake.Clientset, resource string, err error) {
 	api.PrependReactor("list", resource, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
 }
 
-// TestServiceCIDRAPI: Kubernetes before 1.33 has no ServiceCIDR objects in the stable version.
-func TestServiceCIDRAPI(t *testing.T) {
+// TestWithoutServiceCIDRAPI: Kubernetes before 1.33 has no ServiceCIDR objects in the stable version.
+func TestWithoutServiceCIDRAPI(t *testing.T) {
 	c, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: fixture(t, "kubeadm-flannel")})
-	d, err := discover.Read(t.Context(), c, discover.Overrides{})
-	if err != nil || !d.ServiceCIDRAPI {
-		t.Errorf("services %v, API %v, %v", d.ServiceCIDRs, d.ServiceCIDRAPI, err)
-	}
 	refuse(api, "servicecidrs", apierrors.NewNotFound(schema.GroupResource{Resource: "servicecidrs"}, ""))
-	if d, err = discover.Read(t.Context(), c, discover.Overrides{}); err != nil || d.ServiceCIDRAPI || d.ServiceCIDRs.Source != "kubeadm ConfigMap" {
-		t.Errorf("services %v, API %v, %v", d.ServiceCIDRs, d.ServiceCIDRAPI, err)
+	if d, err := discover.Read(t.Context(), c, discover.Overrides{}); err != nil || d.ServiceCIDRs.Source != "kubeadm ConfigMap" {
+		t.Errorf("services %v, %v", d.ServiceCIDRs, err)
 	}
 }
 

@@ -25,20 +25,19 @@ const podPage = 500
 
 // inventory has all inputs of the discovery. Objects that do not exist, or that the user may not read, are empty.
 type inventory struct {
-	nodes          corev1.NodeList
-	pods           corev1.PodList // one page of running pods
-	components     corev1.PodList // static pods of the control plane and kube-proxy
-	daemonSets     appsv1.DaemonSetList
-	configMaps     map[types.NamespacedName]*corev1.ConfigMap
-	versions       map[string]bool // of the API, such as "apps/v1"
-	policies       bool            // the API has kind ValidatingAdmissionPolicy
-	kubernetes     corev1.Service  // default/kubernetes
-	serviceCIDRAPI bool
-	serviceCIDRs   networkingv1.ServiceCIDRList
-	calicoPools    unstructured.UnstructuredList
-	calicoFelix    unstructured.UnstructuredList
-	ciliumPools    unstructured.UnstructuredList
-	ciliumNodes    unstructured.UnstructuredList
+	nodes        corev1.NodeList
+	pods         corev1.PodList // one page of running pods
+	components   corev1.PodList // static pods of the control plane and kube-proxy
+	daemonSets   appsv1.DaemonSetList
+	configMaps   map[types.NamespacedName]*corev1.ConfigMap
+	versions     map[string]bool // of the API, such as "apps/v1"
+	policies     bool            // the API has kind ValidatingAdmissionPolicy
+	kubernetes   corev1.Service  // default/kubernetes
+	serviceCIDRs networkingv1.ServiceCIDRList
+	calicoPools  unstructured.UnstructuredList
+	calicoFelix  unstructured.UnstructuredList
+	ciliumPools  unstructured.UnstructuredList
+	ciliumNodes  unstructured.UnstructuredList
 	// openshiftNetworks is the configuration of OpenShift's network operator.
 	openshiftNetworks unstructured.UnstructuredList
 
@@ -97,7 +96,7 @@ func sources(c *kube.Cluster, inv *inventory) []source {
 		{"the control plane's pods", true, readList(&inv.components, core.Pods(metav1.NamespaceSystem).List, static)},
 		{"daemonsets", true, readList(&inv.daemonSets, c.Kube.AppsV1().DaemonSets(metav1.NamespaceAll).List, every)},
 		{"service default/kubernetes", true, readObject(&inv.kubernetes, core.Services(metav1.NamespaceDefault).Get, "kubernetes")},
-		{"ServiceCIDR objects", true, func(ctx context.Context) error { return readServiceCIDRs(ctx, c, inv) }},
+		{"ServiceCIDR objects", true, readList(&inv.serviceCIDRs, c.Kube.NetworkingV1().ServiceCIDRs().List, every)},
 		{"API groups", false, func(ctx context.Context) error { return readVersions(ctx, c, inv) }},
 		{"admission API", true, func(ctx context.Context) error { return readPolicies(ctx, c, inv) }},
 	}
@@ -129,13 +128,6 @@ func readObject[T any](into *T, get func(context.Context, string, metav1.GetOpti
 		}
 		return err
 	}
-}
-
-// readServiceCIDRs reads the objects in the stable version (Kubernetes 1.33).
-func readServiceCIDRs(ctx context.Context, c *kube.Cluster, inv *inventory) error {
-	err := readList(&inv.serviceCIDRs, c.Kube.NetworkingV1().ServiceCIDRs().List, metav1.ListOptions{})(ctx)
-	inv.serviceCIDRAPI = err == nil
-	return err
 }
 
 func readVersions(ctx context.Context, c *kube.Cluster, inv *inventory) error {
