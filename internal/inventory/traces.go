@@ -29,8 +29,7 @@ func Traces(ctx context.Context, c *kube.Cluster) ([]Trace, error) {
 	found := make(map[string]Trace)
 	for _, object := range objects {
 		name := object.GetLabels()[records.LabelPeering]
-		t := found[name]
-		t.Name = name
+		t := Trace{Name: name, ClusterID: found[name].ClusterID}
 		if cm, ok := object.(*corev1.ConfigMap); ok && cm.Name == records.PeeringName(name) {
 			// Peerings with damaged records can be removed as well.
 			if p, err := records.Decode[records.Peering](cm.Data[records.DataKey]); err == nil {
@@ -42,9 +41,7 @@ func Traces(ctx context.Context, c *kube.Cluster) ([]Trace, error) {
 	registry, err := Reservations(ctx, c)
 	if err == nil {
 		for _, name := range choose.ReservedPeerings(registry) {
-			t := found[name]
-			t.Name = name
-			found[name] = t
+			found[name] = Trace{Name: name, ClusterID: found[name].ClusterID}
 		}
 	}
 	return slices.SortedStableFunc(maps.Values(found), func(a, b Trace) int { return strings.Compare(a.Name, b.Name) }), err
