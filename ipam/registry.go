@@ -207,15 +207,13 @@ func (r *Registry) OwnerOf(a netip.Addr) (Reservation, bool) {
 	if !a.IsValid() {
 		return Reservation{}, false
 	}
-	p := cidr.Single(a.Unmap())
-	for _, s := range []*space{&r.addresses, &r.ranges} {
-		if h := s.holders(p); len(h) > 0 {
-			// The last range is the smallest. If several owners share it, the first is returned.
-			i := slices.IndexFunc(h, func(o Reservation) bool { return o.Range == h[len(h)-1].Range })
-			return h[i], true
-		}
+	holders := r.Overlapping(cidr.Single(a.Unmap()))
+	if len(holders) == 0 {
+		return Reservation{}, false
 	}
-	return Reservation{}, false
+	// The last range is the smallest. If several owners share it, the first is returned.
+	i := slices.IndexFunc(holders, func(o Reservation) bool { return o.Range == holders[len(holders)-1].Range })
+	return holders[i], true
 }
 
 // Release removes the reservations of an owner for any of the purposes, or for all purposes if none is given, and
