@@ -18,7 +18,6 @@ type Decision struct {
 	Rule  netops.Rule  // leads to the route; the zero value: not known
 	Route netops.Route // matching route; for a rejected packet of type Blackhole, Prohibit or Unreachable
 	Link  string       // outgoing link; of a group, the member for the flow; "": the packet is rejected
-	Via   netip.Addr   // zero value: none
 
 	foreign bool // the rule or the route belongs to another program
 }
@@ -191,7 +190,7 @@ func (f *fib) decide(p netops.Packet, of flow) (Decision, error) {
 	case err != nil:
 		return d, err
 	case refused == nil:
-		d.Link, d.Via = taken.Link, taken.Via
+		d.Link = taken.Link
 		// The route of the table, not the result of its evaluation for this packet.
 		if d.Route, err = f.lookUp(p, of, unix.RTM_F_FIB_MATCH); err == nil && d.Route.Nexthop != 0 {
 			d.Route.Link, d.Route.Via = "", netip.Addr{} // the kernel adds those of a member

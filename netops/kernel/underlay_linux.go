@@ -19,7 +19,6 @@ import (
 type Path struct {
 	Source netip.Addr // source address of packets
 	MTU    int        // bytes, of the link
-	Link   string     // its name
 }
 
 // PathTo looks up the path to an address in the kernel.
@@ -37,7 +36,7 @@ func PathTo(dst netip.Addr) (Path, error) {
 		if err != nil {
 			return Path{}, fmt.Errorf("look up link %d towards %s: %w", r.LinkIndex, dst, err)
 		}
-		return Path{Source: source.Unmap(), MTU: link.Attrs().MTU, Link: link.Attrs().Name}, nil
+		return Path{Source: source.Unmap(), MTU: link.Attrs().MTU}, nil
 	}
 	return Path{}, fmt.Errorf("look up route to %s: no unicast route", dst)
 }

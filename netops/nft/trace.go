@@ -12,6 +12,8 @@ import (
 	"github.com/google/nftables/expr"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // Flow is the packets from one address to another. The ports are those of TCP and UDP.
@@ -23,8 +25,7 @@ type Flow struct {
 
 // rule returns a rule that matches the packets of the flow.
 func (f Flow) rule() Rule {
-	single := func(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
-	r := Rule{SAddr(single(f.From)), DAddr(single(f.To))}
+	r := Rule{SAddr(cidr.Single(f.From)), DAddr(cidr.Single(f.To))}
 	if f.Protocol == ICMP {
 		return append(r, Protocol(ICMP))
 	}
