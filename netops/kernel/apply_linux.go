@@ -84,44 +84,26 @@ type run struct {
 	missing map[uint32]bool // nexthops that could not be added
 }
 
+// step applies a change of one object.
 func (r *run) step(s netops.Step) error {
-	if l, ok := s.Object.(netops.Link); ok && s.Op == netops.Add {
-		if err := r.route.createOverlay(l); err != nil {
-			return err
-		}
-	}
-	index := 0
-	if device := deviceOf(s.Object); device != "" {
-		var err error
-		if index, err = r.index(device); err != nil {
-			return err
-		}
-	}
-	return r.change(s, index)
-}
-
-// change applies the step's change of an object; index is the index of its link.
-func (r *run) change(s netops.Step, index int) error {
 	switch o := s.Object.(type) {
 	case netops.Link:
-		if s.Op == netops.Remove {
-			delete(r.indexes, o.Name)
-			return r.route.execute(changing(netops.Remove, unix.RTM_NEWLINK, 0, unix.IfInfomsg{Index: int32(index)}))
-		}
-		return r.route.configureLink(o, index)
+		return r.changeLink(s.Op, o)
 	case netops.ForeignMember: // removal sets group 0, the default
-		return r.route.setLink(unix.IfInfomsg{Index: int32(index)}, required(unix.IFLA_GROUP, new(uint32)))
+		return r.on(o.Link, func(index int) error {
+			return r.route.setLink(unix.IfInfomsg{Index: int32(index)}, required(unix.IFLA_GROUP, new(uint32)))
+		})
 	case netops.Address:
-		return r.route.changeAddress(s.Op, o, index)
+		return r.on(o.Link, func(index int) error { return r.route.changeAddress(s.Op, o, index) })
 	case netops.Neighbour:
-		return r.route.changeNeighbour(s.Op, o, index)
+		return r.on(o.Link, func(index int) error { return r.route.changeNeighbour(s.Op, o, index) })
 	case netops.Nexthop:
-		return r.route.changeNexthop(s.Op, o, index)
+		return r.on(o.Link, func(index int) error { return r.route.changeNexthop(s.Op, o, index) })
 	case netops.NexthopGroup:
 		o.Members = netops.Only(o.Members, func(id uint32) bool { return !r.missing[id] })
 		return r.route.changeNexthopGroup(s.Op, o)
 	case netops.Route:
-		return r.route.changeRoute(s.Op, o, index)
+		return r.on(o.Link, func(index int) error { return r.route.changeRoute(s.Op, o, index) })
 	case netops.Rule:
 		return r.route.changeRule(s.Op, markedRule{Rule: o, protocol: netops.Protocol})
 	case netops.KernelRule:
@@ -137,33 +119,30 @@ func (r *run) change(s netops.Step, index int) error {
 	return fmt.Errorf("no such kind of object: %T", s.Object)
 }
 
-// deviceOf returns the name of the link that an object belongs to; "" for objects without a link.
-func deviceOf(object any) string {
-	switch o := object.(type) {
-	case netops.Link:
-		return o.Name
-	case netops.ForeignMember:
-		return o.Link
-	case netops.Address:
-		return o.Link
-	case netops.Neighbour:
-		return o.Link
-	case netops.Nexthop:
-		return o.Link
-	case netops.Route:
-		return o.Link
+func (r *run) changeLink(op netops.Op, l netops.Link) error {
+	if op == netops.Add {
+		if err := r.route.createOverlay(l); err != nil {
+			return err
+		}
 	}
-	return ""
+	return r.on(l.Name, func(index int) error {
+		if op == netops.Remove {
+			delete(r.indexes, l.Name)
+			return r.route.execute(changing(netops.Remove, unix.RTM_NEWLINK, 0, unix.IfInfomsg{Index: int32(index)}))
+		}
+		return r.route.configureLink(l, index)
+	})
 }
 
-// index returns the index of a link, or ENODEV.
-func (r *run) index(name string) (int, error) {
-	if index, ok := r.indexes[name]; ok {
-		return index, nil
+// on calls change with the index of a link, 0 for "". A missing link is ENODEV.
+func (r *run) on(link string, change func(index int) error) error {
+	index, known := r.indexes[link]
+	if link != "" && !known {
+		var err error
+		if index, err = r.route.linkIndex(link); err != nil {
+			return err
+		}
+		r.indexes[link] = index
 	}
-	index, err := r.route.linkIndex(name)
-	if err == nil {
-		r.indexes[name] = index
-	}
-	return index, err
+	return change(index)
 }
