@@ -37,7 +37,7 @@ func (e *PodError) Error() string {
 
 // Hint returns the remedy for images that cannot be pulled and for rejected pods; "" for other reasons.
 func (e *PodError) Hint() string {
-	if slices.Contains(imageReasons(), e.Reason) {
+	if slices.Contains(imageReasons, e.Reason) {
 		return "the nodes must be able to get the image: see liqoctl image push, liqoctl image save and --image"
 	}
 	if e.Reason == failedCreate {
@@ -47,16 +47,14 @@ func (e *PodError) Hint() string {
 }
 
 // imageReasons are the reasons for which a container waits that have to do with its image.
-func imageReasons() []string {
-	return []string{
-		"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable",
-	}
+var imageReasons = []string{
+	"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable",
 }
 
-// stuckReasons are the other reasons for which a container waits that do not pass by themselves.
-func stuckReasons() []string {
-	return []string{"CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError"}
-}
+// stuckReasons are the reasons for which a container waits that do not pass by themselves.
+var stuckReasons = slices.Concat(imageReasons, []string{
+	"CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError",
+})
 
 // PodProblem returns the first pod in liqonet's namespace that a label selector matches and that cannot start; nil if
 // all can. If there are no pods, it returns the reason why none was created.
@@ -108,7 +106,7 @@ func ProblemOf(pod *corev1.Pod) *PodError {
 	}
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		waiting := status.State.Waiting
-		if waiting == nil || !slices.Contains(imageReasons(), waiting.Reason) && !slices.Contains(stuckReasons(), waiting.Reason) {
+		if waiting == nil || !slices.Contains(stuckReasons, waiting.Reason) {
 			continue
 		}
 		problem.Reason, problem.Message = waiting.Reason, waiting.Message
