@@ -87,12 +87,7 @@ func digest(objects []Object) string {
 
 // Digest returns the digest of the installation to which the objects rendered by Base belong.
 func Digest(base []Object) string {
-	for _, o := range base {
-		if set, ok := o.(*appsv1.DaemonSet); ok {
-			return set.Annotations[AnnotationDigest]
-		}
-	}
-	return ""
+	return base[len(base)-1].GetAnnotations()[AnnotationDigest] // of the DaemonSet
 }
 
 // account reads a service account and its roles, in the namespace and cluster-wide, from a folder. objects has all of
