@@ -14,8 +14,7 @@ import (
 func CheckPermissions(ctx context.Context, c *kube.Cluster, level templates.Level) error {
 	everything := []kube.Permission{{Verb: "*", Group: "*", Resource: "*"}}
 	err := c.CheckPermissions(ctx, everything)
-	var refused *kube.PermissionError
-	if !errors.As(err, &refused) {
+	if _, refused := errors.AsType[*kube.PermissionError](err); !refused {
 		return err
 	}
 	needed, err := NeededPermissions(c.Namespace, level)

@@ -98,11 +98,11 @@ func (s *routeSocket) roundTrip(m message) ([]raw.Message, error) {
 
 // cause returns the kernel's error without the text that the library adds.
 func cause(err error) error {
-	var op *raw.OpError
-	if !errors.As(err, &op) {
+	op, is := errors.AsType[*raw.OpError](err)
+	switch {
+	case !is:
 		return err
-	}
-	if op.Message == "" {
+	case op.Message == "":
 		return op.Err
 	}
 	return fmt.Errorf("%w (%s)", op.Err, op.Message)
