@@ -11,6 +11,7 @@ import (
 	raw "github.com/mdlayher/netlink"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/nft"
@@ -36,15 +37,17 @@ func Open() (*Kernel, error) { return OpenAt(current) }
 // OpenAt opens the network namespace of a file descriptor, which must stay open while the Kernel is used. Another
 // namespace than the caller's requires CAP_SYS_ADMIN.
 func OpenAt(netnsFD int) (*Kernel, error) {
-	route, err := dialRoute(netnsFD)
+	// Strict checking makes the kernel filter dumps. It came with Linux 4.20, nexthop objects with 5.3, so there is no
+	// fallback.
+	route, err := dial(unix.NETLINK_ROUTE, netnsFD, raw.Config{Strict: true})
 	if err != nil {
 		return nil, fmt.Errorf("open network namespace: %w", err)
 	}
 	tables, err := nft.Open(netnsFD)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open network namespace: %w", err), route.conn.Close())
+		return nil, errors.Join(fmt.Errorf("open network namespace: %w", err), route.Close())
 	}
-	return &Kernel{netns: netnsFD, route: route, nft: tables}, nil
+	return &Kernel{netns: netnsFD, route: &routeSocket{conn: route}, nft: tables}, nil
 }
 
 // Close closes the netlink sockets. The configuration remains.

@@ -17,16 +17,6 @@ type routeSocket struct {
 	conn *raw.Conn
 }
 
-// dialRoute opens the socket with strict checking, which makes the kernel filter dumps. Strict checking came with Linux
-// 4.20, nexthop objects with 5.3, so there is no fallback.
-func dialRoute(netnsFD int) (*routeSocket, error) {
-	conn, err := dial(unix.NETLINK_ROUTE, netnsFD, raw.Config{Strict: true})
-	if err != nil {
-		return nil, err
-	}
-	return &routeSocket{conn: conn}, nil
-}
-
 // message is a request: a fixed header, one of the structs of package unix, and attributes.
 type message struct {
 	kind   uint16 // RTM_…
