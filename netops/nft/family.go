@@ -1,10 +1,6 @@
 package nft
 
-import (
-	"cmp"
-
-	"github.com/google/nftables"
-)
+import "github.com/google/nftables"
 
 // Family is a table's family as nft(8) names it, which determines the packets of its chains. The zero value is IP.
 type Family string
@@ -15,9 +11,6 @@ const (
 	IP6  Family = "ip6"  // IPv6
 	Inet Family = "inet" // both; only for foreign chains
 )
-
-// text returns the family as nft(8) prints it.
-func (f Family) text() string { return string(cmp.Or(f, IP)) }
 
 // number returns the family's number in enum nf_inet_proto of the kernel.
 func (f Family) number() nftables.TableFamily {

@@ -11,6 +11,7 @@
 package nft
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"time"
@@ -70,7 +71,7 @@ func NewSet(name string, prefixes ...netip.Prefix) Set {
 }
 
 // id returns the table's identity in the language of nft(8), such as "ip filter".
-func (t Table) id() string { return t.Family.text() + " " + t.Name }
+func (t Table) id() string { return string(cmp.Or(t.Family, IP)) + " " + t.Name }
 
 // hookPoints are the hooks in the kernel's numbering, enum nf_inet_hooks.
 var hookPoints = []string{"prerouting", "input", "forward", "output", "postrouting"}
