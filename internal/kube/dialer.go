@@ -26,16 +26,13 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 		return nil, err
 	}
 	if a, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
-		d.add(a.Addr().Unmap())
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		latest := a.Addr().Unmap()
+		d.known = append(slices.DeleteFunc(d.known, func(k netip.Addr) bool { return k == latest }), latest)
+		d.known = d.known[max(len(d.known)-dialsKept, 0):]
 	}
 	return c, nil
-}
-
-func (d *Dialer) add(a netip.Addr) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.known = append(slices.DeleteFunc(d.known, func(k netip.Addr) bool { return k == a }), a)
-	d.known = d.known[max(len(d.known)-dialsKept, 0):]
 }
 
 // Dialed returns the addresses of recent connections.
