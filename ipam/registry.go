@@ -1,6 +1,7 @@
 package ipam
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -60,10 +61,7 @@ func (r *Registry) Pools() []netip.Prefix { return slices.Clone(r.pools) }
 // ranges from IPv6 pools only.
 func (r *Registry) SetPools(pools ...netip.Prefix) error {
 	for i, p := range pools {
-		if err := canonical(p); err != nil {
-			return fmt.Errorf("pool: %w", err)
-		}
-		if err := routable(p); err != nil {
+		if err := cmp.Or(canonical(p), routable(p)); err != nil {
 			return fmt.Errorf("pool: %w", err)
 		}
 		if j := slices.IndexFunc(pools[:i], p.Overlaps); j >= 0 {

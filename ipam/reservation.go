@@ -138,10 +138,7 @@ func (r Reservation) claim() claim { return claim{r.Owner, r.Purpose, r.Real} }
 // Validate rejects reservations that no registry accepts, whatever its state: an invalid owner, purpose or range, a
 // real range of a different length, and, unless they are shared, ranges that cannot be assigned to hosts.
 func (r Reservation) Validate() error {
-	if err := r.claim().validate(); err != nil {
-		return err
-	}
-	if err := canonical(r.Range); err != nil {
+	if err := cmp.Or(r.claim().validate(), canonical(r.Range)); err != nil {
 		return err
 	}
 	switch {

@@ -51,11 +51,11 @@ func (c Cluster) Peer(name string) (Translator, error) {
 // read, the error of Damage.
 func (c Cluster) Whose(a netip.Addr) (Address, error) {
 	answer, ok := c.seen.translate(a)
-	if !ok && len(c.damaged) > 0 {
+	switch {
+	case ok:
+		return answer, nil
+	case len(c.damaged) > 0:
 		return Address{}, c.Damage()
 	}
-	if !ok {
-		return Address{}, &UnmappedError{Address: a, What: "an address by which a peer is reached"}
-	}
-	return answer, nil
+	return Address{}, &UnmappedError{Address: a, What: "an address by which a peer is reached"}
 }
