@@ -1,7 +1,6 @@
 package wireguard
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,23 +17,21 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
 	"liqonet.io/liqonet/netops/tunnel"
+	"liqonet.io/liqonet/netops/tunnel/endpoints"
 )
 
 // Device is an open tunnel. Its methods may be called from any goroutine.
 type Device struct {
 	log   *slog.Logger
 	links *netlink.Handle // of the network namespace in which the device was opened
-	names lookup
-	found func()
 
 	mu             sync.Mutex // guards the following fields
 	cfg            Config
 	implementation string // Kernel or Userspace
 	engine         engine
-	sought         netip.AddrPort // last endpoint that was set; zero: none
-	past           tunnel.Stats   // bytes of replaced peers
-	search         *search        // for the endpoints of the configuration; nil: not needed
-	readded        bool           // a renewal added a peer that another program had deleted; reported by the next Apply
+	past           tunnel.Stats // bytes of replaced peers
+	endpoints      endpoints.Chooser
+	readded        bool // a renewal added a peer that another program had deleted; reported by the next Apply
 }
 
 // Open brings a device to the state of cfg, as tunnel.Driver has it: it adopts the kernel device of an earlier process,
@@ -47,13 +44,14 @@ func Open(cfg Config, log *slog.Logger, found func()) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open tunnel %s: open rtnetlink: %w", cfg.Name, err)
 	}
-	d := &Device{log: log.With("link", cfg.Name), links: links, names: net.DefaultResolver.LookupNetIP, found: found, cfg: cfg}
+	d := &Device{log: log.With("link", cfg.Name), links: links, cfg: cfg}
+	d.endpoints = endpoints.Chooser{Log: d.log, Lookup: net.DefaultResolver.LookupNetIP, Found: found}
 	if err := d.openEngine(cfg); err != nil {
 		links.Close()
 		return nil, fmt.Errorf("open tunnel %s: %w", cfg.Name, err)
 	}
 	changed, err := d.sync(cfg)
-	if _, unresolved := errors.AsType[*unresolvedError](err); err != nil && !unresolved {
+	if _, unresolved := errors.AsType[*endpoints.UnresolvedError](err); err != nil && !unresolved {
 		return nil, errors.Join(fmt.Errorf("open tunnel %s: %w", cfg.Name, err), d.Close(false))
 	}
 	if err != nil {
@@ -189,7 +187,7 @@ func (d *Device) sync(cfg Config) (changed bool, err error) {
 		}
 		d.cfg = cfg
 		if endpoint.IsValid() {
-			d.sought = endpoint
+			d.endpoints.Sought = endpoint
 		}
 	}
 	errStart := doing("start", d.engine.start(cfg.MTU))
@@ -210,41 +208,15 @@ func doing(what string, err error) error {
 	return nil
 }
 
-// chooseEndpoint returns the endpoint to set for the peer, or the zero value to keep the current one: an endpoint
-// learned from the peer's packets, or one that still is among the configured ones. While their names are being
-// resolved, the current one is kept as well.
+// chooseEndpoint returns the endpoint to set for the peer, or the zero value to keep the current one.
 func (d *Device) chooseEndpoint(cfg Config, have wgtypes.Device) (netip.AddrPort, error) {
-	peer, known := findPeer(have, cfg.PublicKey)
-	settled := known && peer.Endpoint != nil && slices.Equal(cfg.Endpoints, d.cfg.Endpoints) && d.search == nil
-	if settled || len(cfg.Endpoints) == 0 || cfg.Closed {
-		d.search = nil
-		return netip.AddrPort{}, nil
+	wanted := cfg.Endpoints
+	if cfg.Closed {
+		wanted = nil
 	}
-	switch sought := d.search; {
-	case sought == nil || !slices.Equal(sought.endpoints, cfg.Endpoints):
-		d.search = d.begin(cfg.Endpoints, nil)
-	case sought.taken: // it found no address
-		d.search = d.begin(cfg.Endpoints, sought.err)
-	}
-	candidates, err := d.search.result()
-	if len(candidates) == 0 {
-		return netip.AddrPort{}, &unresolvedError{err}
-	}
-	d.search = nil
-	if err != nil {
-		d.log.Warn("some endpoints do not resolve", "error", err)
-	}
-	if known && slices.Contains(candidates, endpointOf(peer)) {
-		return netip.AddrPort{}, nil
-	}
-	return candidates[0], nil
+	peer, _ := findPeer(have, cfg.PublicKey)
+	return d.endpoints.Choose(wanted, slices.Equal(wanted, d.cfg.Endpoints), endpointOf(peer))
 }
-
-// unresolvedError means that no endpoint of the peer currently has an address.
-type unresolvedError struct{ cause error }
-
-func (e *unresolvedError) Error() string { return e.cause.Error() }
-func (e *unresolvedError) Unwrap() error { return e.cause }
 
 // Renew removes the peer and adds it again, which restarts a tunnel that hangs: the next packet, or the immediate
 // keepalive if there is one, starts a handshake without WireGuard's own delays (15 s and more). Names are resolved
@@ -252,9 +224,9 @@ func (e *unresolvedError) Unwrap() error { return e.cause }
 // configured endpoints, the last endpoint is kept. Renew waits for name servers, for resolveTimeout at most.
 func (d *Device) Renew(ctx context.Context, others, taken []netip.Addr) error {
 	d.mu.Lock()
-	endpoints := d.cfg.Endpoints
+	wanted, find := d.cfg.Endpoints, d.endpoints.Lookup
 	d.mu.Unlock()
-	candidates, err := resolve(ctx, d.names, endpoints)
+	candidates, err := endpoints.Resolve(ctx, find, wanted)
 	if err != nil {
 		d.log.Warn("some endpoints do not resolve", "error", err)
 	}
@@ -268,13 +240,7 @@ func (d *Device) Renew(ctx context.Context, others, taken []netip.Addr) error {
 		return fmt.Errorf("renew tunnel %s: %w", d.cfg.Name, err)
 	}
 	peer, _ := findPeer(have, d.cfg.PublicKey)
-	heard := endpointOf(peer) // also used without candidates
-	candidates = freeFirst(alternate(candidates, others), taken)
-	from := heard // the next one follows the peer's last endpoint, also if another one was set
-	if !slices.Contains(candidates, heard) {
-		from = cmp.Or(d.sought, heard)
-	}
-	return d.renew(have, cmp.Or(after(from, candidates), heard, d.sought))
+	return d.renew(have, d.endpoints.Next(candidates, endpointOf(peer), others, taken))
 }
 
 // RenewAt renews the tunnel as Renew does, with a known endpoint of the peer.
@@ -316,7 +282,7 @@ func (d *Device) renew(have wgtypes.Device, next netip.AddrPort) error {
 		return fmt.Errorf("renew tunnel %s: %w", d.cfg.Name, err)
 	}
 	d.retire(have)
-	d.sought = next
+	d.endpoints.Sought = next
 	d.readded = d.readded || !found
 	d.log.Info("tunnel renewed", "endpoint", next)
 	return nil

@@ -293,8 +293,8 @@ func TestOpenRefusesWhatCannotBe(t *testing.T) {
 func TestNameServerThatDoesNotAnswer(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		release, found := make(chan struct{}), make(chan struct{}, 1)
-		p.clientDevice.found = func() { found <- struct{}{} }
-		p.clientDevice.names = func(context.Context, string, string) ([]netip.Addr, error) {
+		p.clientDevice.endpoints.Found = func() { found <- struct{}{} }
+		p.clientDevice.endpoints.Lookup = func(context.Context, string, string) ([]netip.Addr, error) {
 			<-release
 			return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
 		}
@@ -340,8 +340,8 @@ func TestNameThatIsMissing(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		asked := make(chan struct{}, 1)
 		var calls atomic.Int32
-		p.clientDevice.found = func() { calls.Add(1) }
-		p.clientDevice.names = func(context.Context, string, string) ([]netip.Addr, error) {
+		p.clientDevice.endpoints.Found = func() { calls.Add(1) }
+		p.clientDevice.endpoints.Lookup = func(context.Context, string, string) ([]netip.Addr, error) {
 			asked <- struct{}{}
 			return nil, errors.New("no such host")
 		}

@@ -78,7 +78,7 @@ func TestRenewThatIsNotNeeded(t *testing.T) {
 		client.Endpoints = []string{"server.test:51840"}
 		p.clientDevice.cfg = client
 		ctx, end := context.WithCancel(t.Context())
-		p.clientDevice.names = func(context.Context, string, string) ([]netip.Addr, error) {
+		p.clientDevice.endpoints.Lookup = func(context.Context, string, string) ([]netip.Addr, error) {
 			end()
 			return nil, errors.New("no such host")
 		}

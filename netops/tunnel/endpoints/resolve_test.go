@@ -1,4 +1,4 @@
-package wireguard
+package endpoints
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 var sameEndpoint = cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })
 
-func endpoints(texts ...string) (out []netip.AddrPort) {
+func parse(texts ...string) (out []netip.AddrPort) {
 	for _, s := range texts {
 		out = append(out, netip.MustParseAddrPort(s))
 	}
@@ -32,10 +32,10 @@ func TestResolve(t *testing.T) {
 		}
 		return []netip.Addr{netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("192.0.2.9"), netip.MustParseAddr("192.0.2.7")}, nil
 	}
-	got, err := resolve(t.Context(), find, []string{
+	got, err := Resolve(t.Context(), find, []string{
 		"192.0.2.1:51840", "gone.example:51840", "gw.example:51840", "[::ffff:192.0.2.9]:51840", "192.0.2.1", "192.0.2.1:0",
 	})
-	want := endpoints("192.0.2.1:51840", "192.0.2.7:51840", "192.0.2.9:51840", "[2001:db8::1]:51840")
+	want := parse("192.0.2.1:51840", "192.0.2.7:51840", "192.0.2.9:51840", "[2001:db8::1]:51840")
 	assert.Equal(t, "endpoints", want, got, sameEndpoint)
 	assert.Equal(t, "names asked", []string{"gone.example", "gw.example"}, asked)
 	for _, part := range []string{`"gone.example:51840": no such host`, `"192.0.2.1": `, `"192.0.2.1:0": port "0"`} {
@@ -46,7 +46,7 @@ func TestResolve(t *testing.T) {
 }
 
 func TestAfterGoesRound(t *testing.T) {
-	all := endpoints("192.0.2.1:1", "192.0.2.2:1", "192.0.2.3:1")
+	all := parse("192.0.2.1:1", "192.0.2.2:1", "192.0.2.3:1")
 	for _, c := range []struct{ current, want string }{
 		{"192.0.2.1:1", "192.0.2.2:1"}, {"192.0.2.3:1", "192.0.2.1:1"}, {"203.0.113.1:1", "192.0.2.1:1"},
 	} {
@@ -61,7 +61,7 @@ func TestAfterGoesRound(t *testing.T) {
 
 // TestFreeFirst: a tunnel prefers addresses that no other tunnel uses, if there are any.
 func TestFreeFirst(t *testing.T) {
-	all := endpoints("192.0.2.1:1", "192.0.2.2:1", "192.0.2.3:1")
+	all := parse("192.0.2.1:1", "192.0.2.2:1", "192.0.2.3:1")
 	for _, c := range []struct {
 		current int
 		taken   []netip.Addr
@@ -118,10 +118,10 @@ func TestAlternate(t *testing.T) {
 		others     []netip.Addr
 		want       []netip.AddrPort
 	}{
-		{endpoints("192.0.2.1:1", "192.0.2.2:1"), nil, endpoints("192.0.2.1:1", "192.0.2.2:1")},
-		{endpoints("192.0.2.1:1", "192.0.2.2:1"), []netip.Addr{a(2), a(3)}, endpoints("192.0.2.1:1", "192.0.2.3:1", "192.0.2.2:1")},
-		{endpoints("192.0.2.1:1"), []netip.Addr{a(3), a(4), a(5)}, endpoints("192.0.2.1:1", "192.0.2.3:1", "192.0.2.4:1", "192.0.2.5:1")},
-		{endpoints("192.0.2.1:7", "192.0.2.2:7", "192.0.2.4:7"), []netip.Addr{a(3)}, endpoints("192.0.2.1:7", "192.0.2.3:7", "192.0.2.2:7", "192.0.2.4:7")},
+		{parse("192.0.2.1:1", "192.0.2.2:1"), nil, parse("192.0.2.1:1", "192.0.2.2:1")},
+		{parse("192.0.2.1:1", "192.0.2.2:1"), []netip.Addr{a(2), a(3)}, parse("192.0.2.1:1", "192.0.2.3:1", "192.0.2.2:1")},
+		{parse("192.0.2.1:1"), []netip.Addr{a(3), a(4), a(5)}, parse("192.0.2.1:1", "192.0.2.3:1", "192.0.2.4:1", "192.0.2.5:1")},
+		{parse("192.0.2.1:7", "192.0.2.2:7", "192.0.2.4:7"), []netip.Addr{a(3)}, parse("192.0.2.1:7", "192.0.2.3:7", "192.0.2.2:7", "192.0.2.4:7")},
 		{nil, []netip.Addr{a(3)}, nil}, // without a candidate the port is not known
 	} {
 		assert.Equal(t, fmt.Sprintf("%v and %v", c.candidates, c.others), c.want, alternate(c.candidates, c.others), sameEndpoint)

@@ -1,4 +1,5 @@
-package wireguard
+// Package endpoints resolves and chooses the addresses at which a tunnel reaches its remote end.
+package endpoints
 
 import (
 	"context"
@@ -14,12 +15,12 @@ import (
 // resolveTimeout limits the resolution of the names of all endpoints.
 const resolveTimeout = 3 * time.Second
 
-// lookup resolves a name, as net.Resolver.LookupNetIP does.
-type lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+// Lookup resolves a name, as net.Resolver.LookupNetIP does.
+type Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
-// resolve returns the addresses of the endpoints, in order and without duplicates. Endpoints that cannot be resolved
+// Resolve returns the addresses of the endpoints, in order and without duplicates. Endpoints that cannot be resolved
 // are left out and reported in the error; both addresses and an error may be returned.
-func resolve(ctx context.Context, find lookup, endpoints []string) ([]netip.AddrPort, error) {
+func Resolve(ctx context.Context, find Lookup, endpoints []string) ([]netip.AddrPort, error) {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
 	var (
@@ -40,7 +41,7 @@ func resolve(ctx context.Context, find lookup, endpoints []string) ([]netip.Addr
 	return found, errors.Join(errs...)
 }
 
-func resolveOne(ctx context.Context, find lookup, endpoint string) ([]netip.AddrPort, error) {
+func resolveOne(ctx context.Context, find Lookup, endpoint string) ([]netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(endpoint)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package wireguard
+package endpoints
 
 import (
 	"cmp"
@@ -22,11 +22,11 @@ type search struct {
 }
 
 // begin starts a search. Without names it has ended when begin returns.
-func (d *Device) begin(endpoints []string, before error) *search {
+func (c *Chooser) begin(endpoints []string, before error) *search {
 	s := &search{endpoints: endpoints, before: before, ended: make(chan struct{})}
-	find := d.names // tests replace it later
+	find := c.Lookup // tests replace it later
 	look := func() {
-		s.found, s.err = resolve(context.Background(), find, endpoints)
+		s.found, s.err = Resolve(context.Background(), find, endpoints)
 		close(s.ended)
 	}
 	if !slices.ContainsFunc(endpoints, isName) {
@@ -36,7 +36,7 @@ func (d *Device) begin(endpoints []string, before error) *search {
 	go func() {
 		look()
 		if len(s.found) > 0 || before == nil { // otherwise the backoff of failed passes applies
-			d.found()
+			c.Found()
 		}
 	}()
 	return s
