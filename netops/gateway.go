@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/netops/echo"
 	"liqonet.io/liqonet/netops/nft"
 )
 
@@ -56,17 +55,6 @@ const (
 	sizesOfOthers    = 50
 )
 
-// Limits per second, and as a burst, of packets to listen ports from senders to which the tunnel has sent no packet in
-// the last minute: of addresses with which it had a handshake; of each other address; and of all other addresses. A
-// handshake needs one packet. The burst is for a peer whose address changes while it sends.
-const (
-	peerRate       = 1000
-	strangerRate   = 100
-	strangerBurst  = 10_000
-	strangersRate  = 1000
-	strangersBurst = 20_000
-)
-
 // Sizes of the sets of senders: for all nodes of a cluster, half of the internal CIDR, for addresses of the peer, and
 // for unknown senders. 8,192 unknown senders take 2 MiB.
 const (
@@ -101,7 +89,8 @@ type GatewayConfig struct {
 	Tunnels      []GatewayTunnel // to each gateway of the peer; at least one
 	MTU          int             // bytes: largest packet that fits the whole path
 	ClampMSS     bool
-	Carries      bool // has the path of packets with MarkCarried
+	Carries      bool   // has the path of packets with MarkCarried
+	Plain        *Plain // its tunnels have no encryption; nil: they have
 	// WebSocketPort is the TCP port at which the peer's gateways connect; 0: none.
 	WebSocketPort uint16
 }
@@ -187,7 +176,12 @@ func (c GatewayConfig) paths() State {
 func (c GatewayConfig) addPeer(s *State) {
 	for _, t := range c.Tunnels {
 		s.Addresses = append(s.Addresses, Address{Link: t.Link, Prefix: t.Address})
-		s.Nexthops = append(s.Nexthops, Nexthop{ID: t.nexthop(), Link: t.Link})
+		nexthop := Nexthop{ID: t.nexthop(), Link: t.Link}
+		if c.Plain != nil {
+			nexthop.Via = t.Peer
+			s.Neighbours = append(s.Neighbours, Neighbour{Link: t.Link, IP: t.Peer, MAC: OverlayMAC(t.Peer)})
+		}
+		s.Nexthops = append(s.Nexthops, nexthop)
 		s.Rules = append(s.Rules, Rule{Priority: priorityFromPeer, IIf: t.Link, Table: FromPeer})
 	}
 	tunnels := newGroup(ofKind(NexthopGroupBase, NexthopID(c.InternalCIDR, c.Internal)), c.Tunnels,
@@ -250,11 +244,7 @@ func (c GatewayConfig) firewall() nft.Table {
 			{Name: setAsking, Senders: sendersOfNodes, Timeout: time.Minute},
 			{Name: setMeasuring, Senders: sendersOfNodes, Timeout: time.Minute},
 			{Name: setMeasured, Senders: sendersOfNodes + sendersOfPeer, Timeout: time.Minute},
-		}, onlyIf(c.listens(),
-			nft.Set{Name: setKnown, Senders: sendersOfPeer, Ports: true, Timeout: time.Minute},
-			nft.Set{Name: setPeer, Senders: sendersOfPeer, Timeout: 5 * time.Minute},
-			nft.Set{Name: setStrangers, Senders: strangersMost, Ports: true, Timeout: time.Minute},
-		), webSocket.sets, exposed.sets),
+		}, c.senders(), webSocket.sets, exposed.sets),
 		Chains: slices.Concat(c.ingress(), c.fromCluster(), c.fromPeer(), c.quoted(), c.output(),
 			webSocket.chains, c.input(), c.forward(), c.probes(), exposed.chains),
 	}
@@ -266,19 +256,6 @@ func onlyIf[T any](is bool, elements ...T) []T {
 		return elements
 	}
 	return nil
-}
-
-// eachListenPort returns a rule for each tunnel that has a listen port.
-func (c GatewayConfig) eachListenPort(rule func(port uint16) nft.Rule) (rules []nft.Rule) {
-	for _, t := range c.Tunnels {
-		rules = append(rules, onlyIf(t.ListenPort != 0, rule(t.ListenPort))...)
-	}
-	return rules
-}
-
-// listens reports whether any remote end sends handshakes.
-func (c GatewayConfig) listens() bool {
-	return slices.ContainsFunc(c.Tunnels, func(t GatewayTunnel) bool { return t.ListenPort != 0 })
 }
 
 // forward accepts packets between cluster and peer, and drops all others.
@@ -336,7 +313,7 @@ func (c GatewayConfig) input() []nft.Chain {
 			{nft.IIfGroup(GroupOverlay), nft.Counter(), nft.Drop()},
 			{nft.IIfGroup(GroupTunnel), nft.Counter(), nft.Drop()},
 		}, c.eachListenPort(func(port uint16) nft.Rule {
-			return nft.Rule{nft.UDPDPort(port), nft.Goto("listen")}
+			return nft.Rule{nft.UDPDPort(port), nft.Goto(c.listenChain(port))}
 		}), c.webSocket().input, []nft.Rule{
 			{nft.TCPDPort(HealthPort), nft.Accept()},
 			// Packets of overlay and tunnel are not tracked, so that ICMP errors for them are not related.
@@ -344,48 +321,4 @@ func (c GatewayConfig) input() []nft.Chain {
 			{nft.Counter(), nft.Drop()},
 		})},
 	})
-}
-
-// First bytes of WireGuard messages: both handshake messages, and data. The fourth kind is the cookie reply, which is
-// sent to any address.
-const (
-	Initiation = "\x01\x00\x00\x00"
-	response   = "\x02\x00\x00\x00"
-	data       = "\x04\x00\x00\x00"
-)
-
-// strangers returns the chains for WireGuard messages at listen ports. WireGuard sends the messages of chain sent only
-// to holders of the peer's key: packets from these addresses are accepted without a limit, others at a rate that lets a
-// handshake pass. kube-proxy may masquerade all senders behind one node address; ports distinguish them. A client that
-// renews its tunnel has a new port.
-func (c GatewayConfig) strangers() []nft.Chain {
-	if !c.listens() {
-		return nil
-	}
-	return []nft.Chain{
-		{Name: "sent", Rules: []nft.Rule{
-			{nft.UDPBegins(data), nft.UpdateDFlow(setKnown), nft.Accept()},
-			{nft.UDPBegins(response), nft.UpdateDAddr(setPeer), nft.UpdateDFlow(setKnown)},
-			{nft.UDPBegins(Initiation), nft.UpdateDAddr(setPeer), nft.UpdateDFlow(setKnown)},
-		}},
-		{Name: "listen", Rules: []nft.Rule{
-			{nft.FlowIn(setKnown), nft.Accept()},
-			{nft.SAddrIn(setPeer), nft.Limit(peerRate, peerRate), nft.Accept()},
-			{nft.MeterFlow(setStrangers, strangerRate, strangerBurst), nft.Limit(strangersRate, strangersBurst), nft.Accept()},
-			refusal,
-		}},
-	}
-}
-
-// probes lets the peer measure its path to this gateway by echoes to the tunnel's port.
-func (c GatewayConfig) probes() []nft.Chain {
-	rules := append(c.eachListenPort(func(port uint16) nft.Rule {
-		return nft.Rule{
-			nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.UDPDPort(port), nft.UDPBegins(echo.Magic), nft.DNATPort(EchoPort),
-		}
-	}), c.exposure().dnat...)
-	if len(rules) == 0 {
-		return nil
-	}
-	return []nft.Chain{{Name: "destination", Hook: &nft.Hook{Type: "nat", Point: "prerouting", Priority: priorityDNAT}, Rules: rules}}
 }

@@ -35,9 +35,9 @@ func (c GatewayConfig) ingress() []nft.Chain {
 	})
 	tunnels := c.eachListenPort(func(port uint16) nft.Rule { return nft.Rule{nft.UDPDPort(port), nft.NoTrack()} })
 	return []nft.Chain{
-		{Name: "uplink", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityPieces}, Rules: []nft.Rule{
+		{Name: "uplink", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityPieces}, Rules: append([]nft.Rule{
 			{nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.DAddrNot(cidr.Single(c.Pod)), nft.IIfNot(Loopback), nft.Counter(), nft.Drop()},
-		}},
+		}, c.plainSources()...)},
 		{Name: "ingress", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityRaw}, Rules: slices.Concat([]nft.Rule{
 			{nft.IIfGroup(GroupOverlay), nft.Goto("from-overlay")},
 			{nft.IIfGroup(GroupTunnel), nft.Goto("from-tunnel")},

@@ -147,3 +147,29 @@ func TestFirstFragments(t *testing.T) {
 	}.run)
 	t.Run("by a peer", fragmentFlood{rate, b.gateways[0].namespace, netops.Tunnel, nil, b.pod(1), a.pod(1), toB.namespace, thisPeer, others}.run)
 }
+
+// TestFragmentsWithoutEncryption: a tunnel without AllowedIPs brings fragments with a source outside the peer's ranges.
+// They are not kept, so that they become no part of another sender's datagrams.
+func TestFragmentsWithoutEncryption(t *testing.T) {
+	a, b, _ := threeSides(t)
+	join(overlays()[0], a, b)
+	from, to := b.gateways[0], a.gateways[0]
+	everything := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/1"), netip.MustParsePrefix("128.0.0.0/1")}
+	from.allow(everything)
+	to.allow(everything)
+	state, plain := netops.GatewayState(to.config), to.config
+	plain.Plain = &netops.Plain{VNI: 7}
+	state.Firewall = netops.GatewayState(plain).Firewall
+	reach(t, to.kernel, state)
+	drops := to.drops("uplink")
+	own, _ := pieces(netip.MustParseAddr("192.0.2.77"), b.pod(1), 0, strings.Repeat("x", 64))
+	from.emit(netops.Tunnel, nil, own)
+	wait.Until(t, "the fragment is dropped", answerWait, func() bool { return to.drops("uplink") > drops })
+	if bytes := to.fragmentMemory(); bytes > 0 {
+		t.Errorf("%d bytes of fragments", bytes)
+	}
+	peers, _ := pieces(b.pod(1), a.pod(1), 0, strings.Repeat("x", 64))
+	from.emit(netops.Tunnel, nil, peers)
+	wait.Until(t, "a fragment of the peer arrives", answerWait, func() bool { return to.fragmentMemory() > 0 })
+	expect(t, a.nodes[1].pod, at(b.seenPod(1)), "b1", a.seenPod(1))
+}

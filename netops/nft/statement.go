@@ -56,6 +56,9 @@ func UpdateDAddr(set string) Expr { return destination.whole().update(set) }
 // UpdateDFlow is UpdateDAddr for UDP packets, with the destination port. The set has Ports.
 func UpdateDFlow(set string) Expr { return destination.withPort("udp dport", dportOffset).update(set) }
 
+// UpdateSFlow adds the source address and port of a UDP packet, as UpdateDFlow does.
+func UpdateSFlow(set string) Expr { return source.withPort("udp sport", sportOffset).update(set) }
+
 // FlowIn matches UDP packets whose source address and port are in the named set, which has Ports.
 func FlowIn(set string) Expr {
 	k := source.withPort("udp sport", sportOffset)

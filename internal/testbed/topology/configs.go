@@ -19,6 +19,8 @@ func Desired() map[string]netops.State {
 		"node-of-gateways":     netops.NodeState(NodeOfThreeGateways()),
 		"gateway-of-tunnels":   netops.GatewayState(GatewayOfTwoTunnels()),
 		"gateway-carrying":     netops.GatewayState(gatewayOfWebSocket()),
+		"gateway-plain-server": netops.GatewayState(gatewayOfPlainTunnels()),
+		"gateway-plain-client": netops.GatewayState(gatewayOfPlainTunnel()),
 	}
 }
 
@@ -128,5 +130,23 @@ func GatewayOfTwoTunnels() netops.GatewayConfig {
 	c.Tunnels = append(c.Tunnels, netops.GatewayTunnel{
 		Link: netops.Tunnel + "1", Address: netip.MustParsePrefix("169.254.18.5/30"), Peer: netip.MustParseAddr("169.254.18.6"), ListenPort: 51841, Used: true,
 	})
+	return c
+}
+
+// gatewayOfPlainTunnels is a server without encryption.
+func gatewayOfPlainTunnels() netops.GatewayConfig {
+	c := GatewayOfTwoTunnels()
+	for i := range c.Tunnels {
+		c.Tunnels[i].ListenPort = 51840 + uint16(i)
+	}
+	c.Plain = &netops.Plain{VNI: 0xc0ffee, Sources: parsed.Prefixes("192.0.2.0/24", "198.51.100.7/32")}
+	return c
+}
+
+// gatewayOfPlainTunnel is a client without encryption.
+func gatewayOfPlainTunnel() netops.GatewayConfig {
+	c := gatewayOfDisjointClusters()
+	c.Tunnels[0].ListenPort = netops.PlainPort
+	c.Plain = &netops.Plain{VNI: 0xc0ffee}
 	return c
 }
