@@ -56,6 +56,12 @@ func Without(p netip.Prefix, others []netip.Prefix) []netip.Prefix {
 // Private reports whether all of an IPv4 range is private.
 func Private(p netip.Prefix) bool { return Within(p, private) }
 
+// Public reports whether an address is reachable from the internet: it is in none of the private ranges (Private), and
+// neither link-local nor of this host.
+func Public(a netip.Addr) bool {
+	return !Private(Single(a)) && !a.IsPrivate() && !a.IsLinkLocalUnicast() && !a.IsLoopback()
+}
+
 // Contains reports whether one of the ranges contains the address.
 func Contains(ranges []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) })

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/netip"
 	"time"
 )
@@ -64,6 +65,10 @@ type Config struct {
 	KeepAlive time.Duration
 	// Mark is that of the tunnel's packets outside, for policy rules; zero: none. A change keeps session and endpoint.
 	Mark uint32
+	// MAC and PeerMAC are the addresses of the link and of the remote end's, for a driver whose links have them.
+	MAC, PeerMAC net.HardwareAddr
+	// Private excludes public addresses as remote end, for a driver without encryption.
+	Private bool
 	// Closed removes the remote end from the tunnel: it neither sends nor accepts packets.
 	Closed bool
 	// Peer is what the driver must know of the remote end, as decoded by it.
