@@ -204,6 +204,7 @@ var places = map[string][]string{
 	// Only the driver and the code that makes keys know the protocol, and only the start of a gateway knows the driver.
 	"golang.zx2c4.com/wireguard":       {"netops/tunnel/wireguard/", "internal/inventory/keys.go", "internal/testbed/"},
 	module + "netops/tunnel/wireguard": {"internal/helper/gateway/gateway.go"},
+	module + "netops/tunnel/plain":     {"internal/helper/gateway/gateway.go", "internal/helper/gateway/senders.go"},
 }
 
 func TestImportedInOnePlace(t *testing.T) {

@@ -77,6 +77,9 @@ func (v GatewayValues) service(r *reader, name string, s records.GatewaySettings
 	if *s.ServiceType != records.ClusterIP {
 		// Every node accepts the tunnel's packets, so that the endpoint is unchanged when the gateway moves.
 		service.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
+		if s.Plain() { // the sources of packets count, and the others' nodes would replace them
+			service.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+		}
 	}
 	return service
 }

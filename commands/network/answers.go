@@ -13,6 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/peering/desired"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
+	"liqonet.io/liqonet/internal/records"
 )
 
 // describeInstallation formats the answer of `network init` as text.
@@ -130,9 +131,17 @@ func describeProof(b *strings.Builder, from, to peering.SideResult) {
 			by = fmt.Sprintf(" by gateway %d", i+1)
 		}
 		nodes := ui.Joined(p.Nodes, func(n peering.NodeProof) string { return n.Name + " " + ui.RoundTrip(time.Duration(n.RTT)) })
-		ui.Writef(b, "%s to %s%s: %s (MTU %d, %s, %s WireGuard; between gateways %s, loss %s)\n", from.Cluster.Name, to.Cluster.Name, by,
-			nodes, from.MTU, p.Overlay, p.Implementation, ui.RoundTrip(time.Duration(p.RTT)), ui.Percent(p.Loss))
+		ui.Writef(b, "%s to %s%s: %s (MTU %d, %s, %s; between gateways %s, loss %s)\n", from.Cluster.Name, to.Cluster.Name, by,
+			nodes, from.MTU, p.Overlay, driver(p.Implementation), ui.RoundTrip(time.Duration(p.RTT)), ui.Percent(p.Loss))
 	}
+}
+
+// driver names what encrypts the packets.
+func driver(i records.Implementation) string {
+	if i == records.Unencrypted {
+		return "not encrypted"
+	}
+	return string(i) + " WireGuard"
 }
 
 // describeSizes writes the largest packet size between pods, and the measurements that it comes from.

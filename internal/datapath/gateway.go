@@ -19,6 +19,9 @@ type Gateway struct {
 	Nodes   []records.Node // as reported; for claims in conflict, the first applies
 	Pod     netip.Addr     // of the gateway
 	Unused  map[int]bool   // tunnels, by number, to avoid; if all are unused, all are used
+	// PlainVNI identifies tunnels without encryption; only the gateway itself can derive it. 0: not known.
+	PlainVNI uint32
+	Renewals map[int]int // of a client's tunnels without encryption, by number: see ListenPort
 }
 
 // State returns the desired kernel state in the gateway's network namespace.
@@ -42,10 +45,16 @@ func (g Gateway) State() netops.State {
 	if p.Role == records.Server && p.Settings.CarriesWebSocket() {
 		c.WebSocketPort = netops.WebSocketPort
 	}
-	for i, t := range own.Tunnels {
+	if p.Settings.Plain() {
+		c.Plain = &netops.Plain{VNI: g.PlainVNI}
+		if p.Role == records.Server {
+			c.Plain.Sources = cidr.Outermost(slices.DeleteFunc(slices.Clone(p.Peer.NodeNetworks), func(n netip.Prefix) bool { return !n.Addr().Is4() }))
+		}
+	}
+	for i := range own.Tunnels {
 		address, peer := p.TunnelAddresses(g.Number, i+1)
 		c.Tunnels = append(c.Tunnels, netops.GatewayTunnel{
-			Link: netops.TunnelLink(i + 1), Address: address, Peer: peer, ListenPort: ListenPort(p.Role, t), Used: !g.Unused[i+1],
+			Link: netops.TunnelLink(i + 1), Address: address, Peer: peer, ListenPort: g.ListenPort(i + 1), Used: !g.Unused[i+1],
 		})
 	}
 	for _, n := range g.Nodes {
@@ -78,11 +87,19 @@ func within(in, cidrs []netip.Prefix) []netip.Prefix {
 	return slices.DeleteFunc(in, func(p netip.Prefix) bool { return !cidr.Within(p, cidrs) })
 }
 
-// ListenPort returns the server's port. A client uses any free port (0), a different one after each renewal, so that
-// stale NAT state on the path is not reused.
-func ListenPort(role records.Role, t records.Tunnel) uint16 {
-	if role == records.Client {
-		return 0
+// ListenPort returns the listen port of a tunnel, given by number. A server's is in the record. A client uses any free
+// port (0), a different one after each renewal, so that stale NAT state on the path is not reused; without encryption,
+// one that depends on the number of renewals.
+func (g Gateway) ListenPort(number int) uint16 {
+	p := g.Peering
+	switch {
+	case p.Role == records.Server:
+		return p.Gateways[g.Number-1].Tunnels[number-1].ListenPort
+	case p.Settings.Plain():
+		return netops.PlainPort + uint16(g.Renewals[number]%plainPorts*records.MaxGateways+number-1)
 	}
-	return t.ListenPort
+	return 0
 }
+
+// plainPorts is the number of ports that a client's tunnel without encryption has in turn.
+const plainPorts = 64

@@ -90,6 +90,19 @@ var tunnelKinds = []Kind{
 		},
 	},
 	{
+		Code:  "LQ-TUNNEL-ENCRYPTED",
+		What:  "The tunnels are encrypted.",
+		Needs: []string{"LQ-GATEWAY-REPORT"},
+		Cause: "The peering was connected with --tunnel plain --unencrypted: whoever is on the line between the clusters reads its packets and can send others.",
+		Fix:   Update + " --tunnel wireguard",
+		find: func(g *gateway) []Finding {
+			if g.Status.Implementation != records.Unencrypted {
+				return nil
+			}
+			return []Finding{{Level: Warning, Text: "the tunnels are not encrypted"}}
+		},
+	},
+	{
 		Code:  "LQ-TUNNEL-UDP",
 		What:  "WireGuard's packets go by UDP, unless the transport is set to websocket.",
 		Needs: []string{"LQ-TUNNEL-ENDPOINT"},
@@ -142,6 +155,8 @@ func tunnel(s *records.Status, t records.TunnelStatus) Finding {
 		return Finding{}
 	case !t.LastEcho.IsZero():
 		f.Level, f.Figures.Age, f.Text = levelDown, seconds.Duration(echo), fmt.Sprintf("the peer's gateway answered last %s ago", round(echo))
+	case t.Session.Since.IsZero() && s.Implementation == records.Unencrypted:
+		f.Text = "no packet yet" + with
 	case t.Session.Since.IsZero():
 		f.Text = "no handshake yet" + with
 	case f.Code == tunnelHandshake:

@@ -247,6 +247,9 @@ func (c *connector) awaitNodes(ctx context.Context) (string, error) {
 		if err := m.checkForward(m.enforcesPreflight()); err != nil {
 			return err
 		}
+		if m.settings.Plain() {
+			return nil
+		}
 		return desired.CheckImplementation(m.readyReports(), *m.settings.Complete().Implementation)
 	})
 	return c.describe("; ", (*member).nodesSummary), err
@@ -313,7 +316,12 @@ func (c *connector) configure(ctx context.Context) (string, error) {
 	if err := c.inTurn(ctx, only(records.Server, (*member).serve)); err != nil {
 		return "", err
 	}
-	err := c.both(ctx, only(records.Client, func(m *member, ctx context.Context) error { return m.write(ctx, m.half().Record()) }))
+	err := c.both(ctx, only(records.Client, func(m *member, ctx context.Context) error {
+		if err := m.half().CheckPublic(); err != nil {
+			return err
+		}
+		return m.write(ctx, m.half().Record())
+	}))
 	if err != nil {
 		return "", err
 	}
@@ -323,6 +331,9 @@ func (c *connector) configure(ctx context.Context) (string, error) {
 // serve writes the record of the server's cluster, and waits for the endpoints of its tunnels.
 func (m *member) serve(ctx context.Context) error {
 	half := m.half()
+	if err := half.CheckPublic(); err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return m.write(ctx, half.Record()) })
 	group.Go(func() error { return m.awaitEndpoints(ctx, half) })

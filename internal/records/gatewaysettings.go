@@ -22,6 +22,11 @@ import (
 type GatewaySettings struct {
 	// GatewayMode selects the gateways to which nodes send.
 	GatewayMode *GatewayMode `json:"gatewayMode,omitempty"`
+	// Tunnel is the driver of all tunnels. Without encryption, Unencrypted says that the user knows it, and AllowPublic
+	// that endpoints may be public addresses.
+	Tunnel      *TunnelKind `json:"tunnel,omitempty"`
+	Unencrypted *bool       `json:"unencrypted,omitempty"`
+	AllowPublic *bool       `json:"allowPublic,omitempty"`
 	// Implementation of WireGuard, of all tunnels. With Kernel, gateway pods have no /dev/net/tun; with others, a node
 	// without that device cannot run them.
 	Implementation *Implementation `json:"implementation,omitempty"`
@@ -74,6 +79,21 @@ const (
 	Userspace = wireguard.Userspace
 )
 
+// TunnelKind is the driver of tunnels.
+type TunnelKind string
+
+// The drivers. PlainTunnel is VXLAN without encryption.
+const (
+	WireGuardTunnel TunnelKind = "wireguard"
+	PlainTunnel     TunnelKind = "plain"
+)
+
+// Unencrypted is the implementation that gateways report of tunnels of PlainTunnel.
+const Unencrypted Implementation = "plain"
+
+// Plain reports whether the tunnels have no encryption.
+func (s GatewaySettings) Plain() bool { return *s.Complete().Tunnel == PlainTunnel }
+
 // Transport is what carries WireGuard's packets between gateways.
 type Transport string
 
@@ -87,7 +107,7 @@ const (
 // CarriesWebSocket reports whether the server's gateways accept WebSocket connections.
 func (s GatewaySettings) CarriesWebSocket() bool {
 	s = s.Complete()
-	return *s.Transport != UDP && (*s.WebSocket || *s.Ingress != "")
+	return *s.Transport != UDP && *s.Tunnel != PlainTunnel && (*s.WebSocket || *s.Ingress != "")
 }
 
 // UsesUDP reports whether WireGuard's packets may go by UDP.
@@ -113,6 +133,18 @@ const (
 var gatewaySettings = []GatewaySetting{
 	{Flag: "gateway-mode", Group: GroupGateways, initial: string(ActiveActive), usage: "which of several gateways carry packets: all, or the first one that can",
 		Value: func(s *GatewaySettings) setting.Text { return words(&s.GatewayMode, ActiveActive, ActiveStandby) }},
+	{Flag: "tunnel", Group: GroupTunnel, initial: string(WireGuardTunnel), usage: "driver of the tunnels; plain: VXLAN without encryption, for lines that are encrypted already",
+		Value: func(s *GatewaySettings) setting.Text { return words(&s.Tunnel, WireGuardTunnel, PlainTunnel) },
+		needs: func(s GatewaySettings) error {
+			return cmp.Or(needs(*s.Tunnel != PlainTunnel || *s.Unencrypted, "its packets are not encrypted", "add --unencrypted if the line encrypts them, or nothing has to"),
+				needs(*s.Tunnel != PlainTunnel || *s.Transport != WebSocket && !*s.WebSocket && *s.Ingress == "", "WebSocket carries WireGuard's packets only", "leave out the flags for WebSocket"))
+		}},
+	{Flag: "unencrypted", Group: GroupTunnel, initial: "false", usage: "confirm that the tunnels have no encryption",
+		Value: func(s *GatewaySettings) setting.Text { return field(&s.Unencrypted, "bool", setting.YesOrNo) },
+		needs: needsPlain},
+	{Flag: "allow-public", Group: GroupTunnel, initial: "false", usage: "let packets without encryption go to public addresses and names",
+		Value: func(s *GatewaySettings) setting.Text { return field(&s.AllowPublic, "bool", setting.YesOrNo) },
+		needs: needsPlain},
 	{Flag: "wireguard", Group: GroupTunnel, initial: string(Auto), usage: "WireGuard implementation; auto: the kernel's if the gateway's node has it",
 		Value: func(s *GatewaySettings) setting.Text { return words(&s.Implementation, Auto, Kernel, Userspace) }},
 	{Flag: "mtu", Group: GroupTunnel, initial: "0", usage: "MTU between pods of the two clusters, 0 for the measured path MTU",
@@ -234,6 +266,11 @@ func needs(holds bool, what, advice string) error {
 func needsOneAddress(s GatewaySettings) error {
 	return cmp.Or(needs(*s.Transport != UDP || !*s.WebSocket && *s.Ingress == "", "the transport is udp", "add --transport auto"),
 		needs(!*s.WebSocket || *s.Ingress == "", "a Service and an Ingress exclude each other", "set --gw-server-websocket=false, or --gw-server-ingress ''"))
+}
+
+// needsPlain returns an error unless the tunnels have no encryption.
+func needsPlain(s GatewaySettings) error {
+	return needs(*s.Tunnel == PlainTunnel, "the tunnels are encrypted", "add --tunnel plain")
 }
 
 // needsIngress returns an error unless there is an Ingress.

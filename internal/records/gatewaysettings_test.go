@@ -69,6 +69,8 @@ func TestDecide(t *testing.T) {
 		"no longer an Ingress": {given: records.GatewaySettings{WebSocket: new(true), WebSocketPort: all.WebSocketPort}, recorded: withIngress(all), want: all},
 		"UDP": {given: records.GatewaySettings{Transport: new(records.UDP)}, recorded: records.GatewaySettings{Transport: new(records.WebSocket), WebSocket: new(true), WebSocketPort: new(uint16(8443))},
 			want: records.GatewaySettings{Transport: new(records.UDP)}},
+		"no encryption":        {given: withoutEncryption(), want: withoutEncryption()},
+		"encryption":           {given: records.GatewaySettings{Tunnel: new(records.WireGuardTunnel)}, recorded: withoutEncryption()},
 		"no WebSocket":         {given: records.GatewaySettings{WebSocket: new(false)}, recorded: records.GatewaySettings{Transport: new(records.WebSocket), WebSocket: new(true), WebSocketPort: new(uint16(8443))}},
 		"no proxy":             {given: records.GatewaySettings{Proxy: new("")}, recorded: records.GatewaySettings{Proxy: all.Proxy, ProxySecret: all.ProxySecret}},
 		"no longer an address": {given: all, recorded: records.GatewaySettings{LoadBalancerIP: new(netip.MustParseAddr("192.0.2.1"))}, want: all},
@@ -81,6 +83,31 @@ func TestDecide(t *testing.T) {
 	_, err := records.GatewaySettings{LoadBalancerIP: new(netip.MustParseAddr("192.0.2.1"))}.Decide(all, false)
 	assert.ErrorContains(t, "an address for a NodePort", err, "--gw-server-service-loadbalancerip 192.0.2.1: a Service of type NodePort has no load balancer")
 	assert.Equal(t, "hint", "set --gw-server-service-type", hint.Of(err))
+}
+
+// withoutEncryption returns the settings of tunnels without encryption to public addresses.
+func withoutEncryption() records.GatewaySettings {
+	return records.GatewaySettings{Tunnel: new(records.PlainTunnel), Unencrypted: new(true), AllowPublic: new(true)}
+}
+
+// TestPlainNeedsConsent: tunnels have no encryption only if the user says so, and nothing carries them by WebSocket.
+func TestPlainNeedsConsent(t *testing.T) {
+	yes := new(true)
+	plain := records.GatewaySettings{Tunnel: new(records.PlainTunnel)}
+	confirmed := records.GatewaySettings{Tunnel: plain.Tunnel, Unencrypted: yes}
+	for name, c := range map[string]struct {
+		given, recorded records.GatewaySettings
+		want            string
+	}{
+		"no confirmation":   {plain, records.GatewaySettings{}, "--tunnel plain: its packets are not encrypted"},
+		"confirmed of what": {records.GatewaySettings{Unencrypted: yes}, records.GatewaySettings{}, "--unencrypted true: the tunnels are encrypted"},
+		"public":            {records.GatewaySettings{AllowPublic: yes}, records.GatewaySettings{}, "--allow-public true: the tunnels are encrypted"},
+		"WebSocket":         {confirmed, records.GatewaySettings{WebSocket: yes}, "--tunnel plain: WebSocket carries WireGuard's packets only"},
+		"an Ingress":        {confirmed, records.GatewaySettings{Ingress: new("gw.example.com")}, "--tunnel plain: WebSocket carries WireGuard's packets only"},
+	} {
+		_, err := c.given.Decide(c.recorded, false)
+		assert.ErrorContains(t, name, err, c.want)
+	}
 }
 
 // TestSettingsOfAnotherServer: the settings of the tunnel stay, those of the server's cluster do not.

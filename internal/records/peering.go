@@ -116,6 +116,8 @@ type Peer struct {
 	Name          string    `json:"name"`
 	PodCIDRs      []Mapping `json:"podCIDRs"`
 	ExternalCIDRs []Mapping `json:"externalCIDRs"` // one for each address family, as Fabric.ExternalCIDRs
+	// NodeNetworks have the peer's nodes: a server whose tunnels have no encryption accepts their packets from there.
+	NodeNetworks []netip.Prefix `json:"nodeNetworks,omitempty"`
 }
 
 // ExternalCIDR returns the mapping of the external CIDR of IPv4.

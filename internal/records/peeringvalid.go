@@ -14,6 +14,7 @@ func (p Peering) validate() error {
 	return errors.Join(
 		ValidateName(p.Name), unless(p.Number >= 1 && p.Number <= maxNumber, "number %d: want 1 to %d", p.Number, maxNumber), p.Peer.validate(), p.Local.validate(), p.validateGateways(), validateMTU(p.MTU), validateExposed(p.Exposed), p.Settings.Validate(),
 		unless(p.Role == Server || p.Role == Client, "role %q: want server or client", p.Role),
+		unless(p.Role != Server || !p.Settings.Plain() || len(p.Peer.NodeNetworks) > 0, "peer: no node networks, from which packets without encryption are accepted"),
 	)
 }
 
@@ -88,6 +89,7 @@ func (p Peer) validate() error {
 		ValidateName(p.Name),
 		unless(p.ClusterID != "", "peer: cluster ID missing"),
 		unless(len(p.PodCIDRs) > 0 && len(p.PodCIDRs) <= maxCIDRs, "peer: %d pod CIDRs: want 1 to %d", len(p.PodCIDRs), maxCIDRs),
+		each(p.NodeNetworks, validateCIDR),
 		cmp.Or(each(p.CIDRs(), validateMapping), validateFamilies("peer: external CIDRs", p.ExternalCIDRs), validateHalved(p.ExternalCIDR().Seen)),
 	)
 }

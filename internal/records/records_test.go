@@ -72,6 +72,20 @@ func TestNodesHaveHalf(t *testing.T) {
 	}
 }
 
+// TestNodeNetworks: a server without encryption needs the networks from which it accepts packets, as ranges.
+func TestNodeNetworks(t *testing.T) {
+	for network, good := range map[string]bool{"192.0.2.0/24": true, "": false, "192.0.2.1/24": false, "2001:db8::/64": false} {
+		p := peering()
+		p.Role, p.Settings = records.Server, withoutEncryption()
+		if network != "" {
+			p.Peer.NodeNetworks = []netip.Prefix{netip.MustParsePrefix(network)}
+		}
+		if _, err := records.Encode(p); (err == nil) != good {
+			t.Errorf("node network %q: %v", network, err)
+		}
+	}
+}
+
 // TestUnknownLocal: a cluster whose remapped ranges at the peer are unknown writes no local field.
 func TestUnknownLocal(t *testing.T) {
 	p := peering()

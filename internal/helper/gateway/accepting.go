@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"sync"
 
-	"liqonet.io/liqonet/internal/datapath"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/tunnel/websocket"
@@ -33,7 +32,7 @@ func (g *echoes) accept(v view) error {
 		id := transportID(v, i+1)
 		var key websocket.Key
 		key, seed = transportKeys(id, g.derive)
-		want[id] = websocket.ServerTunnel{Key: key, ListenPort: datapath.ListenPort(v.peering.Role, t)}
+		want[id] = websocket.ServerTunnel{Key: key, ListenPort: t.ListenPort}
 	}
 	server, err := g.server.open(netip.AddrPortFrom(g.pod, netops.WebSocketPort), seed, *s.Complete().Ingress != "", g.log)
 	if err != nil {

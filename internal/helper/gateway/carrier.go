@@ -273,7 +273,7 @@ func (t *peerTunnel) endTry() {
 // yet. The lock is held.
 func (t *peerTunnel) tryElsewhere() {
 	device, endpoints := t.device, t.gateway.endpoints.current()
-	if len(endpoints) == 0 {
+	if len(endpoints) == 0 || device == nil {
 		return
 	}
 	go func() {

@@ -48,7 +48,13 @@ func (t *peerTunnel) locate(e membership.Epoch) {
 
 // turnTo ends the session, and requests a new one at an endpoint.
 func (t *peerTunnel) turnTo(at netip.AddrPort) {
-	err := t.device.RenewAt(at)
+	t.gateway.mu.Lock()
+	device := t.device
+	t.gateway.mu.Unlock()
+	if device == nil { // the driver changes
+		return
+	}
+	err := device.RenewAt(at)
 	t.log.Warn("an earlier pod of the peer's gateway is still there; the tunnel stays with the latest", "endpoint", at, "error", err)
 	t.sendNow()
 }

@@ -57,3 +57,25 @@ func TestLatestPodCounts(t *testing.T) {
 		})
 	}
 }
+
+// TestDriverChangesMeanwhile: an earlier pod of the peer's gateway sends just before the tunnel is closed, because its
+// driver changes.
+func TestDriverChangesMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := twoTunnels(1)
+		e, device := g.tunnel(1), &farTunnel{from: netip.MustParseAddrPort("192.0.2.1:1")}
+		e.device = device
+		for _, pod := range []membership.Epoch{100, 99} {
+			g.mu.Lock()
+			e.from(pod, time.Now())
+			g.mu.Unlock()
+			synctest.Wait()
+		}
+		e.use(nil)
+		choices.Elapse(farPodReply + time.Millisecond)
+		synctest.Wait()
+		if len(device.renewed) > 0 {
+			t.Error("a closed tunnel is renewed")
+		}
+	})
+}

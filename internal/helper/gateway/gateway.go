@@ -29,6 +29,7 @@ import (
 	"liqonet.io/liqonet/internal/serving"
 	"liqonet.io/liqonet/netops/kernel"
 	"liqonet.io/liqonet/netops/tunnel"
+	"liqonet.io/liqonet/netops/tunnel/plain"
 	"liqonet.io/liqonet/netops/tunnel/wireguard"
 )
 
@@ -49,9 +50,10 @@ type loop struct {
 	Helper
 	helper.Reconciler
 	health       *liveness.Probes
-	driver       tunnel.Driver
-	keysAt       time.Time // when the keys were made; zero: not known
-	passed       *view     // whose state the kernel has; nil: unknown
+	driver       tunnel.Driver // of tunnels with encryption
+	plain        tunnel.Driver // of those without
+	keysAt       time.Time     // when the keys were made; zero: not known
+	passed       *view         // whose state the kernel has; nil: unknown
 	echoes       *echoes
 	before       time.Time // when the peer last answered an earlier process; zero: unknown
 	events       *publish.Events
@@ -85,8 +87,10 @@ func (g Helper) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = kernel.Close() }()
+	senders := &senders{}
+	defer senders.close()
 	objects, metrics := cache.New(g.Client), helper.NewMetrics()
-	l := &loop{Helper: g, driver: driver, keysAt: keysMade(g.Keys), health: liveness.New(helper.Stuck), Reconciler: helper.NewReconciler(kernel, g.Log, metrics), wake: objects.Changed, measure: make(chan struct{}, 1)}
+	l := &loop{Helper: g, driver: &driver, plain: plain.New(driver.Derive, senders.of), keysAt: keysMade(g.Keys), health: liveness.New(helper.Stuck), Reconciler: helper.NewReconciler(kernel, g.Log, metrics), wake: objects.Changed, measure: make(chan struct{}, 1)}
 	// A node can run several gateways.
 	l.events = g.NewEvents("liqonet-gateway", g.Node, l.ID.StatusName(), 10, time.Minute)
 	l.Event = func(reason, message string) { l.events.Add("ConfigMap", g.ID.StatusName(), false, reason, message) }
@@ -264,8 +268,8 @@ func (l *loop) view() (*view, error) {
 		faults = append(faults, serving.Fault{Err: err})
 	}
 	l.ReportFaults(faults)
-	v := &view{id: l.ID, fabric: f, peering: p, nodes: nodes, claims: l.reports.claims, pod: l.PodIP, apiServers: l.APIServers()}
-	v.carried = l.echoes.carried(v.own())
+	v := &view{id: l.ID, fabric: f, peering: p, nodes: nodes, claims: l.reports.claims, pod: l.PodIP, vni: plain.VNI(l.driver.Derive), apiServers: l.APIServers()}
+	v.carried, v.renewed = l.echoes.carried(v.own()), l.echoes.renewed()
 	v.unused, v.over = l.echoes.unused(v.own(), *p.Settings.Complete().GatewayMode), l.echoes.own.outlived.Load()
 	return v, damage
 }

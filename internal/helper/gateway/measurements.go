@@ -58,6 +58,7 @@ func (m *measurements) Collect(out chan<- prometheus.Metric) {
 		tunnel.gauge("tunnel_up", "1 if the peer's gateway has answered an echo within three seconds, else 0.", truth(reached == health.Healthy))
 		tunnel.gauge("tunnel_used", "1 if the gateway sends packets of pods by this tunnel, 0 if it uses others.", truth(t.Unused == ""))
 		tunnel.gauge("tunnel_carried", "1 while WebSocket carries WireGuard's packets, 0 while UDP does.", truth(t.Transport == records.WebSocket))
+		tunnel.gauge("tunnel_encrypted", "1 if the tunnel is encrypted, 0 if the user has chosen that it is not.", truth(s.Implementation != records.Unencrypted))
 		tunnel.gauge("tunnel_loss_ratio", "Share of echoes between the gateways without an answer, 0 to 1, over ten seconds.", t.Loss)
 		tunnel.send(prometheus.CounterValue, "tunnel_received_bytes_total", "Bytes received by WireGuard.", float64(t.RxBytes))
 		tunnel.send(prometheus.CounterValue, "tunnel_transmitted_bytes_total", "Bytes sent by WireGuard.", float64(t.TxBytes))

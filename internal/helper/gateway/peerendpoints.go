@@ -21,6 +21,7 @@ type peerEndpoints struct {
 	used      bool           // this side is the client, and the user has not set the endpoint
 	forbidden []netip.Prefix // reserved ranges, this cluster's, and those by which it reaches the peer
 	hosts     []netip.Addr   // API servers, and this cluster's nodes, sorted
+	private   bool           // packets without encryption must not go to other addresses
 	known     []netip.Addr   // of an earlier process, as it recorded them
 }
 
@@ -28,6 +29,7 @@ type peerEndpoints struct {
 func (p *peerEndpoints) update(v view) {
 	p.used = v.peering.Role == records.Client && *v.peering.Settings.Complete().EndpointHost == ""
 	f := v.fabric
+	p.private = v.private()
 	p.forbidden = slices.Concat(records.ReservedRanges, f.PodCIDRs, f.ServiceCIDRs, f.ExternalCIDRs, f.InternalCIDRs, v.peering.Seen())
 	for _, network := range f.NodeNetworks {
 		if !v.entersBy(network) {
@@ -57,10 +59,10 @@ func (v view) entersBy(network netip.Prefix) bool {
 	})
 }
 
-// own reports whether an address cannot be one of the server's nodes.
+// own reports whether an address cannot be one of the server's nodes, or must not be used.
 func (p *peerEndpoints) own(a netip.Addr) bool {
 	_, host := slices.BinarySearchFunc(p.hosts, a, netip.Addr.Compare)
-	return host || cidr.Contains(p.forbidden, a)
+	return host || p.private && cidr.Public(a) || cidr.Contains(p.forbidden, a)
 }
 
 // learn stores an address from the server, and reports whether it may be tried.

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"time"
 
+	"liqonet.io/liqonet/internal/helper/wakeup"
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/membership"
 	"liqonet.io/liqonet/netops/tunnel"
 )
@@ -17,6 +19,7 @@ import (
 type renewal struct {
 	due    membership.Renewal
 	cancel context.CancelFunc // of the running renewal; nil: none
+	ports  int                // how often a client without encryption needed another port
 }
 
 // answered handles an answer of the peer, or the first request to it. It cancels a renewal that still waits.
@@ -50,11 +53,28 @@ func (t *peerTunnel) renew(ctx context.Context, device tunnel.Tunnel) {
 	}
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
+	if err == nil && t.unencrypted && t.role == records.Client {
+		t.renewal.ports++
+		wakeup.Notify(t.gateway.wake) // the pass makes the link again
+	}
 	if err == nil && t.peer != nil {
 		t.peer.SendNow() // the requests that waited for a handshake went with the session
 	}
 	t.renewal.cancel()
 	t.renewal.cancel = nil
+}
+
+// renewed returns how often tunnels without encryption were renewed, by number.
+func (g *echoes) renewed() map[int]int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := map[int]int{}
+	for i, t := range g.tunnels {
+		if t.renewal.ports > 0 {
+			all[i+1] = t.renewal.ports
+		}
+	}
+	return all
 }
 
 // addressesBeside returns the addresses that tunnels other than one use for the peer.

@@ -55,7 +55,7 @@ func (v view) routesTo(next view) (plan netops.Plan, ok bool) {
 
 // sameButNodes reports whether two views differ only in the reports of nodes.
 func (v view) sameButNodes(o view) bool {
-	return v.id == o.id && v.pod == o.pod && v.over == o.over && maps.Equal(v.unused, o.unused) && maps.Equal(v.carried, o.carried) &&
+	return v.id == o.id && v.pod == o.pod && v.over == o.over && maps.Equal(v.unused, o.unused) && maps.Equal(v.carried, o.carried) && maps.Equal(v.renewed, o.renewed) &&
 		reflect.DeepEqual(v.fabric, o.fabric) && reflect.DeepEqual(v.peering, o.peering)
 }
 

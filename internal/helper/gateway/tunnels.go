@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"liqonet.io/liqonet/internal/helper"
+	"liqonet.io/liqonet/internal/helper/publish"
 	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/netops/tunnel"
 )
@@ -19,10 +20,11 @@ func (l *loop) bringTunnels(v view) (changed bool, err error) {
 	changed, err = l.echoes.keep(count)
 	errs := []error{err}
 	for i := range count {
-		c, err := v.tunnel(l.driver, i+1)
+		driver := l.driverOf(v)
+		c, err := v.tunnel(driver, i+1)
 		if err == nil {
 			var differed bool
-			differed, err = l.bring(l.echoes.tunnel(i+1), c)
+			differed, err = l.bring(l.echoes.tunnel(i+1), driver, c)
 			changed = changed || differed
 		}
 		if err != nil {
@@ -32,17 +34,37 @@ func (l *loop) bringTunnels(v view) (changed bool, err error) {
 	return changed, errors.Join(errs...)
 }
 
+// driverOf returns the driver of a view's tunnels.
+func (l *loop) driverOf(v view) tunnel.Driver {
+	if v.peering.Settings.Plain() {
+		return l.plain
+	}
+	return l.driver
+}
+
 // bring opens a tunnel or restores it, and reports whether anything changed.
-func (l *loop) bring(t *peerTunnel, c tunnel.Config) (changed bool, err error) {
+func (l *loop) bring(t *peerTunnel, driver tunnel.Driver, c tunnel.Config) (changed bool, err error) {
 	before := t.wanted
 	t.wanted = nil
+	plain := driver == l.plain // two values of another driver cannot be compared
+	if t.device != nil && t.plain != plain {
+		err := t.device.Close(true)
+		t.use(nil)
+		if err != nil {
+			return true, err
+		}
+	}
 	if t.device != nil {
 		changed, err = t.device.Apply(c)
 	} else {
 		changed = true
 		var open tunnel.Tunnel
-		if open, err = l.driver.Open(c, t.log, func() { wakeup.Notify(l.wake) }); err == nil {
+		if open, err = driver.Open(c, t.log, func() { wakeup.Notify(l.wake) }); err == nil {
+			t.plain = plain
 			t.use(open)
+			if plain {
+				l.events.Add("ConfigMap", l.ID.StatusName(), false, publish.Unencrypted, "packets to the peer are not encrypted")
+			}
 		}
 	}
 	if errors.Is(err, tunnel.ErrSearching) {

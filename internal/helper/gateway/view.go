@@ -33,6 +33,8 @@ type view struct {
 	unused  map[int]string // tunnels that carry no packets of pods, by number, and why
 	carried map[int]bool   // tunnels whose packets go by WebSocket, by number
 	over    bool           // a later pod has the tunnels
+	vni     uint32         // of tunnels without encryption
+	renewed map[int]int    // how often each of these was renewed, by number
 
 	apiServers []netip.Addr  // remote addresses of this gateway's connections
 	drift      records.Drift // that was restored until the view was served
@@ -43,7 +45,7 @@ func (v view) own() records.LocalGateway { return v.peering.Gateways[v.id.Number
 
 // wantedOf returns the input for the state of the gateway's kernel with some nodes only.
 func (v view) wantedOf(nodes []records.Node) datapath.Gateway {
-	g := datapath.Gateway{Fabric: v.fabric, Peering: v.peering, Number: v.id.Number, Nodes: nodes, Pod: v.pod, Unused: map[int]bool{}}
+	g := datapath.Gateway{Fabric: v.fabric, Peering: v.peering, Number: v.id.Number, Nodes: nodes, Pod: v.pod, Unused: map[int]bool{}, PlainVNI: v.vni, Renewals: v.renewed}
 	for number := range v.unused {
 		g.Unused[number] = true
 	}
@@ -69,11 +71,17 @@ func keysMade(folder string) time.Time {
 	return made
 }
 
+// private reports whether packets without encryption must not go to public addresses.
+func (v view) private() bool {
+	s := v.peering.Settings.Complete()
+	return s.Plain() && !*s.AllowPublic
+}
+
 // tunnel returns the desired state of the tunnel to the peer's gateway of a number. Its allowed IPs are the peer's pod
 // and external CIDRs and its tunnel address only.
 func (v view) tunnel(d tunnel.Driver, number int) (tunnel.Config, error) {
 	p, t := v.peering, v.own().Tunnels[number-1]
-	_, remote := p.TunnelAddresses(v.id.Number, number)
+	local, remote := p.TunnelAddresses(v.id.Number, number)
 	peer, err := d.Decode(t.Driver.Member())
 	if err != nil {
 		return tunnel.Config{}, err
@@ -81,10 +89,13 @@ func (v view) tunnel(d tunnel.Driver, number int) (tunnel.Config, error) {
 	c := tunnel.Config{
 		Name:           netops.TunnelLink(number),
 		Implementation: string(*p.Settings.Complete().Implementation),
-		ListenPort:     datapath.ListenPort(p.Role, t),
+		ListenPort:     v.wantedOf(nil).ListenPort(number),
 		MTU:            p.MTU,
 		AllowedIPs:     []netip.Prefix{cidr.Single(remote)},
 		Endpoints:      t.Endpoints,
+		MAC:            netops.OverlayMAC(local.Addr()),
+		PeerMAC:        netops.OverlayMAC(remote),
+		Private:        v.private(),
 		Closed:         v.over,
 		Peer:           peer,
 	}
@@ -94,7 +105,7 @@ func (v view) tunnel(d tunnel.Driver, number int) (tunnel.Config, error) {
 	if p.Role == records.Client {
 		c.KeepAlive = keepAlive
 	}
-	if v.carried[number] {
+	if v.carried[number] && !p.Settings.Plain() { // until the carrier is closed
 		c.Mark = netops.MarkCarried
 	}
 	if len(t.WebSocket) > 0 && len(t.Endpoints) == 0 {

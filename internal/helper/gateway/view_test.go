@@ -13,6 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/sample"
 	names "liqonet.io/liqonet/internal/wireguard"
 	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/tunnel/plain"
 	"liqonet.io/liqonet/netops/tunnel/wireguard"
 )
 
@@ -82,5 +83,19 @@ func TestTunnelConfig(t *testing.T) {
 	v.own().Tunnels[0].Driver = records.Driver{WireGuard: names.Peer{PublicKey: "damaged"}}
 	if _, err := v.tunnel(wireguard.Driver{}, 1); err == nil {
 		t.Error("a damaged public key is no error")
+	}
+}
+
+// TestPlainTunnelConfig: packets without encryption have no mark. They go to public addresses if the user allows it.
+func TestPlainTunnelConfig(t *testing.T) {
+	v := view{id: sample.FirstGateway("b"), fabric: sample.Fabric(), peering: sample.Peering(), carried: map[int]bool{1: true}}
+	driver := plain.New(nil, nil)
+	for _, allowed := range []bool{false, true} {
+		v.peering.Settings = records.GatewaySettings{Tunnel: new(records.PlainTunnel), Unencrypted: new(true), AllowPublic: &allowed}
+		c, err := v.tunnel(driver, 1)
+		require.NoError(t, err)
+		if c.Private == allowed || c.Mark != 0 || c.ListenPort != netops.PlainPort {
+			t.Errorf("public addresses allowed %t: %+v", allowed, c)
+		}
 	}
 }

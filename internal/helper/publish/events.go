@@ -26,6 +26,7 @@ import (
 // Reasons of events.
 const (
 	StateChanged  = "StateChanged"  // of a peering, as observed by a gateway
+	Unencrypted   = "Unencrypted"   // a gateway opens a tunnel without encryption
 	Failover      = "Failover"      // a gateway or a tunnel starts or stops carrying packets
 	GatewayLost   = "GatewayLost"   // a witness node starts or stops missing the gateway
 	DriftRestored = "DriftRestored" // external changes in the kernel

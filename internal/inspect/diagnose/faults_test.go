@@ -295,6 +295,9 @@ var diagnosedFaults = map[string]struct {
 	"a firewall between the clusters": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		a.ChangeStatus(t, "b", func(s *records.Status) { s.Session, s.LastEcho = records.Session{}, s.Time.Add(minuteAgo) })
 	}, "LQ-TUNNEL-HANDSHAKE"},
+	"the tunnels have no encryption": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.Implementation = records.Unencrypted })
+	}, "LQ-TUNNEL-ENCRYPTED?"},
 	"UDP is blocked between the clusters, and WebSocket is not": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		a.ChangeStatus(t, "b", func(s *records.Status) { s.Transport = records.WebSocket })
 	}, "LQ-TUNNEL-UDP?"},

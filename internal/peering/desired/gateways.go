@@ -21,6 +21,9 @@ func (h Half) Record() records.Peering {
 		},
 		Local: h.Peer.Assigned, Settings: h.Settings, MTU: *h.Settings.Complete().MTU,
 	}
+	if h.Role == records.Server && h.Settings.Plain() {
+		p.Peer.NodeNetworks = h.Peer.Ranges.NodeNetworks
+	}
 	for i := range h.Gateways() {
 		gateway := records.LocalGateway{Temporary: i >= h.PermanentGateways()}
 		for j := range h.PeerGateways() {

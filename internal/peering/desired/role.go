@@ -57,7 +57,7 @@ func (h Half) AgreedSettings() (s records.GatewaySettings, err error) {
 	case len(h.Peer.Ranges.ExternalCIDRs) == 0 || len(h.Peer.Gateways) == 0:
 		return s, fmt.Errorf("offer of cluster %q: no ranges or no gateways", peer)
 	case h.Role == records.Client:
-		return *h.Peer.Settings, nil
+		return *h.Peer.Settings, h.checkPlain(*h.Peer.Settings)
 	}
-	return h.Settings, nil
+	return h.Settings, h.checkPlain(h.Settings) // without a record here, the peer's has decided
 }

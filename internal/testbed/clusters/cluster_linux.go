@@ -57,7 +57,7 @@ const (
 // Kinds are the implementations that a peering uses.
 type Kinds struct {
 	Overlay   records.OverlayKind
-	WireGuard records.Implementation
+	WireGuard records.Implementation // or Unencrypted
 	// Transport gives the server's gateways an address for WebSocket, unless it is UDP or "".
 	Transport records.Transport
 }

@@ -89,6 +89,10 @@ func (c *Cluster) Record(peer *Cluster) records.Peering {
 		},
 		Settings: records.GatewaySettings{Implementation: &c.Kinds.WireGuard}, MTU: PathMTU,
 	}
+	if c.Kinds.WireGuard == records.Unencrypted {
+		p.Settings = records.GatewaySettings{Tunnel: new(records.PlainTunnel), Unencrypted: new(true), AllowPublic: new(true)}
+		p.Peer.NodeNetworks = []netip.Prefix{netip.PrefixFrom(peer.NodeAddress(0), 24).Masked()}
+	}
 	if c.webSocket() {
 		p.Settings.WebSocket, p.Settings.Transport = new(true), &c.Kinds.Transport
 	}
@@ -121,7 +125,7 @@ func (c *Cluster) Tunnel(g *Gateway, peer *Cluster, far *Gateway) records.Tunnel
 		return t
 	}
 	node := len(peer.Nodes) - 1
-	if len(peer.Gateways) > 1 {
+	if len(peer.Gateways) > 1 || c.Kinds.WireGuard == records.Unencrypted { // that needs the gateway's own
 		node = far.Node // each through a different node
 	}
 	if c.Elsewhere {
@@ -148,7 +152,8 @@ func (c *Cluster) webSocket() bool {
 // Forward forwards the NodePorts of a server's gateway, at all nodes.
 func (c *Cluster) Forward(g *Gateway) { c.ForwardAt(g, c.Nodes...) }
 
-// ForwardAt is Forward for some nodes. One of several masquerades, as the gateway may run on another one.
+// ForwardAt is Forward for some nodes. One of several masquerades, as the gateway may run on another one. For tunnels
+// without encryption none does: externalTrafficPolicy is Local.
 func (c *Cluster) ForwardAt(g *Gateway, nodes ...netns.Namespace) {
 	if !c.Serves {
 		return
@@ -163,7 +168,7 @@ func (c *Cluster) ForwardAt(g *Gateway, nodes ...netns.Namespace) {
 	fmt.Fprintf(&from, "ip daddr %s tcp dport %d ct status dnat masquerade\n", g.Address(), netops.WebSocketPort)
 	for _, n := range nodes {
 		n.Chain("services", "pre", "nat hook prerouting priority -100", to.String())
-		if len(c.Nodes) > 1 {
+		if len(c.Nodes) > 1 && c.Kinds.WireGuard != records.Unencrypted {
 			n.Chain("services", "post", "nat hook postrouting priority 100", from.String())
 		}
 	}
