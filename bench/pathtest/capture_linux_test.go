@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/clusters"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -124,10 +125,14 @@ func (c *capture) inspect(frame []byte) {
 		s = sighting{
 			source: netip.AddrFrom4([4]byte(packet[12:])), target: netip.AddrFrom4([4]byte(packet[16:])), protocol: packet[9],
 		}
-		if isTunnel(packet) && mark == "" {
+		plain := isTunnel(packet) && c.clusters[0].Kinds.WireGuard == records.Unencrypted
+		if isTunnel(packet) && mark == "" || plain {
 			c.mu.Lock()
 			c.tunnel++
 			c.mu.Unlock()
+		}
+		if plain { // without encryption, what is in the tunnel is not in the clear
+			return
 		}
 	}
 	if mark == "" {
@@ -146,10 +151,10 @@ func isTunnel(packet []byte) bool {
 	if len(packet) < header+4 {
 		return false
 	}
-	port := binary.BigEndian.Uint16(packet[header+2:])
+	source, port := binary.BigEndian.Uint16(packet[header:]), binary.BigEndian.Uint16(packet[header+2:])
 	switch packet[9] {
 	case udpProtocol:
-		return port == clusters.ServerPort || port == clusters.ListenPort
+		return port == clusters.ServerPort || port == clusters.ListenPort || source == clusters.ServerPort
 	case unix.IPPROTO_TCP:
 		return port == clusters.WebSocketPort || port == netops.WebSocketPort
 	}

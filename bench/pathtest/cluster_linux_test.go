@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/watch"
@@ -38,6 +39,16 @@ func combinations() []clusters.Kinds {
 		return all[:1]
 	}
 	return all
+}
+
+// withPlain adds tunnels without encryption.
+func withPlain(all []clusters.Kinds) []clusters.Kinds {
+	plain := all[0]
+	plain.WireGuard, plain.Transport = records.Unencrypted, records.UDP
+	if slices.Contains(all, plain) {
+		return all
+	}
+	return append(all, plain)
 }
 
 // twoClusters returns clusters that are not connected yet, and the underlay that they share.

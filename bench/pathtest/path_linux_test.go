@@ -27,7 +27,7 @@ const servicePort = 7000
 // TestTwoClusters connects two clusters with equal CIDRs by their helpers, and disconnects them.
 func TestTwoClusters(t *testing.T) {
 	t.Parallel()
-	for _, k := range combinations() {
+	for _, k := range withPlain(combinations()) {
 		t.Run(fmt.Sprintf("%s/%s", k.Overlay, k.WireGuard), func(t *testing.T) {
 			a, b, _ := clustersOf(t, k)
 			connectBoth(a, b)

@@ -65,6 +65,7 @@ func TestTunnels(t *testing.T) {
 	overUDP := x.connector.connect(ctx, t, overWebSocket...)
 	t.Run("UDP dies under traffic", func(t *testing.T) { x.testUDPDies(ctx, t) })
 	t.Run("UDP returns under traffic", func(t *testing.T) { x.testUDPReturns(ctx, t) })
+	t.Run("without encryption", func(t *testing.T) { x.testUnencrypted(ctx, t) })
 	x.disconnect(ctx, t)
 	require.NoError(t, x.lab.BlockUDP(ctx, "a", "b"))
 	t.Run("UDP is dropped from the beginning", func(t *testing.T) {
