@@ -27,6 +27,7 @@ const (
 	liqonetPath = "liqonet"      // from pod to pod
 	twoGateways = "two gateways" // liqonet, with two gateways in each cluster
 	webSocket   = "WebSocket"    // liqonet, with WebSocket instead of UDP
+	unencrypted = "unencrypted"  // liqonet, without encryption
 
 	// liqoModelLarge is the model with the MTU of the other paths. It is measured only if requested by name.
 	liqoModelLarge = "Liqo model 1420"
@@ -43,6 +44,7 @@ var aims = []report.Ratio{
 	{Of: ownTunnel, To: tunnelAlone, Aim: 0.97},
 	{Of: twoGateways, To: liqonetPath, Aim: 0.9},
 	{Of: webSocket, To: liqonetPath, Aim: 0.5},
+	{Of: unencrypted, To: liqonetPath, Aim: 1},
 }
 
 // plan has the paths to measure and the durations.
@@ -115,6 +117,7 @@ func (p plan) build(bed *path.Bed) (ways map[string]load.Way, names []string, er
 	add(liqonetPath, func() (load.Way, error) { return bed.Liqonet(1) })
 	add(twoGateways, func() (load.Way, error) { return bed.Liqonet(2) })
 	add(webSocket, bed.WebSocket)
+	add(unencrypted, bed.Unencrypted)
 	if err == nil && len(names) == 0 {
 		err = fmt.Errorf("no path is called %q", p.only)
 	}

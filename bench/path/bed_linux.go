@@ -99,15 +99,26 @@ func (b *Bed) pair() (client, server *clusters.Cluster) {
 
 // Liqonet is the path from pod to pod as liqonet's helpers make and keep it, with so many gateways in each cluster:
 // each in a process of its own, which follows the records that connect would write.
-func (b *Bed) Liqonet(gateways int) (load.Way, error) { return b.liqonet(gateways, "") }
+func (b *Bed) Liqonet(gateways int) (load.Way, error) { return b.liqonet(gateways, b.kinds) }
 
 // WebSocket is Liqonet with a gateway in each cluster, and WebSocket instead of UDP.
-func (b *Bed) WebSocket() (load.Way, error) { return b.liqonet(1, records.WebSocket) }
+func (b *Bed) WebSocket() (load.Way, error) {
+	k := b.kinds
+	k.Transport = records.WebSocket
+	return b.liqonet(1, k)
+}
 
-func (b *Bed) liqonet(gateways int, t records.Transport) (load.Way, error) {
+// Unencrypted is Liqonet with a gateway in each cluster, and tunnels without encryption.
+func (b *Bed) Unencrypted() (load.Way, error) {
+	k := b.kinds
+	k.WireGuard = records.Unencrypted
+	return b.liqonet(1, k)
+}
+
+func (b *Bed) liqonet(gateways int, k clusters.Kinds) (load.Way, error) {
 	return b.way(func() load.Way {
 		client, server := b.clusters(gateways)
-		client.Kinds.Transport, server.Kinds.Transport = t, t
+		client.Kinds, server.Kinds = k, k
 		server.Connect(client)
 		client.Connect(server)
 		for _, c := range []*clusters.Cluster{server, client} {
