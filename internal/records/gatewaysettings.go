@@ -22,8 +22,8 @@ import (
 type GatewaySettings struct {
 	// GatewayMode selects the gateways to which nodes send.
 	GatewayMode *GatewayMode `json:"gatewayMode,omitempty"`
-	// Tunnel is the driver of all tunnels. Without encryption, Unencrypted says that the user knows it, and AllowPublic
-	// that endpoints may be public addresses.
+	// Tunnel is the driver of all tunnels. For one without encryption, Unencrypted is the user's consent, and
+	// AllowPublic that to endpoints with public addresses.
 	Tunnel      *TunnelKind `json:"tunnel,omitempty"`
 	Unencrypted *bool       `json:"unencrypted,omitempty"`
 	AllowPublic *bool       `json:"allowPublic,omitempty"`
@@ -136,7 +136,7 @@ var gatewaySettings = []GatewaySetting{
 	{Flag: "tunnel", Group: GroupTunnel, initial: string(WireGuardTunnel), usage: "driver of the tunnels; plain: VXLAN without encryption, for lines that are encrypted already",
 		Value: func(s *GatewaySettings) setting.Text { return words(&s.Tunnel, WireGuardTunnel, PlainTunnel) },
 		needs: func(s GatewaySettings) error {
-			return cmp.Or(needs(*s.Tunnel != PlainTunnel || *s.Unencrypted, "its packets are not encrypted", "add --unencrypted if the line encrypts them, or nothing has to"),
+			return cmp.Or(needs(*s.Tunnel != PlainTunnel || *s.Unencrypted, "its packets are not encrypted", "add --unencrypted if the line encrypts them, or they need no encryption"),
 				needs(*s.Tunnel != PlainTunnel || *s.Transport != WebSocket && !*s.WebSocket && *s.Ingress == "", "WebSocket carries WireGuard's packets only", "leave out the flags for WebSocket"))
 		}},
 	{Flag: "unencrypted", Group: GroupTunnel, initial: "false", usage: "confirm that the tunnels have no encryption",

@@ -90,7 +90,7 @@ func withoutEncryption() records.GatewaySettings {
 	return records.GatewaySettings{Tunnel: new(records.PlainTunnel), Unencrypted: new(true), AllowPublic: new(true)}
 }
 
-// TestPlainNeedsConsent: tunnels have no encryption only if the user says so, and nothing carries them by WebSocket.
+// TestPlainNeedsConsent: tunnels have no encryption only with the user's consent, and never by WebSocket.
 func TestPlainNeedsConsent(t *testing.T) {
 	yes := new(true)
 	plain := records.GatewaySettings{Tunnel: new(records.PlainTunnel)}

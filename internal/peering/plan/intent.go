@@ -245,11 +245,10 @@ func (x *intent) notes() (notes []Line) {
 			notes = append(notes, Line{Clusters: []string{c.Context}, Subject: "replaced pods", New: strings.Join(pods, ", ")})
 		}
 	}
-	if i := slices.IndexFunc(x.lines, func(l Line) bool {
-		return l.Action == kube.Changed && (l.Subject == subjectServer || l.Subject == subjectWireGuard)
-	}); i >= 0 {
-		lost := map[string]string{subjectServer: "are", subjectWireGuard: "can be"}[x.lines[i].Subject]
-		notes = append(notes, Line{Subject: "interruption", New: "packets between the clusters " + lost + " lost for some seconds"})
+	// Of changes that replace tunnels, whether packets are lost.
+	interrupting := map[string]string{subjectServer: "are", subjectTunnel: "can be", subjectWireGuard: "can be"}
+	if i := slices.IndexFunc(x.lines, func(l Line) bool { return l.Action == kube.Changed && interrupting[l.Subject] != "" }); i >= 0 {
+		notes = append(notes, Line{Subject: "interruption", New: "packets between the clusters " + interrupting[x.lines[i].Subject] + " lost for some seconds"})
 	}
 	if len(later) > 0 {
 		notes = append(notes, Line{Subject: kube.ErrLater.Error(), New: strings.Join(later, ", ")})

@@ -158,3 +158,17 @@ func TestIntent(t *testing.T) {
 	assert.Equal(t, "lines", squeeze(want), squeeze(got))
 	assert.Equal(t, "sum", "2 clusters: 2 objects to create, 4 to change, 0 to delete", p.Sum())
 }
+
+// TestInterruption: a plan that replaces the tunnels has a note about lost packets.
+func TestInterruption(t *testing.T) {
+	for subject, want := range map[string]string{
+		subjectServer: "packets between the clusters are lost for some seconds", subjectTunnel: "packets between the clusters can be lost for some seconds",
+		subjectWireGuard: "packets between the clusters can be lost for some seconds", "mtu": "",
+	} {
+		var got string
+		for _, note := range (&intent{lines: []Line{{Subject: subject, Action: kube.Changed}}}).notes() {
+			got += note.New
+		}
+		assert.Equal(t, subject, want, got)
+	}
+}

@@ -27,6 +27,7 @@ type namedLine struct {
 const (
 	subjectServer    = "server"
 	subjectGateways  = "gateways"
+	subjectTunnel    = "tunnel"
 	subjectWireGuard = "wireguard"
 )
 
