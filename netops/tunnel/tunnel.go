@@ -67,6 +67,9 @@ type Config struct {
 	Mark uint32
 	// MAC and PeerMAC are the addresses of the link and of the remote end's, for a driver whose links have them.
 	MAC, PeerMAC net.HardwareAddr
+	// Group is that of the link from its creation on, for a driver that replaces links while packets arrive: the packet
+	// filter would take those of a link without it for packets outside the tunnel.
+	Group uint32
 	// Private excludes public addresses as remote end, for a driver without encryption.
 	Private bool
 	// Closed removes the remote end from the tunnel: it neither sends nor accepts packets.

@@ -95,6 +95,7 @@ func (v view) tunnel(d tunnel.Driver, number int) (tunnel.Config, error) {
 		Endpoints:      t.Endpoints,
 		MAC:            netops.OverlayMAC(local.Addr()),
 		PeerMAC:        netops.OverlayMAC(remote),
+		Group:          netops.GroupTunnel,
 		Private:        v.private(),
 		Closed:         v.over,
 		Peer:           peer,

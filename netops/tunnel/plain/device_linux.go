@@ -122,7 +122,7 @@ func validate(c tunnel.Config, name string) error {
 // applyLink brings the link to the configuration; another one has the same remote end. A closed tunnel has none: then
 // it accepts nothing.
 func (t *device) applyLink() (changed bool, err error) {
-	want := vxlan{name: t.cfg.Name, mtu: t.cfg.MTU, mac: t.cfg.MAC, vni: VNI(t.driver.derive), port: t.cfg.ListenPort}
+	want := vxlan{name: t.cfg.Name, mtu: t.cfg.MTU, group: t.cfg.Group, mac: t.cfg.MAC, vni: VNI(t.driver.derive), port: t.cfg.ListenPort}
 	have, remote, err := t.read()
 	if err != nil {
 		return false, err

@@ -2,6 +2,7 @@ package plain
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"liqonet.io/liqonet/internal/testbed/require"
@@ -115,5 +116,17 @@ func TestIPv6Endpoints(t *testing.T) {
 	c.Endpoints = c.Endpoints[:1]
 	if _, err := p.clientTunnel.Apply(c); err == nil {
 		t.Error("no endpoint of IPv4: accepted")
+	}
+}
+
+// TestGroup: no packet arrives on a link that the packet filter does not know as a tunnel yet.
+func TestGroup(t *testing.T) {
+	p := newPair(t)
+	c := p.clientConfig
+	c.ListenPort, c.Group = c.ListenPort+1, 7
+	_, err := p.clientTunnel.Apply(c)
+	require.NoError(t, err)
+	if link := p.client.IP("link show lqn-tunnel"); !strings.Contains(link, "group 7 ") {
+		t.Errorf("a new link: %s", link)
 	}
 }

@@ -26,11 +26,12 @@ func (s *socket) close() error { return s.conn.Close() }
 
 // vxlan is a VXLAN link as this driver creates it.
 type vxlan struct {
-	name string
-	mtu  int // at first: it is not the driver's
-	mac  net.HardwareAddr
-	vni  uint32
-	port uint16 // to which it listens, and from which it sends
+	name  string
+	mtu   int    // at first: it is not the driver's
+	group uint32 // likewise
+	mac   net.HardwareAddr
+	vni   uint32
+	port  uint16 // to which it listens, and from which it sends
 }
 
 // outerTTL is that of the tunnel's packets outside.
@@ -43,6 +44,7 @@ func (s *socket) create(l vxlan) error {
 	ae := netlink.NewAttributeEncoder()
 	ae.String(unix.IFLA_IFNAME, l.name)
 	ae.Uint32(unix.IFLA_MTU, uint32(l.mtu))
+	ae.Uint32(unix.IFLA_GROUP, l.group)
 	ae.Bytes(unix.IFLA_ADDRESS, l.mac)
 	ae.Nested(unix.IFLA_LINKINFO, func(info *netlink.AttributeEncoder) error {
 		info.String(unix.IFLA_INFO_KIND, "vxlan")
