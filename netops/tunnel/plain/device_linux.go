@@ -211,8 +211,16 @@ func (t *device) read() (netlink.Link, netip.AddrPort, error) {
 	if err != nil || link == nil {
 		return link, netip.AddrPort{}, err
 	}
-	remote, err := t.socket.remote(link.Attrs().Index, t.cfg.PeerMAC, t.cfg.ListenPort)
+	remote, err := t.socket.remote(link.Attrs().Index, t.cfg.PeerMAC, portOf(link))
 	return link, remote, err
+}
+
+// portOf returns the port on which a link listens; 0: it is no VXLAN link.
+func portOf(link netlink.Link) uint16 {
+	if v, ok := link.(*netlink.Vxlan); ok {
+		return uint16(v.Port)
+	}
+	return 0
 }
 
 // setRemote sets the remote end; a new session begins with it, or the current one continues.

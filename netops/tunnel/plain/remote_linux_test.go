@@ -119,6 +119,22 @@ func TestIPv6Endpoints(t *testing.T) {
 	}
 }
 
+// TestSamePortAtBothEnds: a remote end at the listen port stays there when the client gets another one.
+func TestSamePortAtBothEnds(t *testing.T) {
+	const remote = "10.9.9.9:61100" // clientPort
+	p := newPair(t)
+	c := p.clientConfig
+	c.Endpoints = []string{remote}
+	for range 2 {
+		_, err := p.clientTunnel.Apply(c)
+		require.NoError(t, err)
+		if got := remoteOf(t, p.clientTunnel); got != remote {
+			t.Errorf("remote end %s with listen port %d", got, c.ListenPort)
+		}
+		c.ListenPort++
+	}
+}
+
 // TestGroup: no packet arrives on a link that the packet filter does not know as a tunnel yet.
 func TestGroup(t *testing.T) {
 	p := newPair(t)
