@@ -13,7 +13,7 @@ import (
 // senders reads from which addresses the packet filter accepted packets without encryption.
 type senders struct {
 	mu   sync.Mutex
-	conn *nft.Conn // nil: not needed yet
+	conn *nft.Conn // nil: not needed yet, or an error
 }
 
 // of implements the argument of plain.New.
@@ -26,6 +26,10 @@ func (s *senders) of(listenPort uint16) (all []plain.Sender, err error) {
 		}
 	}
 	found, err := s.conn.Senders(netops.Table, netops.Arrived(listenPort))
+	if err != nil {
+		_ = s.conn.Close() // replies that were not read would be taken for those to the next request
+		s.conn = nil
+	}
 	for _, f := range found {
 		all = append(all, plain.Sender{From: f.From, Idle: netops.ArrivedTime - f.Left})
 	}
