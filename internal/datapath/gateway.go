@@ -101,5 +101,8 @@ func (g Gateway) ListenPort(number int) uint16 {
 	return 0
 }
 
+// RenewalsAt returns a number of renewals after which ListenPort is that port, if it is ever; 0 for lower ports.
+func RenewalsAt(port uint16) int { return max(0, int(port)-netops.PlainPort) / records.MaxGateways }
+
 // plainPorts is the number of ports that a client's tunnel without encryption has in turn.
 const plainPorts = 64

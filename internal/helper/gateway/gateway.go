@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/datapath"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/helper"
 	"liqonet.io/liqonet/internal/helper/cache"
@@ -27,6 +28,7 @@ import (
 	"liqonet.io/liqonet/internal/helper/wakeup"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/serving"
+	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/kernel"
 	"liqonet.io/liqonet/netops/tunnel"
 	"liqonet.io/liqonet/netops/tunnel/plain"
@@ -153,12 +155,25 @@ func (l *loop) step(context.Context) error {
 		l.readKnownEndpoints()
 		l.before = l.lastEcho()
 		l.resumeTransports()
+		l.resumePorts()
 	}
 	v, damage := l.view()
 	if v == nil {
 		return damage
 	}
 	return errors.Join(damage, l.serve(*v))
+}
+
+// resumePorts continues with the ports on which an earlier process had the tunnels of a client without encryption.
+func (l *loop) resumePorts() {
+	for number := 1; number <= records.MaxGateways; number++ {
+		if n := datapath.RenewalsAt(plain.ListenPort(netops.TunnelLink(number))); n > 0 {
+			t := l.echoes.tunnel(number)
+			l.echoes.mu.Lock()
+			t.renewal.ports = n
+			l.echoes.mu.Unlock()
+		}
+	}
 }
 
 // serve reconciles kernel, tunnels and echoes with a view. A tunnel with an error does not block the others.

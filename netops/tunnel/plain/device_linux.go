@@ -215,6 +215,12 @@ func (t *device) read() (netlink.Link, netip.AddrPort, error) {
 	return link, remote, err
 }
 
+// ListenPort returns the listen port of the tunnel that an earlier process opened; 0: there is none.
+func ListenPort(name string) uint16 {
+	link, _ := netlink.LinkByName(name)
+	return portOf(link)
+}
+
 // portOf returns the port on which a link listens; 0: it is no VXLAN link.
 func portOf(link netlink.Link) uint16 {
 	if v, ok := link.(*netlink.Vxlan); ok {
