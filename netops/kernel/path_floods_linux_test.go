@@ -125,6 +125,49 @@ func TestFloodOfListenPort(t *testing.T) {
 	}
 }
 
+// TestGuessesWithoutEncryption: of a sender that guesses the VNI of a server's tunnels, few packets are checked,
+// whatever its ports. It keeps out no sender with another address.
+func TestGuessesWithoutEncryption(t *testing.T) {
+	const vni, wrong, rounds = 7, 8, 20
+	_, b := firstPair(t)
+	server, guesser, other := b.gateways[0], netip.MustParseAddr("198.18.0.1"), netip.MustParseAddr("198.18.0.2")
+	state, c := netops.GatewayState(server.config), server.config
+	c.Plain = &netops.Plain{VNI: vni, Sources: []netip.Prefix{netip.PrefixFrom(guesser, 24).Masked()}}
+	state.Firewall = netops.GatewayState(c).Firewall
+	reach(t, server.kernel, state)
+	listen := c.Tunnels[0].ListenPort
+	emit, done := b.nodes[0].emitter(server.port(), server.hardware("eth0"))
+	defer done()
+	send := func(from netip.Addr, port uint16, vni byte) {
+		require.NoError(t, emit(packet{protocol: unix.IPPROTO_UDP, source: from, target: c.Pod}.with(udp(port, listen, []byte{8, 0, 0, 0, 0, 0, vni, 0}))))
+	}
+	accepted := func(from netip.Addr) (n int) {
+		all, err := server.kernel.nft.Senders(netops.Table, netops.Arrived(listen))
+		require.NoError(t, err)
+		for _, s := range all {
+			if s.From.Addr() == from {
+				n++
+			}
+		}
+		return n
+	}
+	for i := range uint16(rounds) {
+		for j := range uint16(500) {
+			send(guesser, 10_000+j, wrong)
+		}
+		send(guesser, 1+i, vni)
+	}
+	send(other, 1, vni)
+	wait.Until(t, "another address is accepted", answerWait, func() bool { return accepted(other) == 1 })
+	if n := accepted(guesser); n > rounds/2 {
+		t.Errorf("%d of %d right guesses are accepted", n, rounds)
+	}
+	wait.Until(t, "a sender is accepted once the guesses end", answerWait, func() bool {
+		send(guesser, 4711, vni)
+		return accepted(guesser) > 0
+	})
+}
+
 // leastAnswered is the share of echoes that must be answered during a flood. The machine's queues drop some.
 const leastAnswered = 0.9
 
