@@ -1,6 +1,7 @@
 package pathtest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -27,6 +28,14 @@ func TestDriverChanges(t *testing.T) {
 		b.Rewrite(b.Record(a.Cluster))
 		a.awaitAnswered(begin)
 		b.awaitAnswered(begin)
+		for _, g := range a.Gateways {
+			a.AwaitStatus(g, func(s records.Status) error {
+				if s.Implementation != kind {
+					return fmt.Errorf("tunnels of %s, want %s", s.Implementation, kind)
+				}
+				return nil
+			})
+		}
 		f.await(t)
 		t.Logf("%.1f s until all tunnels of %s were answered", time.Since(begin).Seconds(), kind)
 	}
