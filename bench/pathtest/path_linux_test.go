@@ -129,7 +129,7 @@ func surviveHelpers(a, b *testCluster) {
 		for _, p := range c.NodeHelpers {
 			p.Kill()
 		}
-		if c.Kinds.WireGuard == records.Kernel {
+		if c.Kinds.WireGuard != records.Userspace {
 			c.Gateways[0].Helper.Kill()
 		}
 	}
