@@ -71,7 +71,7 @@ func TestDriverChangesMeanwhile(t *testing.T) {
 			g.mu.Unlock()
 			synctest.Wait()
 		}
-		e.use(nil)
+		e.use(nil, false)
 		choices.Elapse(farPodReply + time.Millisecond)
 		synctest.Wait()
 		if len(device.renewed) > 0 {

@@ -36,18 +36,16 @@ type peerTunnel struct {
 	gateway *echoes // of this end
 	log     *slog.Logger
 	size    pathmtu.Meter  // of the path to the server, if this is the client
-	plain   bool           // the device has no encryption
 	wanted  *tunnel.Config // last configuration that the loop applied to the device; nil: unknown
 
 	// The lock of the gateway's echoes guards what follows.
 	device tunnel.Tunnel // nil: not open; the loop sets it, and reads it without the lock
 	role   records.Role
-	// unencrypted is set for a tunnel without encryption in the latest view.
-	unencrypted bool
-	peer        *echo.Prober   // nil: none yet
-	calm        time.Duration  // interval of its requests without loss
-	source      netip.AddrPort // source of the tunnel's packets; the zero value: none received
-	path        echo.Path      // path to this gateway, from the peer's report
+	plain  bool           // the device has no encryption; set with it
+	peer   *echo.Prober   // nil: none yet
+	calm   time.Duration  // interval of its requests without loss
+	source netip.AddrPort // source of the tunnel's packets; the zero value: none received
+	path   echo.Path      // path to this gateway, from the peer's report
 	membership.Member
 	unused    string            // why no packets of pods are sent through it; "": they are
 	sender    membership.Sender // the peer's gateway
@@ -89,7 +87,6 @@ func (t *peerTunnel) update(v view, number int, wake chan<- struct{}) {
 	if t.role != v.peering.Role { // the peer's gateway is at another place
 		t.far.Pods, t.far.at = membership.Pods{}, netip.AddrPort{}
 	}
-	t.unencrypted = v.peering.Settings.Plain()
 	t.role, t.unused, t.Wake = v.peering.Role, v.unused[number], nil
 	t.endpoints = v.own().Tunnels[number-1].Endpoints
 	carried := t.carrier.on()

@@ -53,7 +53,7 @@ func (t *peerTunnel) renew(ctx context.Context, device tunnel.Tunnel) {
 	}
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
-	if err == nil && t.unencrypted && t.role == records.Client {
+	if err == nil && t.plain && t.role == records.Client {
 		t.renewal.ports++
 		wakeup.Notify(t.gateway.wake) // the pass makes the link again
 	}

@@ -56,7 +56,7 @@ func TestFirstSession(t *testing.T) {
 		e, silent := g.tunnel(1), netip.MustParseAddrPort("127.0.0.1:9")
 		require.NoError(t, e.ask(socket, silent))
 		asked := time.Now()
-		e.use(&farTunnel{renew: func(context.Context) error { return nil }})
+		e.use(&farTunnel{renew: func(context.Context) error { return nil }}, false)
 		sent := func(p *echo.Prober) uint64 { return p.Stats().Sent }
 		g.mu.Lock()
 		// Of the first one only the request that a renewal causes counts.

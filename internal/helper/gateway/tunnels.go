@@ -49,7 +49,7 @@ func (l *loop) bring(t *peerTunnel, driver tunnel.Driver, c tunnel.Config) (chan
 	plain := driver == l.plain // two values of another driver cannot be compared
 	if t.device != nil && t.plain != plain {
 		err := t.device.Close(true)
-		t.use(nil)
+		t.use(nil, plain)
 		if err != nil {
 			return true, err
 		}
@@ -60,8 +60,7 @@ func (l *loop) bring(t *peerTunnel, driver tunnel.Driver, c tunnel.Config) (chan
 		changed = true
 		var open tunnel.Tunnel
 		if open, err = driver.Open(c, t.log, func() { wakeup.Notify(l.wake) }); err == nil {
-			t.plain = plain
-			t.use(open)
+			t.use(open, plain)
 			if plain {
 				l.events.Add("ConfigMap", l.ID.StatusName(), false, publish.Unencrypted, "packets to the peer are not encrypted")
 			}
@@ -92,11 +91,11 @@ func (t *peerTunnel) changePath() error {
 	return err
 }
 
-// use sets the device of the tunnel.
-func (t *peerTunnel) use(d tunnel.Tunnel) {
+// use sets the device of the tunnel, which is plain if it has no encryption.
+func (t *peerTunnel) use(d tunnel.Tunnel, plain bool) {
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
-	t.device = d
+	t.device, t.plain = d, plain
 }
 
 // stats returns the state of the tunnel; the zero value if it is not open.
