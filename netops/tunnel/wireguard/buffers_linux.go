@@ -23,7 +23,8 @@ const (
 
 // limitBuffers replaces a device's pools, for which wireguard-go has no option
 // (https://github.com/WireGuard/wireguard-go/pull/69), before they are used. Each direction has its own limit:
-// otherwise packets that wait for a session could block the handshake.
+// otherwise packets that wait for a session could block the handshake. If the handshakes of two full devices cross,
+// neither repeats its own (expiredRetransmitHandshake, device/timers.go): renewals of silent tunnels end that.
 func limitBuffers(d *device.Device) error {
 	pools := reflect.ValueOf(d).Elem().FieldByName("pool")
 	for _, p := range []struct {

@@ -2,7 +2,6 @@ package wireguard
 
 import (
 	"net"
-	"net/netip"
 	"os"
 	"runtime"
 	"sync"
@@ -40,16 +39,32 @@ func TestBuffersAreLimited(t *testing.T) {
 	far.await(t, far.written.Load()+allBuffers, near)
 }
 
-// TestHandshakeOfAFullDevice sends more packets than a device can queue to a peer that does not exist yet: the session
-// starts when the peer exists.
+// TestHandshakeOfAFullDevice sends more packets than a device can queue while nobody answers: the session starts when
+// the peer starts it, or when the device is renewed, as gateways do with a silent tunnel. The full device cannot start it
+// itself: the loop that reads the link, and that would repeat a handshake, waits for buffers.
 func TestHandshakeOfAFullDevice(t *testing.T) {
-	near, far := newEnds(t)
-	near.join(t, far, waits)
-	for range packetBuffers / batch { // the last one waits for buffers
-		near.reads <- struct{}{}
+	for who, starts := range map[string]func(t *testing.T, near, far *end){
+		"peer": func(t *testing.T, near, far *end) { far.join(t, near, initiates) },
+		"renewal": func(t *testing.T, near, far *end) {
+			far.join(t, near, waits)
+			key := far.key.PublicKey()
+			require.NoError(t, near.configure(wgtypes.Config{Peers: []wgtypes.PeerConfig{{PublicKey: key, Remove: true}}}))
+			near.join(t, far, initiates)
+		},
+	} {
+		t.Run(who, func(t *testing.T) {
+			near, far := newEnds(t)
+			silent, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = silent.Close() })
+			near.joinAt(t, far, silent.LocalAddr().(*net.UDPAddr), waits)
+			for range packetBuffers / batch { // the last one waits for buffers
+				near.reads <- struct{}{}
+			}
+			starts(t, near, far)
+			far.await(t, allBuffers, near)
+		})
 	}
-	far.join(t, near, initiates)
-	far.await(t, allBuffers, near)
 }
 
 // end is a wireguard-go device on a fake link.
@@ -86,14 +101,15 @@ const (
 func (e *end) join(t *testing.T, other *end, keepAlive time.Duration) {
 	d, err := other.read()
 	require.NoError(t, err)
-	all := netip.MustParsePrefix("10.0.0.0/8")
-	if err := e.configure(wgtypes.Config{Peers: []wgtypes.PeerConfig{{
-		PublicKey: other.key.PublicKey(), PersistentKeepaliveInterval: &keepAlive,
-		Endpoint:   net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(d.ListenPort))),
-		AllowedIPs: []net.IPNet{{IP: all.Addr().AsSlice(), Mask: net.CIDRMask(all.Bits(), 32)}},
-	}}}); err != nil {
-		t.Fatal(err)
-	}
+	e.joinAt(t, other, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: d.ListenPort}, keepAlive)
+}
+
+// joinAt is join with another endpoint than the other end's.
+func (e *end) joinAt(t *testing.T, other *end, endpoint *net.UDPAddr, keepAlive time.Duration) {
+	require.NoError(t, e.configure(wgtypes.Config{Peers: []wgtypes.PeerConfig{{
+		PublicKey: other.key.PublicKey(), PersistentKeepaliveInterval: &keepAlive, Endpoint: endpoint,
+		AllowedIPs: []net.IPNet{{IP: net.IPv4(10, 0, 0, 0).To4(), Mask: net.CIDRMask(8, 32)}},
+	}}}))
 }
 
 // await sends packets from another end until this one has received count.
