@@ -12,6 +12,7 @@ import (
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/inspect/diagnose"
+	"liqonet.io/liqonet/internal/peering/plan"
 )
 
 func newDiagnose(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[diagnose.Options, diagnose.Result]) *cobra.Command {
@@ -134,8 +135,8 @@ func describeChecks(b *strings.Builder, r diagnose.Result, wide bool) {
 	if r.Count(diagnose.Skipped) > 0 && !wide {
 		more = " (-o wide has the reasons)"
 	}
-	ui.Writef(b, "checks: %d passed, %d failed, %d consequences, %d warnings, %d skipped%s\n", r.Count(diagnose.Passed), r.Count(diagnose.Failed),
-		r.Count(diagnose.Following), r.Count(diagnose.Warning), r.Count(diagnose.Skipped), more)
+	ui.Writef(b, "checks: %d passed, %d failed, %s, %s, %d skipped%s\n", r.Count(diagnose.Passed), r.Count(diagnose.Failed),
+		plan.Count(r.Count(diagnose.Following), "consequence"), plan.Count(r.Count(diagnose.Warning), "warning"), r.Count(diagnose.Skipped), more)
 }
 
 // clustersOf returns the clusters of which checks were made.

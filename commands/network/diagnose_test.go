@@ -50,7 +50,7 @@ func diagnosis() diagnose.Result {
 	}
 	return diagnose.Result{Checks: []diagnose.Finding{
 		of("LQ-API-REACHABLE", diagnose.API, "a", diagnose.Passed, ""), of("LQ-API-REACHABLE", diagnose.API, "b", diagnose.Passed, ""),
-		of("LQ-NODES-DRIFT", diagnose.Nodes, "a", diagnose.Warning, "node a-1: restored 3 times, last link lqn-gw1"),
+		of("LQ-NODES-DRIFT", diagnose.Nodes, "a", diagnose.Warning, "node a-1: changes restored: 3, last link lqn-gw1"),
 		of("LQ-TUNNEL-KEYS", diagnose.Tunnel, "a", diagnose.Skipped, "Secrets: you are not allowed to read them"),
 		of("LQ-TUNNEL-HANDSHAKE", diagnose.Tunnel, "a", diagnose.Failed, "tunnel 1-1 to 192.0.2.1:30000: no handshake yet"),
 		of("LQ-TUNNEL-HANDSHAKE", diagnose.Tunnel, "b", diagnose.Following, "tunnel 1-1: no handshake yet"),

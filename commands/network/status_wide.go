@@ -48,7 +48,7 @@ func detailsOf(p status.Peering) []detail {
 	}
 	drift := ""
 	if t := p.Totals(); t.Drifts > 0 {
-		drift = fmt.Sprintf("restored %d times after changes by other programs", t.Drifts)
+		drift = fmt.Sprintf("changes by other programs restored: %d", t.Drifts)
 	}
 	return []detail{
 		{"role", role},

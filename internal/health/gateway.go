@@ -50,7 +50,7 @@ var gatewayKinds = []Kind{
 	{
 		Code:  GatewayReport,
 		What:  "Every gateway reports in time.",
-		Needs: []string{"LQ-GATEWAY-RUNNING", "LQ-GATEWAY-RECORDS", "LQ-NODES-HELPER"},
+		Needs: []string{"LQ-GATEWAY-RUNNING", "LQ-GATEWAY-RECORDS", "LQ-NODES-HELPER", "LQ-NODES-FORWARD"},
 		Cause: "The gateway hangs, its node is lost, or it does not reach the API server.",
 		Fix:   "kubectl --context CONTEXT -n NAMESPACE logs deployment/gateway-PEER; kubectl --context CONTEXT -n NAMESPACE rollout restart deployment/gateway-PEER",
 		late:  true,

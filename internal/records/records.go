@@ -217,6 +217,8 @@ type Node struct {
 	Refused map[string]string `json:"refused,omitempty"`
 	// ForwardDrops are foreign firewalls in this node's kernel that drop forwarded packets by default.
 	ForwardDrops []ForwardDrop `json:"forwardDrops,omitempty"`
+	// NotForwarding reports that net.ipv4.ip_forward is 0 in this node's kernel.
+	NotForwarding bool `json:"notForwarding,omitempty"`
 	// Drift counts restored changes in this node's kernel, of all peerings.
 	Drift Drift `json:"drift,omitzero"`
 	// Clean reports that this node's kernel has no liqonet state left, after the fabric was deleted.

@@ -144,4 +144,13 @@ func testDiagnose(ctx context.Context, t *testing.T, u users) {
 	}, "--probe")
 	node("a-1", "nft delete table ip fault")()
 	u.looker.awaitCauses(ctx, t)
+
+	// Pods of a node that forwards nothing, a gateway among them, reach nothing. The setting changes links of the
+	// helper, too, which it restores: that stays a warning.
+	node("a-1", "sysctl -qw net.ipv4.ip_forward=0")()
+	admin.awaitDiagnosis(ctx, t, "LQ-NODES-FORWARD, and not LQ-GATEWAY-REPORT", func(causes []string) bool {
+		return slices.Contains(causes, "LQ-NODES-FORWARD") && !slices.Contains(causes, "LQ-GATEWAY-REPORT")
+	})
+	node("a-1", "sysctl -qw net.ipv4.ip_forward=1")()
+	admin.awaitCauses(ctx, t, "LQ-NODES-DRIFT?")
 }

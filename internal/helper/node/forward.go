@@ -4,6 +4,8 @@ package node
 
 import (
 	"fmt"
+	"os"
+	"strings"
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
@@ -19,4 +21,11 @@ func (l *loop) forwardDrops() (drops []records.ForwardDrop) {
 		}
 	}
 	return drops
+}
+
+// notForwarding reports whether the kernel does not forward packets of pods: net.ipv4.ip_forward is 0. Kubernetes needs
+// 1, which hardened images and restarts of sysctl services reset. Links of this program have settings of their own.
+func notForwarding() bool {
+	value, err := os.ReadFile("/proc/sys/net/ipv4/ip_forward")
+	return err == nil && strings.TrimSpace(string(value)) == "0"
 }

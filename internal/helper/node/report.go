@@ -42,6 +42,7 @@ func (l *loop) report(v view, applied []string) error {
 		PodCIDRs: v.pods.cidrs, Pods: v.pods.stray, Peerings: applied, Guarded: v.Guarded, Refused: v.refused,
 		Address: addressOf(v.node),
 		Clean:   v.fabric == nil && !v.blind && len(v.HeldBack) == 0, Drift: l.Drift, ForwardDrops: l.forwardDrops(),
+		NotForwarding: notForwarding(),
 	}
 	err := l.measure(v, &r)
 	var e error

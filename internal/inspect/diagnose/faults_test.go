@@ -217,6 +217,10 @@ var diagnosedFaults = map[string]struct {
 	"a firewall with rules for liqonet": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		a.ChangeNodeReport(t, func(n *records.Node) { n.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}} })
 	}, "LQ-NODES-FORWARD?"},
+	"a node that does not forward": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeNodeReport(t, func(n *records.Node) { n.NotForwarding = true })
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.Time = s.Time.Add(-time.Hour) })
+	}, "LQ-NODES-FORWARD"},
 	"Cilium with eBPF host routing": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		cilium(t, a, map[string]string{"enable-bpf-masquerade": "true", "kube-proxy-replacement": "true"})
 	}, "LQ-NODES-PLUGIN?"},

@@ -44,10 +44,12 @@ func nodeChecks() []Check {
 			reads: []fact{observe.Leases, observe.Records}, cluster: (*facts).kernels,
 		},
 		{
-			ID: "LQ-NODES-FORWARD", What: "No firewall in the kernels of nodes drops by default what nodes forward.",
+			ID: "LQ-NODES-FORWARD", What: "The kernels of nodes forward packets, and no firewall in them drops by default what is forwarded.",
 			Needs: []string{"LQ-NODES-REPORT"},
-			Cause: "Docker, ufw or another program set the policy of a chain at hook forward to drop. No other rule can undo that.",
-			Fix:   health.Update + " --allow-forward. See docs/troubleshooting.md, Firewalls on nodes.",
+			Cause: "Docker, ufw or another program set the policy of a chain at hook forward to drop. No other rule can undo that. " +
+				"Or a hardened image or a file of /etc/sysctl.d sets net.ipv4.ip_forward to 0: pods of that node then reach nothing beyond it.",
+			Fix: "For a chain: " + health.Update + " --allow-forward. See docs/troubleshooting.md, Firewalls on nodes. " +
+				"For net.ipv4.ip_forward, on the node that is named: sysctl -w net.ipv4.ip_forward=1, and in /etc/sysctl.d what sets it to 0.",
 			reads: []fact{observe.Leases, observe.Records}, cluster: (*facts).forwardDrops,
 		},
 		{
@@ -137,11 +139,14 @@ func (f *facts) kernels() outcome {
 }
 
 func (f *facts) forwardDrops() outcome {
-	if f.Fabric != nil && f.Fabric.AllowForward {
-		return passed() // the helpers add rules
-	}
 	var seen []string
 	for _, n := range f.Reports {
+		if n.NotForwarding {
+			seen = append(seen, fmt.Sprintf("node %s forwards no packets: net.ipv4.ip_forward is 0", n.Name))
+		}
+		if f.Fabric != nil && f.Fabric.AllowForward {
+			continue // the helpers add rules
+		}
 		for _, d := range n.ForwardDrops {
 			seen = append(seen, fmt.Sprintf("%s of node %s drops", d, n.Name))
 		}
@@ -182,7 +187,7 @@ func (s *side) drift() outcome {
 	var seen []string
 	add := func(where string, d records.Drift) {
 		if d.Times > 0 && time.Since(d.Last) < recent {
-			seen = append(seen, fmt.Sprintf("%s: restored %d times, last %s", where, d.Times, d.What))
+			seen = append(seen, fmt.Sprintf("%s: changes restored: %d, last %s", where, d.Times, d.What))
 		}
 	}
 	for _, n := range s.status.NodeStates() {

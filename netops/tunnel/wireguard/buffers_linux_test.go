@@ -40,8 +40,8 @@ func TestBuffersAreLimited(t *testing.T) {
 }
 
 // TestHandshakeOfAFullDevice sends more packets than a device can queue while nobody answers: the session starts when
-// the peer starts it, or when the device is renewed, as gateways do with a silent tunnel. The full device cannot start it
-// itself: the loop that reads the link, and that would repeat a handshake, waits for buffers.
+// the peer starts it, or when the device is renewed, as gateways do with a silent tunnel. The full device cannot start
+// it itself: the loop that reads the link, and that would repeat a handshake, waits for buffers.
 func TestHandshakeOfAFullDevice(t *testing.T) {
 	for who, starts := range map[string]func(t *testing.T, near, far *end){
 		"peer": func(t *testing.T, near, far *end) { far.join(t, near, initiates) },
