@@ -56,7 +56,7 @@ func overlayPort(text string) (uint16, error) {
 
 // ImageFlag adds the flag that names the image of the helpers.
 func ImageFlag(cmd *cobra.Command, to *string) {
-	ui.TextFlag(cmd.Flags(), to, "image", "IMAGE", "container image of the helpers (default: the image of this release; other builds have none)", ui.ImageName)
+	ui.TextFlag(cmd.Flags(), to, "image", "IMAGE", "container image of the helpers (default: the image of this release; other builds: that of the installation)", ui.ImageName)
 }
 
 // InstalledImageFlag adds the flag that names the image of a command's own pods.
@@ -64,24 +64,16 @@ func InstalledImageFlag(cmd *cobra.Command, to *string) {
 	ui.TextFlag(cmd.Flags(), to, "image", "IMAGE", "container image of the command's pods (default: that of the installation)", ui.ImageName)
 }
 
-// Installation is what the flags ask for, with the default image. It is called last, so that errors in the command line
-// come first.
-func Installation(env *Env, o peering.Installation) (_ peering.Installation, err error) {
+// Installation is what the flags ask for, with the default image, which only a published release has.
+func Installation(env *Env, o peering.Installation) peering.Installation {
 	if o.Overlay == automatic {
 		o.Overlay = ""
 	}
-	o.Image, err = ImageOrDefault(env, o.Image)
-	return o, err
-}
-
-// ImageOrDefault is the image that the user names, else the default of this build, which only a published release has.
-func ImageOrDefault(env *Env, named string) (string, error) {
-	if named != "" {
-		return named, nil
+	if o.Image == "" {
+		var err error
+		if o.Image, err = image.DefaultReference(env.Build); err != nil {
+			o.NoImage = &UsageError{Err: err}
+		}
 	}
-	reference, err := image.DefaultReference(env.Build)
-	if err != nil {
-		return "", &UsageError{Err: err}
-	}
-	return reference, nil
+	return o
 }

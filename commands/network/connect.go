@@ -151,7 +151,7 @@ func (f *connectFlags) options(env *cli.Env) (peering.ConnectOptions, error) {
 		return o, err
 	}
 	f.again = kube.Flags(o.Local.Cluster, o.Remote.Cluster)
-	o.Installation, err = cli.Installation(env, o.Installation)
+	o.Installation = cli.Installation(env, o.Installation)
 	return o, err
 }
 

@@ -127,7 +127,7 @@ func (f manyFlags) options(env *cli.Env, cmd *cobra.Command, c *connectFlags) (o
 	if o.Clusters, err = c.clusters.Local.ConnectAll(env, f.contexts); err != nil {
 		return o, err
 	}
-	o.Installation, err = cli.Installation(env, o.Installation)
+	o.Installation = cli.Installation(env, o.Installation)
 	return o, err
 }
 

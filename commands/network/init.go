@@ -35,7 +35,7 @@ the command names these nodes, and its exit code is 3; with --all-nodes it fails
 			if o.Side.Cluster, err = local.Connect(env); err != nil {
 				return o, err
 			}
-			o.Installation, err = cli.Installation(env, o.Installation)
+			o.Installation = cli.Installation(env, o.Installation)
 			return o, err
 		},
 	}.Command(env, cmd)

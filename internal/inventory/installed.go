@@ -50,14 +50,11 @@ func PodSettings(ctx context.Context, c *kube.Cluster) (templates.Pods, error) {
 	return pods, nil
 }
 
-// InstalledImage returns the image of an installation's helpers.
+// InstalledImage returns the image of an installation's helpers; "": liqonet is not installed.
 func InstalledImage(ctx context.Context, c *kube.Cluster) (string, error) {
 	set, err := kube.Find[*appsv1.DaemonSet](ctx, c, records.NodeName)
-	switch {
-	case err != nil:
+	if err != nil || set == nil || len(set.Spec.Template.Spec.Containers) == 0 {
 		return "", err
-	case set == nil || len(set.Spec.Template.Spec.Containers) == 0:
-		return "", NotInstalled(ctx, c)
 	}
 	return set.Spec.Template.Spec.Containers[0].Image, nil
 }

@@ -70,8 +70,10 @@ func (s *side) reach(ctx context.Context, image string) error {
 		s.image = image
 		return err
 	}
-	s.image, err = inventory.InstalledImage(ctx, s.cluster)
-	return err
+	if s.image, err = inventory.InstalledImage(ctx, s.cluster); err != nil || s.image != "" {
+		return err
+	}
+	return inventory.NotInstalled(ctx, s.cluster)
 }
 
 // choose finds the peering with another cluster and the nodes that take part: a sample of that size, or all if 0.

@@ -101,6 +101,9 @@ func TestConnectAgainChangesNothing(t *testing.T) {
 		before := fakecluster.Contents(t, a.Cluster)
 		changesNothing(t, connectOptions(a, b))
 		assert.Equal(t, "objects after a second connect", before, fakecluster.Contents(t, a.Cluster))
+		installed := connectOptions(a, b)
+		installed.Image, installed.NoImage = "", errors.New("not a published release")
+		changesNothing(t, installed)
 	})
 }
 
@@ -223,6 +226,9 @@ func TestConnectRefuses(t *testing.T) {
 			b.Capabilities.Geneve = false
 			o.Overlay = records.Geneve
 		}, "no geneve on b1", "load kernel module"},
+		{"no image", func(_, _ *fakecluster.Cluster, o *ConnectOptions) {
+			o.Image, o.NoImage = "", errors.New("not a published release")
+		}, "not a published release", ""},
 		{"an internal CIDR in use", func(_, _ *fakecluster.Cluster, o *ConnectOptions) { o.Local.InternalCIDR = prefix("10.244.0.0/17") }, "conflict with pod CIDR", "ipam list"},
 		{"a firewall on the nodes", func(_, b *fakecluster.Cluster, _ *ConnectOptions) {
 			b.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}}

@@ -9,8 +9,10 @@ import (
 
 // Installation has the options of a cluster's installation.
 type Installation struct {
-	// Image is the container image of the helpers.
-	Image string
+	// Image is the container image of the helpers. "": the cluster's current one; NoImage is why a cluster without
+	// liqonet has none.
+	Image   string
+	NoImage error
 	// Pods are the settings for the helpers' pods. Unset ones keep the cluster's current value.
 	Pods templates.Pods
 	// Overlay is the encapsulation. "": the cluster's current one, else the best that all nodes support.

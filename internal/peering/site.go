@@ -91,6 +91,14 @@ func (s *site) reach(ctx context.Context) error {
 		s.reporter.Warn(fmt.Sprintf("cluster %q: a second installation in namespace %s cannot work", s.cluster.Context, namespace),
 			fmt.Sprintf("liqoctl network reset -n %s --context %s", namespace, kube.ShellWord(s.cluster.Context)))
 	}
+	if s.options.Image == "" {
+		if s.options.Image, err = inventory.InstalledImage(ctx, s.cluster); err != nil {
+			return err
+		}
+		if s.options.Image == "" {
+			return s.options.NoImage
+		}
+	}
 	// This is first, so that the error lists all missing permissions.
 	if !s.installed {
 		if err := s.checkInstaller(ctx); err != nil {
