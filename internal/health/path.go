@@ -11,7 +11,7 @@ var pathKinds = []Kind{{
 	Needs: []string{
 		"LQ-PEER-EXISTS", "LQ-PEER-AGREES", "LQ-OVERLAY-ECHO", "LQ-OVERLAY-MTU", "LQ-TUNNEL-ECHO", "LQ-TUNNEL-LOSS", "LQ-TUNNEL-MTU", "LQ-NODES-PLUGIN",
 	},
-	Cause:  "A firewall on nodes drops forwarded packets, the network plugin bypasses the kernel, or large packets are lost on the way.",
+	Cause:  "A firewall drops what the gateways' pods send to the node by UDP 6091, or what nodes forward; the network plugin bypasses the kernel; or large packets are lost on the way.",
 	Fix:    "liqoctl network test --context CONTEXT --remote-context REMOTE shows which packets are lost. See docs/troubleshooting.md.",
 	late:   true, // witnesses report independently
 	cutOff: Warning,

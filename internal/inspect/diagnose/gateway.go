@@ -21,7 +21,7 @@ func gatewayChecks() []Check {
 	return []Check{
 		{
 			ID: "LQ-GATEWAY-SERVICE", What: "The Services of the WireGuard server have an address, and the load balancer carries UDP, or TCP for WebSocket.",
-			Needs: []string{"LQ-OBJECTS-INSTALLED"},
+			Needs: []string{"LQ-OBJECTS-INSTALLED", "LQ-OBJECTS-INTACT"},
 			Cause: "The cluster has no load balancers, its quota is used up, or the load balancer refuses UDP.",
 			Fix: "kubectl --context CONTEXT -n NAMESPACE describe services. In a cluster without load balancers: " +
 				health.Update + " --gw-server-service-type NodePort",
