@@ -15,6 +15,7 @@ import (
 	"liqonet.io/liqonet/bench/load"
 	"liqonet.io/liqonet/bench/path"
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/clusters"
 )
 
@@ -59,6 +60,7 @@ func runFloods(ctx context.Context, args []string, out io.Writer) error {
 	kinds := kindFlags(flags)
 	s := strain{}
 	only := flags.String("only", "", "send `FLOODS` whose names contain this word alone")
+	transport := flags.String("transport", string(records.UDP), "`TRANSPORT` of the tunnels: udp or websocket")
 	flags.IntVar(&s.gateways, "gateways", 1, "`NUMBER` of gateways of each cluster")
 	flags.Float64Var(&s.quota, "quota", 0, "`SHARE` of one core: processor quota of the first gateway that receives the flood; 0: none")
 	flags.DurationVar(&s.delay, "delay", 0, "`DURATION` that a packet takes between the clusters, each way")
@@ -71,6 +73,7 @@ func runFloods(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("arguments %q: want a share and durations of more than nothing, and 1 or %d gateways", args, path.MaxGateways)
 	}
 	s.kinds = kinds()
+	s.kinds.Transport = records.Transport(*transport)
 	_, err := io.WriteString(out, "| flood | arrives | another flow, 2 Mbit/s: share that arrives | memory of a gateway, MiB | renewals | failovers | `status` |\n|---|---|---|---|---|---|---|\n")
 	for _, f := range floods() {
 		if strings.Contains(f.name, *only) {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"liqonet.io/liqonet/bench/load"
 	"liqonet.io/liqonet/bench/path"
 	"liqonet.io/liqonet/bench/report"
@@ -29,12 +31,17 @@ type weather struct {
 	late time.Duration
 }
 
-// lineRate is the rate of every link. By default, a queue holds a twentieth of a second of it.
-const lineRate = "rate 20mbit"
+// lineRate is the rate of every link in Mbit/s, unless a flag sets another one.
+const lineRate = 20
 
-// weathers returns the links to measure. Without another delay, a link has one of five milliseconds.
-func weathers() []weather {
-	near := func(more string) string { return netem(130, "delay 5ms "+more) }
+// weathers returns the links to measure, of a rate in Mbit/s, with a delay where their names have none. By default a
+// queue holds a twentieth of a second.
+func weathers(rate int, delay time.Duration) []weather {
+	// netem returns a queueing discipline whose queue holds that many packets at lineRate (tc-netem(8)).
+	netem := func(packets int, settings string) string {
+		return fmt.Sprintf("netem limit %d %s rate %dmbit", packets*rate/lineRate, settings, rate)
+	}
+	near := func(more string) string { return netem(130, fmt.Sprintf("delay %dus %s", delay.Microseconds(), more)) }
 	all := []weather{{Name: "calm", qdisc: near("")}}
 	for _, loss := range []string{"1%", "5%", "10%", "20%"} {
 		all = append(all, weather{Name: loss + " loss", qdisc: near("loss " + loss)})
@@ -45,13 +52,8 @@ func weathers() []weather {
 		weather{Name: "700 ms delay, 20 ms jitter", qdisc: netem(1400, "delay 700ms 20ms"), slow: 4, late: time.Second},
 		weather{Name: "10% reordered by 10 ms", qdisc: netem(130, "delay 10ms reorder 90%")},
 		weather{Name: "5% duplicated", qdisc: near("duplicate 5%")},
-		weather{Name: "queue of 1.5 s", qdisc: netem(2500, "delay 5ms"), slow: 1, late: 2 * time.Second},
+		weather{Name: "queue of 1.5 s", qdisc: netem(2500, fmt.Sprintf("delay %dus", delay.Microseconds())), slow: 1, late: 2 * time.Second},
 	)
-}
-
-// netem returns a queueing discipline whose queue holds that many packets (tc-netem(8)).
-func netem(packets int, settings string) string {
-	return fmt.Sprintf("netem limit %d %s %s", packets, settings, lineRate)
 }
 
 // weatherReport is the result of one link.
@@ -65,6 +67,8 @@ type weatherReport struct {
 // Metrics of a link.
 const (
 	metricTCP = iota
+	metricPause
+	metricRoundTrip
 	metricUDP
 )
 
@@ -85,6 +89,8 @@ func runWeather(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench weather", flag.ContinueOnError)
 	p := weatherPlan{plan: plan{only: []string{tunnelAlone, liqonetPath, webSocket}}}
 	kinds := kindFlags(flags)
+	rate := flags.Int("rate", lineRate, "`MBITS` a second of the links")
+	delay := flags.Duration("delay", 5*time.Millisecond, "`DURATION` that a packet takes each way, on links whose names have none")
 	only := flags.String("only", "", "measure `LINES` whose names contain one of these words alone, with commas between")
 	format := flags.String("o", "text", "`FORMAT`: text, a Markdown table, or json")
 	flags.IntVar(&p.rounds, "rounds", 3, "`NUMBER` of samples of each path on each line")
@@ -93,11 +99,11 @@ func runWeather(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() > 0 || p.rounds < 1 || p.streams < 1 || p.sample <= 0 || *format != "text" && *format != "json" {
-		return fmt.Errorf("arguments %q: want rounds, streams and durations of more than nothing, and format text or json", args)
+	if flags.NArg() > 0 || p.rounds < 1 || p.streams < 1 || *rate < 1 || p.sample <= 0 || *format != "text" && *format != "json" {
+		return fmt.Errorf("arguments %q: want rounds, streams, a rate and durations of more than nothing, and format text or json", args)
 	}
 	p.kinds = kinds()
-	p.lines = slices.DeleteFunc(weathers(), func(w weather) bool {
+	p.lines = slices.DeleteFunc(weathers(*rate, *delay), func(w weather) bool {
 		return !slices.ContainsFunc(strings.Split(*only, ","), func(word string) bool { return strings.Contains(w.Name, word) })
 	})
 	if *format == "json" {
@@ -133,8 +139,10 @@ func (p weatherPlan) measure(ctx context.Context, progress io.Writer, report fun
 // line measures one link, in rounds that each begin with another path.
 func (p weatherPlan) line(ctx context.Context, bed *path.Bed, w weather, ways map[string]load.Way, names []string) (weatherReport, error) {
 	r := weatherReport{weather: w, States: map[health.State]string{}, Metrics: []report.Metric{
-		metricTCP: {Name: "TCP", Unit: "Mbit/s", Samples: map[string][]float64{}},
-		metricUDP: {Name: "UDP", Unit: "share that arrives", Samples: map[string][]float64{}},
+		metricTCP:       {Name: "TCP", Unit: "Mbit/s", Samples: map[string][]float64{}},
+		metricPause:     {Name: "longest pause of a stream", Unit: "s", LessIsBetter: true, Samples: map[string][]float64{}},
+		metricRoundTrip: {Name: "round trip beside the streams", Unit: "ms", LessIsBetter: true, Samples: map[string][]float64{}},
+		metricUDP:       {Name: "UDP", Unit: "share that arrives", Samples: map[string][]float64{}},
 	}}
 	if err := bed.SetLine(w.qdisc); err != nil {
 		return r, err
@@ -163,10 +171,16 @@ func (p weatherPlan) line(ctx context.Context, bed *path.Bed, w weather, ways ma
 }
 
 func (p weatherPlan) sampleLine(ctx context.Context, way load.Way, w weather, metrics []report.Metric, name string) error {
-	tcp, err := way.Streams(ctx, p.streams, p.sample*time.Duration(1+w.slow))
-	if err != nil {
+	var tcp load.Rate
+	var trips []time.Duration
+	during := p.sample * time.Duration(1+w.slow)
+	group, both := errgroup.WithContext(ctx)
+	group.Go(func() (err error) { tcp, err = way.Streams(both, p.streams, during); return err })
+	group.Go(func() (err error) { trips, err = way.RoundTrips(both, during); return err })
+	if err := group.Wait(); err != nil {
 		return err
 	}
+	slices.Sort(trips)
 	// The data of the stream in the queue is sent first.
 	if err := load.Wait(ctx, w.late); err != nil {
 		return err
@@ -175,7 +189,9 @@ func (p weatherPlan) sampleLine(ctx context.Context, way load.Way, w weather, me
 	if err != nil {
 		return err
 	}
-	for i, v := range map[int]float64{metricTCP: tcp.PerSecond, metricUDP: udp} {
+	for i, v := range map[int]float64{
+		metricTCP: tcp.PerSecond, metricPause: tcp.Pause.Seconds(), metricRoundTrip: 1000 * trips[len(trips)/2].Seconds(), metricUDP: udp,
+	} {
 		metrics[i].Samples[name] = append(metrics[i].Samples[name], v)
 	}
 	return nil
@@ -183,8 +199,8 @@ func (p weatherPlan) sampleLine(ctx context.Context, way load.Way, w weather, me
 
 // writeWeatherHeader writes the header of a Markdown table.
 func writeWeatherHeader(w io.Writer) error {
-	_, err := io.WriteString(w, "| link, each way | TCP, WireGuard alone, Mbit/s | TCP, liqonet / WireGuard | TCP, WebSocket / liqonet | UDP that arrives, WireGuard alone | "+
-		"UDP, liqonet / WireGuard | UDP, WebSocket / liqonet | renewals | `status` |\n|---|---|---|---|---|---|---|---|---|\n")
+	_, err := io.WriteString(w, "| link, each way | TCP, WireGuard alone, Mbit/s | TCP, liqonet / WireGuard | TCP, WebSocket / liqonet | longest pause of a stream, s: liqonet, WebSocket | round trip beside it, ms: liqonet, WebSocket | UDP that arrives, WireGuard alone | "+
+		"UDP, liqonet / WireGuard | UDP, WebSocket / liqonet | renewals | `status` |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
 	return err
 }
 
@@ -199,8 +215,10 @@ func (r weatherReport) write(w io.Writer) error {
 	for _, s := range slices.Sorted(maps.Keys(r.States)) {
 		states = append(states, strings.TrimSuffix(string(s)+": "+r.States[s], ": "))
 	}
-	_, err := fmt.Fprintf(w, "| %s | %.2f | %s | %s | %.1f %% | %s | %s | %d | %s |\n", r.Name,
+	of := func(i int, path string) float64 { return report.Quantile(r.Metrics[i].Samples[path], 0.5) }
+	_, err := fmt.Fprintf(w, "| %s | %.2f | %s | %s | %.2f, %.2f | %.0f, %.0f | %.1f %% | %s | %s | %d | %s |\n", r.Name,
 		report.Quantile(tcp.Samples[tunnelAlone], 0.5), ratio(tcp, liqonetPath, tunnelAlone), ratio(tcp, webSocket, liqonetPath),
+		of(metricPause, liqonetPath), of(metricPause, webSocket), of(metricRoundTrip, liqonetPath), of(metricRoundTrip, webSocket),
 		100*report.Quantile(udp.Samples[tunnelAlone], 0.5), ratio(udp, liqonetPath, tunnelAlone), ratio(udp, webSocket, liqonetPath),
 		r.Renewals, strings.Join(states, "; "))
 	return err

@@ -26,6 +26,7 @@ type Way struct {
 type Rate struct {
 	PerSecond float64
 	Processor time.Duration // of all processors together, per unit
+	Pause     time.Duration // the longest time in which a stream received nothing
 }
 
 // warmUp is the share at the beginning of a measurement that does not count: connections reach their speed.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,13 +23,14 @@ func (w Way) Streams(ctx context.Context, count int, d time.Duration) (Rate, err
 	if err != nil {
 		return Rate{}, fmt.Errorf("TCP streams: %w", err)
 	}
-	defer s.close()
 	s.flow()
 	const unit = 1e6 / 8 // bytes
 	r, err := w.rate(ctx, &s.received, unit, d)
+	s.close()
 	if err != nil {
 		return Rate{}, fmt.Errorf("TCP streams: %w", err)
 	}
+	r.Pause = slices.Max(s.pauses)
 	return r, nil
 }
 
@@ -36,7 +38,8 @@ func (w Way) Streams(ctx context.Context, count int, d time.Duration) (Rate, err
 type streams struct {
 	near, far []net.Conn
 	running   sync.WaitGroup
-	received  atomic.Int64 // bytes
+	received  atomic.Int64    // bytes
+	pauses    []time.Duration // the longest of each
 }
 
 func (w Way) connect(ctx context.Context, count int) (_ *streams, err error) {
@@ -72,6 +75,7 @@ func (w Way) connect(ctx context.Context, count int) (_ *streams, err error) {
 
 // flow starts sending on all connections until they are closed.
 func (s *streams) flow() {
+	s.pauses = make([]time.Duration, len(s.far))
 	for i := range s.near {
 		s.running.Go(func() {
 			for block := make([]byte, streamBuffer); ; {
@@ -80,18 +84,22 @@ func (s *streams) flow() {
 				}
 			}
 		})
-		s.running.Go(func() { _, _ = io.CopyBuffer(s, onlyReader{s.far[i]}, make([]byte, streamBuffer)) })
+		s.running.Go(func() { s.pauses[i] = s.receive(s.far[i]) })
 	}
 }
 
-// Write counts the received bytes.
-func (s *streams) Write(b []byte) (int, error) {
-	s.received.Add(int64(len(b)))
-	return len(b), nil
+// receive counts the received bytes until the connection is closed, and returns the longest time without any.
+func (s *streams) receive(from io.Reader) (pause time.Duration) {
+	block := make([]byte, streamBuffer)
+	for begin := time.Now(); ; begin = time.Now() {
+		n, err := from.Read(block)
+		s.received.Add(int64(n))
+		pause = max(pause, time.Since(begin))
+		if err != nil {
+			return pause
+		}
+	}
 }
-
-// onlyReader hides the other methods of a connection from io.CopyBuffer.
-type onlyReader struct{ io.Reader }
 
 func (s *streams) close() {
 	for _, c := range append(s.near, s.far...) {
