@@ -61,8 +61,12 @@ func describeConnection(b *strings.Builder, r peering.Connection, again string) 
 		verified, all = verified+ok, all+ok+len(side.Unverified)
 	}
 	_ = ui.Table(b, rows) // a strings.Builder takes everything
-	ui.Writef(b, "verified: %d of %d nodes in both directions; MTU %d; %d + %d gateways\n",
-		verified, all, r.MTU, 1+len(local.OtherGateways), 1+len(remote.OtherGateways))
+	encryption := ""
+	if local.Proof.Implementation == records.Unencrypted {
+		encryption = "; not encrypted"
+	}
+	ui.Writef(b, "verified: %d of %d nodes in both directions; MTU %d; %d + %d gateways%s\n",
+		verified, all, r.MTU, 1+len(local.OtherGateways), 1+len(remote.OtherGateways), encryption)
 	for _, h := range desired.Narrow(r.Hops) {
 		ui.Writef(b, "bottleneck: %s, path MTU %d, allows an MTU of %d\n", h.Name, h.Size, h.Fits)
 	}

@@ -30,7 +30,7 @@ func hostilePeering() status.Peering {
 }
 
 func TestTablesObeyNobody(t *testing.T) {
-	for output, lines := range map[ui.Format]int{ui.FormatText: 4, ui.FormatWide: 8, ui.FormatJSON: 0, ui.FormatYAML: 0} {
+	for output, lines := range map[ui.Format]int{ui.FormatText: 4, ui.FormatWide: 9, ui.FormatJSON: 0, ui.FormatYAML: 0} {
 		var b strings.Builder
 		o := statusOptions{Options: here(), output: output}
 		require.NoError(t, o.print(&b, statusAnswer{Peerings: []status.Peering{hostilePeering()}}))

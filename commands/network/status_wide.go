@@ -55,9 +55,21 @@ func detailsOf(p status.Peering) []detail {
 		{"reached at", ui.Joined(p.Addresses, status.AddressRange.String)},
 		{"MTU", mtu},
 		{"overlay", overlay},
+		{"encryption", encryptionOf(p)},
 		{"exposed", ui.Joined(p.Exposed, exposedCell)},
 		{"drift", drift},
 	}
+}
+
+// encryptionOf names what encrypts the packets between the clusters, for all gateways that have reported.
+func encryptionOf(p status.Peering) string {
+	var all []string
+	for _, g := range p.Gateways {
+		if g.WireGuard != "" {
+			all = appendNew(all, driver(g.WireGuard))
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // endpointsOf returns the endpoints of the tunnels of a peering, each once.

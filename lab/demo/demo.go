@@ -55,7 +55,8 @@ func (d Demo) Run(ctx context.Context) error {
 }
 
 const next = `
-Both pages travelled encrypted, from pod to pod, between clusters that use the same addresses. Next, try:
+Both pages travelled from pod to pod, between clusters that use the same addresses, encrypted between the clusters. To see
+that (tcpdump needed; any other link also has packets within a cluster): %[3]s exec router -- tcpdump -Xni br-a. Next, try:
 
   export KUBECONFIG=%[1]s
   %[2]s network status --context b -o wide

@@ -52,13 +52,19 @@ func (p Plan) difference() *DifferenceError {
 // DecideDifferences returns an error for the changes of existing configuration in a plan, unless the user consents to
 // them.
 func (p Plan) DecideDifferences(consent bool) (string, error) {
-	switch e := p.Differing().difference(); {
+	e := p.Differing().difference()
+	switch {
 	case len(e.Lines) == 0:
 		return "no differences", nil
 	case !consent:
 		return "", e
 	}
-	return "differences, to be applied", nil
+	const shown = 3
+	changes := Joined(e.Lines[:min(shown, len(e.Lines))], func(l Line) string { return l.Flat() + " " + l.Value() })
+	if more := len(e.Lines) - shown; more > 0 {
+		changes += fmt.Sprintf(" and %d more", more)
+	}
+	return "applies " + changes, nil
 }
 
 // Differing returns the part of a plan that changes existing configuration. Adding missing objects needs no consent;

@@ -21,7 +21,7 @@ func newExec(name *string) *cobra.Command {
 namespace of the router, of the machine beyond it or of a control plane. Its exit code is the program's.`,
 		Example: `  lab exec a-1 -- ip route
   lab exec a-1 -- workload get http://172.31.2.11:30080/
-  lab exec router -- tcpdump -ni br-a`,
+  lab exec router -- tcpdump -ni br-a                      # apt-get install tcpdump`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: onLab(name, func(cmd *cobra.Command, l *lab.Lab, args []string) error {
 			s, err := l.Status(cmd.Context())

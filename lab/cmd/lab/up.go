@@ -79,6 +79,7 @@ func newDown(name *string) *cobra.Command {
 				if err := remove(cmd.Context(), n); err != nil {
 					return err
 				}
+				fmt.Fprintf(cmd.OutOrStdout(), "removed lab %s; compiled programs stay in the cache\n", n)
 			}
 			return nil
 		},
