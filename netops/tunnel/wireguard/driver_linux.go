@@ -30,6 +30,7 @@ func New(folder string) (Driver, error) {
 			return d, fmt.Errorf("read tunnel key %s: %w", name, err)
 		}
 	}
+	d.private = d.private.clamped()
 	return d, nil
 }
 

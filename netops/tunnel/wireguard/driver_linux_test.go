@@ -14,6 +14,26 @@ import (
 	"liqonet.io/liqonet/internal/wireguard"
 )
 
+// TestKeyThatIsNotClamped: a key from any source of 32 bytes is configured once, though WireGuard changes its bits.
+func TestKeyThatIsNotClamped(t *testing.T) {
+	dir := t.TempDir()
+	key := newKey(t)
+	key[0], key[31] = key[0]|7, key[31]|128
+	for _, name := range []string{wireguard.PrivateKey, wireguard.PresharedKey} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(key.String()), 0o600))
+	}
+	d, err := New(dir)
+	require.NoError(t, err)
+	forEachImplementation(t, func(t *testing.T, p *pair) {
+		p.clientConfig.PrivateKey = d.private
+		for _, want := range []bool{true, false} {
+			if changed := p.client.apply(p.clientDevice, p.clientConfig); changed != want {
+				t.Errorf("changed: %t, want %t", changed, want)
+			}
+		}
+	})
+}
+
 func TestReadKeys(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := New(dir); !errors.Is(err, fs.ErrNotExist) {

@@ -36,6 +36,17 @@ func parseSecret(base64 string) (Secret, error) {
 	return NewSecret(key), nil
 }
 
+// clamped returns the private key as WireGuard keeps it (RFC 7748, 5). Its public half is the same.
+func (s Secret) clamped() Secret {
+	if s.IsZero() {
+		return s
+	}
+	key := s.key()
+	key[0] &= 248
+	key[31] = key[31]&127 | 64
+	return NewSecret(key)
+}
+
 // IsZero reports whether there is no key.
 func (s Secret) IsZero() bool { return s.key == nil }
 
