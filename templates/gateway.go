@@ -128,9 +128,7 @@ func (v GatewayValues) validate() error {
 	return errors.Join(errs...)
 }
 
-// setDeployment sets the fields of a gateway's Deployment. The selector of the first gateway's Deployment is immutable
-// and predates the second gateway: it matches the pods of all. This is safe because a controller does not adopt pods of
-// another owner, and each ReplicaSet also selects by the hash of its template.
+// setDeployment sets the fields of a gateway's Deployment.
 func (v GatewayValues) setDeployment(deployment *appsv1.Deployment, id records.GatewayID, account string) {
 	labels := id.Identity(records.ComponentGateway).Labels()
 	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}

@@ -19,8 +19,5 @@ func GatewaysSelector(peering string) string {
 
 // GatewaySelector returns a label selector for the pods of one gateway.
 func GatewaySelector(id records.GatewayID) string {
-	if id.Number == 1 {
-		return GatewaysSelector(id.Peering) + ",!" + records.LabelGateway
-	}
 	return fmt.Sprintf("%s,%s=%d", GatewaysSelector(id.Peering), records.LabelGateway, id.Number)
 }

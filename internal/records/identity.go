@@ -51,7 +51,7 @@ func (i Identity) Labels() map[string]string {
 	if i.Peering != "" {
 		labels[LabelPeering] = i.Peering
 	}
-	if i.Gateway > 1 {
+	if i.Gateway > 0 {
 		labels[LabelGateway] = strconv.Itoa(i.Gateway)
 	}
 	return labels

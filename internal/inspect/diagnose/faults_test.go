@@ -36,7 +36,7 @@ func stopped(t *testing.T) (a, b *fakecluster.Cluster) {
 		require.NoError(t, err)
 		peer := map[string]string{"a": "b", "b": "a"}[w.Context]
 		gateway := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Name: "gateway-0", Namespace: w.Namespace, Labels: map[string]string{records.LabelComponent: records.ComponentGateway, records.LabelPeering: peer},
+			Name: "gateway-0", Namespace: w.Namespace, Labels: records.GatewayID{Peering: peer, Number: 1}.Identity(records.ComponentGateway).Labels(),
 		}}
 		w.Add(t, gateway)
 		for _, pod := range append(all, gateway) {

@@ -137,7 +137,7 @@ func SecondGateway() records.Gateway {
 // GatewayPod returns the pod of a peering's gateway.
 func GatewayPod(peering string, g records.Gateway) *corev1.Pod {
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: g.Pod, Labels: records.Identity{Component: records.ComponentGateway, Peering: peering}.Labels()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: g.Pod, Labels: records.GatewayID{Peering: peering, Number: 1}.Identity(records.ComponentGateway).Labels()},
 		Spec:       corev1.PodSpec{NodeName: g.Node},
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
 	}
