@@ -30,10 +30,14 @@ func (v GatewayValues) services(r *reader) (objects []Object, err error) {
 	if !s.CarriesWebSocket() {
 		return objects, nil
 	}
+	first := int32(*s.WebSocketPort)
+	if *s.Ingress != "" {
+		first = 80 // HTTP: controllers such as Traefik speak TLS to port 443
+	}
 	var ports []corev1.ServicePort
 	for i := range v.Gateways {
 		name := records.WebSocketPortName(i + 1)
-		port := corev1.ServicePort{Name: name, Protocol: corev1.ProtocolTCP, Port: int32(*s.WebSocketPort) + int32(i)}
+		port := corev1.ServicePort{Name: name, Protocol: corev1.ProtocolTCP, Port: first + int32(i)}
 		port.TargetPort = intstr.FromString(name)
 		ports = append(ports, port)
 	}
