@@ -37,18 +37,11 @@ func Ensure(ctx context.Context, report *progress.Reporter, plugins ...spec.Netw
 	if err != nil {
 		return "", err
 	}
-	cache, err := CacheDir()
-	if err != nil {
-		return "", err
-	}
-	unlock, err := Lock(filepath.Join(cache, "lock"))
+	cache, unlock, err := openCache()
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	if err := removeUnfinished(cache); err != nil {
-		return "", err
-	}
 	b := builder{source: source, cache: cache, report: report}
 	var sets []string
 	needed := slices.Clone(programSets)
@@ -63,6 +56,21 @@ func Ensure(ctx context.Context, report *progress.Reporter, plugins ...spec.Netw
 		sets = append(sets, dir)
 	}
 	return b.join(sets)
+}
+
+// openCache takes the lock of the cache, and removes what killed builds left.
+func openCache() (cache string, unlock func(), err error) {
+	if cache, err = CacheDir(); err != nil {
+		return "", nil, err
+	}
+	if unlock, err = Lock(filepath.Join(cache, "lock")); err != nil {
+		return "", nil, err
+	}
+	if err := removeUnfinished(cache); err != nil {
+		unlock()
+		return "", nil, err
+	}
+	return cache, unlock, nil
 }
 
 // CacheDir returns the folder in which builds are kept. It need not exist.

@@ -78,17 +78,8 @@ func (x tunnels) testIngress(ctx context.Context, t *testing.T) {
 	require.NoError(t, os.WriteFile(file, x.ingressService(t), 0o600))
 	kubectl(ctx, t, x.lab, "b", "apply", "-f", file)
 	defer kubectl(ctx, t, x.lab, "b", "delete", "-f", file)
-	var data, clear atomic.Int64
-	ingress, err := middlebox.StartIngress(x.namespace(ctx, t, ingressNode), netip.AddrPortFrom(x.ingressAddress(), ingressPort), x.route,
-		func(m middlebox.Message) {
-			const binary = 2
-			switch {
-			case m.Err != nil || talk(capture.Packet{Frame: m.Payload}) || bytes.Contains(m.Payload, []byte(podPayload)):
-				clear.Add(1)
-			case m.Kind == binary && isWireGuard(m.Payload):
-				data.Add(1)
-			}
-		})
+	var behind behindTLS
+	ingress, err := middlebox.StartIngress(x.namespace(ctx, t, ingressNode), netip.AddrPortFrom(x.ingressAddress(), ingressPort), x.route, behind.see)
 	require.NoError(t, err)
 	defer ingress.Close()
 	out := x.connector.must(ctx, t, "network", "connect", "--context", "a", "--remote-context", "b", "--transport", "websocket",
@@ -101,14 +92,34 @@ func (x tunnels) testIngress(ctx context.Context, t *testing.T) {
 	ingress.Cut() // as a controller that reads its configuration again
 	testEveryPod(ctx, t, x.lab, conn)
 	x.awaitTransport(ctx, t, faults.WebSocket)
-	if data.Load() == 0 || clear.Load() > 0 {
-		t.Errorf("behind TLS %d messages are WireGuard's, %d are in the clear", data.Load(), clear.Load())
-	}
+	behind.judge(t)
 	annotation := kubectl(ctx, t, x.lab, "b", "-n", "liqonet", "get", "ingress", "-o", `jsonpath={.items[*].metadata.annotations.example\.com/timeout}`)
 	if annotation != "4h" {
 		t.Errorf("annotation of the Ingress is %q", annotation)
 	}
 	x.disconnect(ctx, t)
+}
+
+// behindTLS counts the messages of WebSockets that an ingress controller has decrypted.
+type behindTLS struct{ data, clear atomic.Int64 }
+
+func (b *behindTLS) see(m middlebox.Message) {
+	const binary = 2
+	switch {
+	case m.Err != nil || talk(capture.Packet{Frame: m.Payload}) || bytes.Contains(m.Payload, []byte(podPayload)):
+		b.clear.Add(1)
+	case m.Kind == binary && isWireGuard(m.Payload):
+		b.data.Add(1)
+	}
+}
+
+// judge fails the test if pods' packets were in the clear, or none of WireGuard was seen.
+func (b *behindTLS) judge(t *testing.T) {
+	t.Helper()
+	t.Logf("behind TLS %d messages are WireGuard's", b.data.Load())
+	if b.data.Load() == 0 || b.clear.Load() > 0 {
+		t.Errorf("behind TLS %d messages are WireGuard's, %d are in the clear", b.data.Load(), b.clear.Load())
+	}
 }
 
 func (x tunnels) ingressAddress() netip.Addr { return x.declared.Clusters[1].NodeAddress(1) }

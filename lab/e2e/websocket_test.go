@@ -83,6 +83,7 @@ func TestTunnels(t *testing.T) {
 	t.Run("connect takes little longer", func(t *testing.T) { x.compare(ctx, t) })
 	t.Run("nothing but TLS 1.3 crosses", func(t *testing.T) { x.testCapture(ctx, t) })
 	t.Run("an ingress", func(t *testing.T) { x.testIngress(ctx, t) })
+	t.Run("Traefik", func(t *testing.T) { x.testTraefik(ctx, t) })
 	t.Run("a proxy that asks for a password", func(t *testing.T) { x.testProxy(ctx, t) })
 	t.Run("a load balancer of TCP", func(t *testing.T) { x.testBalancer(ctx, t) })
 	t.Run("a Service of type LoadBalancer", func(t *testing.T) {

@@ -13,6 +13,15 @@ type Message struct {
 	Err     error // what follows the HTTP header is no WebSocket
 }
 
+// Messages returns what reads one direction of a connection, from its first byte on.
+func Messages(seen func(Message)) (read func(data []byte) error) {
+	m := newMessages(seen)
+	return func(data []byte) error {
+		m.read(data)
+		return nil
+	}
+}
+
 // messageMost is the longest frame that is expected, in bytes.
 const messageMost = 1 << 20
 
