@@ -117,7 +117,7 @@ func describeChecks(b *strings.Builder, r diagnose.Result, wide bool) {
 			case wide:
 				ui.Writef(b, "  consequences: %s\n", strings.Join(following, ", "))
 			default:
-				fmt.Fprintf(b, "  consequences: %d failed checks (-o wide lists them)\n", len(following))
+				fmt.Fprintf(b, "  consequences: %s (-o wide lists them)\n", plan.Count(len(following), "failed check"))
 			}
 			ui.Writef(b, "  explain: liqoctl network diagnose --explain %s\n\n", f.ID)
 		}

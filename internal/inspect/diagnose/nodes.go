@@ -140,9 +140,11 @@ func (f *facts) kernels() outcome {
 
 func (f *facts) forwardDrops() outcome {
 	var seen []string
+	advice := "" // that of the check
 	for _, n := range f.Reports {
 		if n.NotForwarding {
 			seen = append(seen, fmt.Sprintf("node %s forwards no packets: net.ipv4.ip_forward is 0", n.Name))
+			advice = "sysctl -w net.ipv4.ip_forward=1 on the node that is named; find what sets it to 0, such as a file of /etc/sysctl.d"
 		}
 		if f.Fabric != nil && f.Fabric.AllowForward {
 			continue // the helpers add rules
@@ -153,9 +155,9 @@ func (f *facts) forwardDrops() outcome {
 	}
 	// A chain may have rules for liqonet's packets, which this check does not parse: the state of the peerings decides.
 	if len(f.peerings) > 0 && !slices.ContainsFunc(f.peerings, func(p status.Peering) bool { return p.State != health.Healthy }) {
-		return warned(seen)
+		return warned(seen).hinted(advice)
 	}
-	return judged(Failed, seen)
+	return judged(Failed, seen).hinted(advice)
 }
 
 func (f *facts) pluginWarnings() outcome {

@@ -56,7 +56,7 @@ func tunnelChecks() []Check {
 		{
 			ID: "LQ-TUNNEL-KEYS", What: "Each gateway's public key is the one that the other cluster's record has, and both have the same preshared key.",
 			Needs: []string{"LQ-OBJECTS-DAMAGED", "LQ-OBJECTS-INTACT", "LQ-OBJECTS-KEYS"},
-			Cause: "A Secret was restored from a backup, or a connect was interrupted.",
+			Cause: "A Secret was edited or restored from a backup, or a connect was interrupted. Packets cross until the pod of the gateway that is named restarts.",
 			Fix:   health.Update,
 			reads: []fact{observe.Keys, observe.Records}, side: (*side).keysMatch,
 		},
@@ -90,7 +90,10 @@ func (s *side) keysMatch() outcome {
 		for i := range s.record.Gateways[id.Number-1].Tunnels {
 			far := records.GatewayID{Peering: s.peer.status.Peer, Number: i + 1}
 			if t, ok := s.peer.record.Tunnel(far.Number, id.Number); ok && t.Driver != own.Driver {
-				seen = append(seen, fmt.Sprintf("%s has another public key of gateway %d", s.peer.name, id.Number))
+				differs := fmt.Sprintf("Secret %s has another key of gateway %d than %s knows", id.KeysName(), id.Number, s.peer.name)
+				if !slices.Contains(seen, differs) {
+					seen = append(seen, differs)
+				}
 			}
 			if theirs, ok := s.peer.Keys[far.KeysName()]; ok && theirs.Err == nil && theirs.Preshared != own.Preshared {
 				seen = append(seen, fmt.Sprintf("gateway %d and gateway %d of %s have different preshared keys", id.Number, far.Number, s.peer.name))
@@ -159,7 +162,11 @@ func (s *side) outdated(state State, service *corev1.Service) outcome {
 				continue
 			}
 			port := servicePort(service, records.TunnelID{Server: i + 1, Client: n + 1})
-			for _, e := range s.endpoints(n+1, i+1) {
+			endpoints := s.endpoints(n+1, i+1)
+			if used := t.Endpoint; used.IsValid() {
+				endpoints = append(endpoints, used.String())
+			}
+			for _, e := range endpoints {
 				if _, used, _ := net.SplitHostPort(e); port != 0 && used != strconv.Itoa(int(port)) {
 					seen = append(seen, fmt.Sprintf("tunnel %d-%d: the client sends to %s, and the Service has port %d", n+1, i+1, e, port))
 				}

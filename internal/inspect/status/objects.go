@@ -33,7 +33,7 @@ func Kinds() []health.Kind {
 			Code:  ObjectsIntact,
 			What:  "All objects of the installation and of the peering exist, and are as liqoctl made them.",
 			Needs: []string{"LQ-OBJECTS-INSTALLED"},
-			Cause: "An object was deleted or edited by hand, by another controller, or by a restore of etcd.",
+			Cause: "An object was deleted or edited by hand, by another controller, or by a restore of etcd. Tunnels that are open go on without their Service, new ones do not begin; without admission policies and their bindings, helpers have more rights than they need.",
 			Fix:   health.Update,
 		},
 		{
