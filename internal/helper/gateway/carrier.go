@@ -303,7 +303,7 @@ func (t *peerTunnel) transport(s tunnel.Stats) (remote netip.AddrPort, carried b
 	case t.role == records.Client && t.carrier.on():
 		return t.carrier.remote, true
 	case t.role == records.Server && server != nil && s.Endpoint.Addr().IsLoopback():
-		return server.Remote(t.carrier.config.ID), true
+		return server.Remote(t.carrier.config.ID, s.Endpoint), true
 	}
 	return s.Endpoint, false
 }

@@ -15,20 +15,19 @@ import (
 // pauseAfterError limits the processor time of errors that repeat at once.
 const pauseAfterError = time.Second / 10
 
-// connsMost is the number of connections of one tunnel that a server reads from: one that ends and its successor, and
-// those whose end the server has not noticed yet.
+// connsMost is the number of open connections of one tunnel: one that ends and its successor, and those whose end the
+// server has not noticed yet.
 const connsMost = 4
 
-// link connects the socket of a tunnel with its connections. What arrives by any of them goes to WireGuard. What
-// WireGuard sends goes to one of them: at the client the latest, at the server that from which packets came last, as
-// WireGuard would answer by UDP. Two pods can have one key for a moment.
+// link connects a socket with connections of one tunnel. What arrives by any of them goes to WireGuard, what WireGuard
+// sends goes to the latest. A server has a link for each connection, so that WireGuard replies to the one by which the
+// last authenticated packet came. Two pods can have one key for a moment, and an ingress can use a proof itself.
 type link struct {
 	log    *slog.Logger
 	socket datagrams
 
 	mu     sync.Mutex
 	conns  []*conn // the latest is last
-	heard  *conn   // packets came last from it; nil: none have
 	closed bool
 }
 
@@ -36,6 +35,7 @@ type link struct {
 type datagrams interface {
 	read(b []byte) (n, size int, err error)
 	write(b []byte, size int) error
+	local() netip.AddrPort
 	Close() error
 }
 
@@ -69,19 +69,10 @@ func (l *link) read() {
 func (l *link) current() *conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.heard != nil || len(l.conns) == 0 {
-		return l.heard
+	if len(l.conns) == 0 {
+		return nil
 	}
 	return l.conns[len(l.conns)-1]
-}
-
-// hear handles packets that came by a server's connection.
-func (l *link) hear(c *conn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if slices.Contains(l.conns, c) {
-		l.heard = c
-	}
 }
 
 // remote returns the other end of the current connection; the zero value: there is none.
@@ -97,9 +88,6 @@ func (l *link) remote() netip.AddrPort {
 // serve runs a connection until it ends.
 func (l *link) serve(c *conn, buffered []byte) error {
 	c.deliver = func(b []byte, size int) {
-		if !c.client {
-			l.hear(c)
-		}
 		if err := l.socket.write(b, size); err != nil && !errors.Is(err, net.ErrClosed) {
 			l.log.Debug("packets of WebSocket are lost", "error", err)
 		}
@@ -119,9 +107,6 @@ func (l *link) serve(c *conn, buffered []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.conns = slices.DeleteFunc(l.conns, func(one *conn) bool { return one == c })
-	if l.heard == c {
-		l.heard = nil
-	}
 	return err
 }
 

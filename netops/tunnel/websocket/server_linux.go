@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -59,7 +60,12 @@ type Server struct {
 
 type servedTunnel struct {
 	ServerTunnel
-	link    *link
+	connections []*connection // the latest is last
+}
+
+// connection is one of a tunnel.
+type connection struct {
+	*link
 	session uint64 // of echoes that the client sends by UDP; zero: none
 }
 
@@ -89,20 +95,16 @@ func (s *Server) Serve(want map[TunnelID]ServerTunnel) error {
 	var errs []error
 	for id, t := range s.tunnels {
 		if w, stays := want[id]; !stays || w != t.ServerTunnel {
-			errs = append(errs, t.link.close())
+			for _, c := range t.connections {
+				errs = append(errs, c.close())
+			}
 			delete(s.tunnels, id)
 		}
 	}
 	for id, w := range want {
-		if s.tunnels[id] != nil {
-			continue
+		if s.tunnels[id] == nil {
+			s.tunnels[id] = &servedTunnel{ServerTunnel: w}
 		}
-		socket, err := s.socket(w.ListenPort)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		s.tunnels[id] = &servedTunnel{ServerTunnel: w, link: newLink(socket, s.log)}
 	}
 	return errors.Join(errs...)
 }
@@ -118,15 +120,19 @@ func (s *Server) Close() error {
 	return err
 }
 
-// Remote returns the address of the other end of a tunnel's connection; the zero value: there is none.
-func (s *Server) Remote(id TunnelID) netip.AddrPort {
+// Remote returns the address of the other end of the connection of a tunnel whose WireGuard sends to endpoint; the zero
+// value: it is none.
+func (s *Server) Remote(id TunnelID, endpoint netip.AddrPort) netip.AddrPort {
 	s.mu.Lock()
-	t := s.tunnels[id]
-	s.mu.Unlock()
-	if t == nil {
-		return netip.AddrPort{}
+	defer s.mu.Unlock()
+	if t := s.tunnels[id]; t != nil {
+		for _, c := range t.connections {
+			if c.socket.local() == endpoint {
+				return c.remote()
+			}
+		}
 	}
-	return t.link.remote()
+	return netip.AddrPort{}
 }
 
 // Allows reports whether a client has announced echoes of a session by UDP.
@@ -134,7 +140,7 @@ func (s *Server) Allows(session uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for t := range maps.Values(s.tunnels) {
-		if session != 0 && t.session == session {
+		if slices.ContainsFunc(t.connections, func(c *connection) bool { return session != 0 && c.session == session }) {
 			return true
 		}
 	}
@@ -207,28 +213,50 @@ func (s *Server) serve(raw net.Conn) {
 		return
 	}
 	_ = raw.SetDeadline(time.Time{})
-	s.mu.Lock()
-	t := s.tunnels[id]
-	s.mu.Unlock()
-	if t == nil {
-		_ = c.Close()
-		return
-	}
-	one := newConn(c, j, false)
-	var own uint64 // the session that it has announced last
+	s.log.Info("WebSocket connection", "client", raw.RemoteAddr(), "peerGateway", id.Client)
+	buffered, _ := r.Peek(r.Buffered())
+	s.log.Info("WebSocket connection has ended", "client", raw.RemoteAddr(), "reason", s.carry(id, newConn(c, j, false), buffered))
+}
+
+// carry runs a connection of a tunnel until it ends, and returns the reason.
+func (s *Server) carry(id TunnelID, one *conn, buffered []byte) error {
+	own := &connection{}
 	one.allow = func(session uint64) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		own, t.session = session, session
+		own.session = session
 	}
-	s.log.Info("WebSocket connection", "client", raw.RemoteAddr(), "peerGateway", id.Client)
-	buffered, _ := r.Peek(r.Buffered())
-	s.log.Info("WebSocket connection has ended", "client", raw.RemoteAddr(), "reason", t.link.serve(one, buffered))
+	t, err := s.connect(id, own)
+	if err != nil {
+		one.close(err)
+		return err
+	}
+	err = own.serve(one, buffered)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t.session == own {
-		t.session = 0
+	t.connections = slices.DeleteFunc(t.connections, func(c *connection) bool { return c == own })
+	_ = own.close()
+	return err
+}
+
+// connect adds a connection to a tunnel, and opens its socket.
+func (s *Server) connect(id TunnelID, own *connection) (*servedTunnel, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tunnels[id]
+	if t == nil {
+		return nil, net.ErrClosed
 	}
+	socket, err := s.socket(t.ListenPort)
+	if err != nil {
+		return nil, err
+	}
+	own.link = newLink(socket, s.log)
+	if t.connections = append(t.connections, own); len(t.connections) > connsMost {
+		_ = t.connections[0].close()
+		t.connections = t.connections[1:]
+	}
+	return t, nil
 }
 
 // upgrade reads a request, and returns its tunnel and the answer to it; ok is false for all that is not the valid

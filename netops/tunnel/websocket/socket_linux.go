@@ -21,7 +21,7 @@ const (
 	destination  = 8              // offset of ipi_addr in struct in_pktinfo of linux/in.h
 )
 
-// socket exchanges the datagrams of one tunnel with WireGuard in the same network namespace. Datagrams of one size are
+// socket exchanges datagrams of one tunnel with WireGuard in the same network namespace. Datagrams of one size are
 // read and written together, in one system call (UDP_GRO, UDP_SEGMENT). One goroutine may read and another one write.
 type socket struct {
 	conn    *net.UDPConn
@@ -50,7 +50,7 @@ func newClientSocket(port uint16) (*socket, error) {
 }
 
 // newServerSocket opens a socket to the port on which WireGuard listens, by the loopback link. WireGuard replies to it
-// while the peer's last packet came from here.
+// while the peer's last authenticated packet came from here.
 func newServerSocket(listenPort uint16) (*socket, error) {
 	local := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	dialer := net.Dialer{LocalAddr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(local, 0)), Control: withOptions()}
@@ -173,6 +173,9 @@ func segmentation(size int) []byte {
 	binary.NativeEndian.PutUint16(control[unix.CmsgLen(0):], uint16(size))
 	return control
 }
+
+// local returns the address to which WireGuard of a server replies.
+func (s *socket) local() netip.AddrPort { return s.conn.LocalAddr().(*net.UDPAddr).AddrPort() }
 
 // Close closes the socket, and ends a read that waits.
 func (s *socket) Close() error { return s.conn.Close() }

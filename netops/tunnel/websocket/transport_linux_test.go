@@ -34,6 +34,8 @@ type end struct {
 	got [][]byte
 }
 
+var endOfServer = netip.MustParseAddrPort("127.0.0.1:1234")
+
 func newEnd() *end { return &end{out: make(chan []byte, 10_000), done: make(chan struct{})} }
 
 func (e *end) read(b []byte) (n, size int, err error) {
@@ -56,6 +58,8 @@ func (e *end) write(b []byte, size int) error {
 	return nil
 }
 
+func (e *end) local() netip.AddrPort { return endOfServer }
+
 func (e *end) Close() error {
 	e.once.Do(func() { close(e.done) })
 	return nil
@@ -72,14 +76,20 @@ var quiet = slog.New(slog.DiscardHandler)
 // testServer serves tunnel testID, and returns WireGuard's end of it.
 func testServer(t *testing.T, plain bool) (*Server, *end) {
 	t.Helper()
+	e := newEnd()
+	return testServerTo(t, plain, func(uint16) (datagrams, error) { return e, nil }), e
+}
+
+// testServerTo serves tunnel testID, with a socket to WireGuard for each connection.
+func testServerTo(t *testing.T, plain bool, socket func(uint16) (datagrams, error)) *Server {
+	t.Helper()
 	s, err := Listen(ServerConfig{Listen: netip.MustParseAddrPort("127.0.0.1:0"), Seed: Key{7}, Plain: plain}, quiet)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	s.proofs.begin = time.Now().Add(-time.Minute)
-	e := newEnd()
-	s.socket = func(uint16) (datagrams, error) { return e, nil }
-	require.NoError(t, s.Serve(map[TunnelID]ServerTunnel{testID: {testKey, 1}}))
-	return s, e
+	s.socket = socket
+	require.NoError(t, s.Serve(map[TunnelID]ServerTunnel{testID: {testKey, listenPort}}))
+	return s
 }
 
 // at returns the addresses of a client.
@@ -131,8 +141,8 @@ func TestTransport(t *testing.T) {
 		client, near := testClient(t, ClientConfig{Addresses: at(s.url()), Seed: Key{7}})
 		wait.Until(t, "a connection", 5*time.Second, client.isConnected)
 		exchange(t, near, far)
-		if got := s.Remote(testID); !got.Addr().IsLoopback() {
-			t.Errorf("remote %v", got)
+		if got, other := s.Remote(testID, endOfServer), s.Remote(testID, netip.AddrPort{}); !got.Addr().IsLoopback() || other.IsValid() {
+			t.Errorf("remote %v, that of no connection %v", got, other)
 		}
 		client.Announce(99)
 		wait.Until(t, "the session", 5*time.Second, func() bool { return s.Allows(99) })
@@ -140,7 +150,7 @@ func TestTransport(t *testing.T) {
 			t.Error("any session is allowed")
 		}
 		begin := time.Now()
-		s.tunnels[testID].link.current().close(net.ErrClosed)
+		s.tunnels[testID].connections[0].current().close(net.ErrClosed)
 		wait.Until(t, "the end of the session", time.Second, func() bool { return !s.Allows(99) })
 		if took := time.Since(begin); took > time.Second {
 			t.Errorf("a connection ends after %s", took)
