@@ -35,6 +35,11 @@ func TestWebSocket(t *testing.T) {
 			t.Logf("connected by WebSocket after %.1f s", time.Since(begin).Seconds())
 			a.awaitTransport(records.WebSocket)
 			b.awaitTransport(records.WebSocket)
+			for _, c := range []*testCluster{a, b} {
+				if s, err := c.status(); err != nil || s.Congestion != "bbr" {
+					t.Errorf("cluster %s: congestion control %q, %v", c.Name, s.Congestion, err)
+				}
+			}
 
 			unblock()
 			for _, n := range b.Nodes {

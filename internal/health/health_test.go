@@ -96,6 +96,10 @@ func TestJudge(t *testing.T) {
 		{"UDP does not get through, of a peering that prefers it", func(o *Observation) {
 			o.Transport, o.Status.Transport = records.AutoTransport, records.WebSocket
 		}, Healthy, "UDP does not get through, packets go by WebSocket"},
+		{"WebSocket without BBR", func(o *Observation) {
+			o.Status.Transport, o.Status.Congestion = records.WebSocket, "cubic"
+		}, Healthy, "WebSocket sends without BBR"},
+		{"WebSocket with BBR", func(o *Observation) { o.Status.Transport, o.Status.Congestion = records.WebSocket, "bbr" }, Healthy, ""},
 		{"WebSocket as it is set", func(o *Observation) {
 			o.Transport, o.Status.Transport = records.WebSocket, records.WebSocket
 		}, Healthy, ""},
@@ -207,14 +211,15 @@ func TestSame(t *testing.T) {
 			s.Session = session(time.Second)
 			s.Nodes[0].RTT = records.Duration(time.Second)
 		}, true},
-		"time":              {func(s *records.Status) { s.Time, s.LastEcho = s.Time.Add(time.Second), s.LastEcho.Add(time.Second) }, true},
-		"echoes end":        {func(s *records.Status) { s.LastEcho = ago(EchoSilence) }, false},
-		"much loss":         {func(s *records.Status) { s.Loss = MuchLoss }, false},
-		"no handshake":      {func(s *records.Status) { s.Session = records.Session{} }, false},
-		"another pod":       {func(s *records.Status) { s.Pod = "gateway-b-y" }, false},
-		"another endpoint":  {func(s *records.Status) { s.Endpoint = netip.MustParseAddrPort("192.0.2.8:30000") }, false},
-		"another transport": {func(s *records.Status) { s.Transport = records.WebSocket }, false},
-		"failure":           {func(s *records.Status) { s.Failed = []string{"route: no"} }, false},
+		"time":                       {func(s *records.Status) { s.Time, s.LastEcho = s.Time.Add(time.Second), s.LastEcho.Add(time.Second) }, true},
+		"echoes end":                 {func(s *records.Status) { s.LastEcho = ago(EchoSilence) }, false},
+		"much loss":                  {func(s *records.Status) { s.Loss = MuchLoss }, false},
+		"no handshake":               {func(s *records.Status) { s.Session = records.Session{} }, false},
+		"another pod":                {func(s *records.Status) { s.Pod = "gateway-b-y" }, false},
+		"another endpoint":           {func(s *records.Status) { s.Endpoint = netip.MustParseAddrPort("192.0.2.8:30000") }, false},
+		"another transport":          {func(s *records.Status) { s.Transport = records.WebSocket }, false},
+		"another congestion control": {func(s *records.Status) { s.Congestion = "cubic" }, false},
+		"failure":                    {func(s *records.Status) { s.Failed = []string{"route: no"} }, false},
 		"host exposed": {func(s *records.Status) {
 			s.Exposed = []records.Exposed{{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1")}}
 		}, false},

@@ -47,7 +47,7 @@ func contents(s *records.Status) []string {
 		if t.LastEcho.IsZero() {
 			t.Endpoint = netip.AddrPort{}
 		}
-		c = append(c, fmt.Sprint(t.Endpoint, t.Session.Since.IsZero(), t.Path, t.Unused == "", t.Transport))
+		c = append(c, fmt.Sprint(t.Endpoint, t.Session.Since.IsZero(), t.Path, t.Unused == "", t.Transport, t.Congestion))
 	}
 	return c
 }

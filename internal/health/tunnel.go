@@ -108,18 +108,35 @@ var tunnelKinds = []Kind{
 		Needs: []string{"LQ-TUNNEL-ENDPOINT"},
 		Cause: "A firewall between the clusters drops UDP. Packets go by WebSocket, which is TCP: they wait for each other where one is lost.",
 		Fix:   "Allow UDP to the endpoint that is named (docs/requirements.md, Ports): the gateway returns to it by itself. Where UDP cannot be allowed: " + Update + " --transport websocket",
-		find: func(g *gateway) (findings []Finding) {
-			all := g.Status.AllTunnels()
-			for i, t := range all {
-				if g.Transport == records.AutoTransport && t.Transport == records.WebSocket {
-					findings = append(findings, Finding{
-						Level: Warning, Subject: Subject{Tunnel: i + 1}, several: len(all) > 1, Text: "UDP does not get through, packets go by WebSocket",
-					})
-				}
-			}
-			return findings
+		find: func(g *gateway) []Finding {
+			return warnings(g.Status, "UDP does not get through, packets go by WebSocket", func(t records.TunnelStatus) bool {
+				return g.Transport == records.AutoTransport && t.Transport == records.WebSocket
+			})
 		},
 	},
+	{
+		Code:  "LQ-TUNNEL-CONGESTION",
+		What:  "WebSocket connections have congestion control BBR.",
+		Needs: []string{"LQ-GATEWAY-REPORT"},
+		Cause: "The kernel of the gateway's node has no BBR, or does not load its module. Other congestion controls stop for seconds where one packet in a hundred is lost.",
+		Fix:   "Load the module on the nodes of gateways (modprobe tcp_bbr), also at boot: WebSocket has BBR from the next connection on. Delete the pod of a gateway to make one.",
+		find: func(g *gateway) []Finding {
+			return warnings(g.Status, "WebSocket sends without BBR", func(t records.TunnelStatus) bool {
+				return t.Congestion != "" && t.Congestion != "bbr"
+			})
+		},
+	},
+}
+
+// warnings returns a warning about each tunnel to which it applies.
+func warnings(s *records.Status, text string, applies func(records.TunnelStatus) bool) (findings []Finding) {
+	all := s.AllTunnels()
+	for i, t := range all {
+		if applies(t) {
+			findings = append(findings, Finding{Level: Warning, Subject: Subject{Tunnel: i + 1}, several: len(all) > 1, Text: text})
+		}
+	}
+	return findings
 }
 
 // TunnelMissing returns the reason why the gateways do not reach each other; "" if they do. A nil report means none

@@ -163,6 +163,8 @@ type TunnelStatus struct {
 	TxBytes  int64          `json:"txBytes"`
 	// Transport is WebSocket while that carries the tunnel's packets; "": UDP does.
 	Transport Transport `json:"transport,omitempty"`
+	// Congestion is the congestion control by which the gateway sends to WebSocket then; "": there is no connection.
+	Congestion string `json:"congestionControl,omitempty"`
 	// Unused is the reason why the gateway sends no pod traffic through this tunnel; "": it does.
 	Unused string `json:"unused,omitempty"`
 }

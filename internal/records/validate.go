@@ -130,6 +130,7 @@ func (t TunnelStatus) validate() error {
 	return errors.Join(
 		unless(t.Loss >= 0 && t.Loss <= 1, "loss %v: want 0 to 1", t.Loss), t.Path.validate(),
 		unless(t.Transport == "" || t.Transport == WebSocket, "transport %q: want websocket or none", t.Transport),
+		allShort("congestion control", t.Congestion),
 		unless(t.Unused == "" || printable.MatchString(t.Unused), "reason %q: want printable characters", t.Unused),
 	)
 }

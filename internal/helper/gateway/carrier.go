@@ -46,11 +46,13 @@ type carrier struct {
 	always bool              // the packets never go by UDP
 	client *websocket.Client // nil: closed
 	remote netip.AddrPort    // the other end of its TCP connection; the zero value: none yet
-	path   echo.Path         // to there: what crosses a connection has any size
-	prober *echo.Prober      // of a try of UDP; nil: none
-	most   int               // bytes of a packet of the tunnel, with all headers
-	port   uint16            // UDP port of the endpoint; 0: not known yet
-	failed time.Time         // when the client could not be opened
+	// congestion is its congestion control.
+	congestion string
+	path       echo.Path    // to there: what crosses a connection has any size
+	prober     *echo.Prober // of a try of UDP; nil: none
+	most       int          // bytes of a packet of the tunnel, with all headers
+	port       uint16       // UDP port of the endpoint; 0: not known yet
+	failed     time.Time    // when the client could not be opened
 }
 
 // on reports whether WebSocket carries the packets.
@@ -197,8 +199,11 @@ func (t *peerTunnel) addresses() []*url.URL {
 
 // measure updates the path to the other end of the TCP connection.
 func (c *carrier) measure() {
-	remote := c.client.Remote()
-	if !remote.IsValid() || remote == c.remote {
+	remote, congestion := c.client.Remote()
+	if !remote.IsValid() {
+		return
+	}
+	if c.congestion = congestion; remote == c.remote {
 		return
 	}
 	c.remote = remote
@@ -294,18 +299,19 @@ func (t *peerTunnel) tryElsewhere() {
 }
 
 // transport returns the other end of the tunnel's packets outside, and whether WebSocket carries them: the other end of
-// the TCP connection then, at the server that of the last proxy.
-func (t *peerTunnel) transport(s tunnel.Stats) (remote netip.AddrPort, carried bool) {
+// the TCP connection then, at the server that of the last proxy, and its congestion control.
+func (t *peerTunnel) transport(s tunnel.Stats) (remote netip.AddrPort, carried bool, congestion string) {
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()
 	t.carrier.port = cmp.Or(s.Endpoint.Port(), t.carrier.port) // 0: the tunnel could not be read
 	switch server := t.gateway.server.get(); {
 	case t.role == records.Client && t.carrier.on():
-		return t.carrier.remote, true
+		return t.carrier.remote, true, t.carrier.congestion
 	case t.role == records.Server && server != nil && s.Endpoint.Addr().IsLoopback():
-		return server.Remote(t.carrier.config.ID, s.Endpoint), true
+		remote, congestion = server.Remote(t.carrier.config.ID, s.Endpoint)
+		return remote, true, congestion
 	}
-	return s.Endpoint, false
+	return s.Endpoint, false, ""
 }
 
 // entersBy returns the address at which the client's WebSocket connection enters the server's cluster. For a server it

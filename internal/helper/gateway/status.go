@@ -176,7 +176,7 @@ func (l *loop) readTunnels() (all []records.TunnelStatus, endpoints []netip.Addr
 		if stats.Changed {
 			wakeup.Notify(l.wake)
 		}
-		remote, carried := t.transport(stats)
+		remote, carried, congestion := t.transport(stats)
 		t.counted(stats.RxBytes)
 		from := answeredAt(stats)
 		if carried && from.IsValid() {
@@ -190,7 +190,7 @@ func (l *loop) readTunnels() (all []records.TunnelStatus, endpoints []netip.Addr
 			Endpoint: remote, Session: records.Session{Since: publish.Stamp(stats.Session.Since), Usable: stats.Session.Usable}, RxBytes: stats.RxBytes, TxBytes: stats.TxBytes,
 		}
 		if carried {
-			s.Transport = records.WebSocket
+			s.Transport, s.Congestion = records.WebSocket, congestion
 		}
 		t.describe(&s)
 		all = append(all, s)

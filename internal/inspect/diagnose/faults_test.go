@@ -305,6 +305,9 @@ var diagnosedFaults = map[string]struct {
 	"UDP is blocked between the clusters, and WebSocket is not": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		a.ChangeStatus(t, "b", func(s *records.Status) { s.Transport = records.WebSocket })
 	}, "LQ-TUNNEL-UDP?"},
+	"the kernel of a gateway's node has no BBR": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.Congestion = "cubic" })
+	}, "LQ-TUNNEL-CONGESTION?"},
 	"only handshakes pass": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		a.ChangeStatus(t, "b", func(s *records.Status) { s.LastEcho = s.Time.Add(minuteAgo) })
 	}, "LQ-TUNNEL-ECHO"},

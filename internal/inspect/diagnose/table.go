@@ -108,8 +108,9 @@ func inspections() map[health.Code]Check {
 		"LQ-NODES-READY":           {reads: []fact{observe.Nodes}, cluster: (*facts).nodesReady},
 		"LQ-NODES-REFUSED":         {reads: []fact{observe.Leases, observe.Pods}, side: (*side).refusals},
 		"LQ-GATEWAY-RUNNING":       {reads: []fact{peerings, observe.Pods}, side: (*side).gatewaysRun},
-		"LQ-TUNNEL-ENCRYPTED":      {reads: []fact{peerings}, side: (*side).encrypted},
-		"LQ-TUNNEL-UDP":            {reads: []fact{peerings}, side: (*side).udpGetsThrough},
+		"LQ-TUNNEL-ENCRYPTED":      {reads: []fact{peerings}, side: foundByGateways("LQ-TUNNEL-ENCRYPTED")},
+		"LQ-TUNNEL-UDP":            {reads: []fact{peerings}, side: foundByGateways("LQ-TUNNEL-UDP")},
+		"LQ-TUNNEL-CONGESTION":     {reads: []fact{peerings}, side: foundByGateways("LQ-TUNNEL-CONGESTION")},
 		"LQ-OVERLAY-PROBE":         {reads: []fact{peerings}, side: func(s *side) outcome { return s.found(Warning, "LQ-OVERLAY-PROBE") }},
 	}
 }

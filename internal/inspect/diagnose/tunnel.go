@@ -39,16 +39,14 @@ func (s *side) found(state State, code health.Code) outcome {
 	return judged(state, seen)
 }
 
-func (s *side) udpGetsThrough() outcome { return s.foundByGateways("LQ-TUNNEL-UDP") }
-
-func (s *side) encrypted() outcome { return s.foundByGateways("LQ-TUNNEL-ENCRYPTED") }
-
-// foundByGateways warns of findings that need a report.
-func (s *side) foundByGateways(code health.Code) outcome {
-	if !s.reported() {
-		return skipped("no gateway has reported lately")
+// foundByGateways returns a function that warns of findings which need a report.
+func foundByGateways(code health.Code) func(*side) outcome {
+	return func(s *side) outcome {
+		if !s.reported() {
+			return skipped("no gateway has reported lately")
+		}
+		return s.found(Warning, code)
 	}
-	return s.found(Warning, code)
 }
 
 func tunnelChecks() []Check {

@@ -88,8 +88,8 @@ func (c *Client) Connected() (since time.Time, err error) {
 	return c.since, c.err
 }
 
-// Remote returns the other end of the TCP connection; the zero value: there is none.
-func (c *Client) Remote() netip.AddrPort { return c.link.remote() }
+// Remote returns the other end of the TCP connection, and its congestion control; the zero value: there is none.
+func (c *Client) Remote() (remote netip.AddrPort, congestion string) { return c.link.remote() }
 
 // Announce tells the server that echoes of a session will come by UDP, so that it answers them.
 func (c *Client) Announce(session uint64) {

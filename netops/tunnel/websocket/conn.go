@@ -34,7 +34,8 @@ type conn struct {
 	queue   *queue
 	deliver func(b []byte, size int) // datagrams of one size; the last may be shorter
 	// allow is called with the session of echoes that the other end will send by UDP.
-	allow func(session uint64)
+	allow      func(session uint64)
+	congestion string // its congestion control; "": not known
 
 	heard atomic.Int64  // Unix time in nanoseconds of the last bytes
 	once  sync.Once     // closes the connection

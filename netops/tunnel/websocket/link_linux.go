@@ -75,14 +75,13 @@ func (l *link) current() *conn {
 	return l.conns[len(l.conns)-1]
 }
 
-// remote returns the other end of the current connection; the zero value: there is none.
-func (l *link) remote() netip.AddrPort {
-	c := l.current()
-	if c == nil {
-		return netip.AddrPort{}
+// remote returns the other end of the current connection, and its congestion control; the zero value: there is none.
+func (l *link) remote() (remote netip.AddrPort, congestion string) {
+	if c := l.current(); c != nil {
+		remote, _ = netip.ParseAddrPort(c.raw.RemoteAddr().String())
+		congestion = c.congestion
 	}
-	remote, _ := netip.ParseAddrPort(c.raw.RemoteAddr().String())
-	return remote
+	return remote, congestion
 }
 
 // serve runs a connection until it ends.
@@ -92,6 +91,11 @@ func (l *link) serve(c *conn, buffered []byte) error {
 			l.log.Debug("packets of WebSocket are lost", "error", err)
 		}
 	}
+	below := c.raw
+	if c.joined != nil {
+		below = c.joined.Conn
+	}
+	c.congestion = selectCongestionControl(below)
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()

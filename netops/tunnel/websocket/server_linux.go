@@ -120,9 +120,9 @@ func (s *Server) Close() error {
 	return err
 }
 
-// Remote returns the address of the other end of the connection of a tunnel whose WireGuard sends to endpoint; the zero
-// value: it is none.
-func (s *Server) Remote(id TunnelID, endpoint netip.AddrPort) netip.AddrPort {
+// Remote returns the other end of the TCP connection of a tunnel whose WireGuard sends to endpoint, and its congestion
+// control; the zero value: it is none.
+func (s *Server) Remote(id TunnelID, endpoint netip.AddrPort) (remote netip.AddrPort, congestion string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.tunnels[id]; t != nil {
@@ -132,7 +132,7 @@ func (s *Server) Remote(id TunnelID, endpoint netip.AddrPort) netip.AddrPort {
 			}
 		}
 	}
-	return netip.AddrPort{}
+	return netip.AddrPort{}, ""
 }
 
 // Allows reports whether a client has announced echoes of a session by UDP.

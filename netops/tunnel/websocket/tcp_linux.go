@@ -3,7 +3,9 @@
 package websocket
 
 import (
+	"crypto/tls"
 	"errors"
+	"net"
 	"syscall"
 	"time"
 
@@ -20,7 +22,7 @@ const (
 	lostAfter = 5 * time.Second
 )
 
-// forTunnels sets the options of a socket for tunnels. A kernel without BBR uses its default.
+// forTunnels sets the options of a socket for tunnels.
 func forTunnels(_, _ string, c syscall.RawConn) error {
 	var errs error
 	err := c.Control(func(fd uintptr) {
@@ -28,7 +30,27 @@ func forTunnels(_, _ string, c syscall.RawConn) error {
 			unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, notSent),
 			unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(lostAfter.Milliseconds())),
 		)
-		_ = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, congestionControl)
 	})
 	return errors.Join(err, errs)
+}
+
+// selectCongestionControl returns the one that a connection has: the kernel's default, if it does not have BBR.
+func selectCongestionControl(c net.Conn) (name string) {
+	if proxied, ok := c.(*tls.Conn); ok {
+		c = proxied.NetConn()
+	}
+	s, ok := c.(syscall.Conn)
+	if !ok {
+		return ""
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return ""
+	}
+	_ = raw.Control(func(fd uintptr) { // an error: it has been closed
+		// The kernel loads the module, if it may.
+		_ = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, congestionControl)
+		name, _ = unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+	})
+	return name
 }

@@ -141,8 +141,12 @@ func TestTransport(t *testing.T) {
 		client, near := testClient(t, ClientConfig{Addresses: at(s.url()), Seed: Key{7}})
 		wait.Until(t, "a connection", 5*time.Second, client.isConnected)
 		exchange(t, near, far)
-		if got, other := s.Remote(testID, endOfServer), s.Remote(testID, netip.AddrPort{}); !got.Addr().IsLoopback() || other.IsValid() {
+		got, congestion := s.Remote(testID, endOfServer)
+		if other, _ := s.Remote(testID, netip.AddrPort{}); !got.Addr().IsLoopback() || other.IsValid() {
 			t.Errorf("remote %v, that of no connection %v", got, other)
+		}
+		if _, own := client.Remote(); congestion != congestionControl || own != congestionControl {
+			t.Errorf("congestion control %q and %q", congestion, own)
 		}
 		client.Announce(99)
 		wait.Until(t, "the session", 5*time.Second, func() bool { return s.Allows(99) })
