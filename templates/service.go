@@ -32,7 +32,7 @@ func (v GatewayValues) services(r *reader) (objects []Object, err error) {
 	}
 	first := int32(*s.WebSocketPort)
 	if *s.Ingress != "" {
-		first = 80 // HTTP: controllers such as Traefik speak TLS to port 443
+		first = portOfIngress
 	}
 	var ports []corev1.ServicePort
 	for i := range v.Gateways {
@@ -51,6 +51,10 @@ func (v GatewayValues) services(r *reader) (objects []Object, err error) {
 	single.ServiceType = new(records.ClusterIP)
 	return append(objects, v.service(r, records.WebSocketName(v.Peering), single, ports), v.ingress(r, s)), nil
 }
+
+// portOfIngress is the first port of the Service behind an Ingress. Traefik uses TLS to a Service's port 443
+// (getProtocol in its pkg/provider/kubernetes/ingress).
+const portOfIngress = 80
 
 // tunnelPort returns the port of a tunnel.
 func tunnelPort(t records.TunnelID, s records.GatewaySettings) (port corev1.ServicePort, err error) {
