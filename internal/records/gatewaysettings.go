@@ -195,7 +195,7 @@ var gatewaySettings = []GatewaySetting{
 	{Flag: "gw-server-ingress-annotation", Group: GroupGateways, shown: "none", ofServer: true, usage: "annotation of that Ingress; repeat for more",
 		Value: func(s *GatewaySettings) setting.Text { return annotations(&s.IngressAnnotations) },
 		needs: needsIngress},
-	{Flag: "gw-client-proxy", Group: GroupGateways, shown: "none", ofServer: true, usage: `HTTP proxy through which the client reaches the server by WebSocket, such as http://proxy.example:3128, "" for none`,
+	{Flag: "gw-client-proxy", Group: GroupGateways, shown: "none", ofServer: true, usage: `HTTP proxy through which the client reaches the server by WebSocket, such as http://proxy.example:3128, "" for HTTPS_PROXY of its pods, if that is set`,
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.Proxy, "URL", setting.ProxyOrNone) }},
 	{Flag: "gw-client-proxy-secret", Group: GroupGateways, shown: "none", ofServer: true, usage: `Secret in the client's cluster, in liqonet's namespace, with username and password of that proxy, "" for none`,
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.ProxySecret, "NAME", setting.NameOrNone) },

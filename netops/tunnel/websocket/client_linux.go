@@ -34,8 +34,8 @@ type ClientConfig struct {
 	// system. It is called before each attempt; without an address, the client waits for one.
 	Addresses func() []*url.URL
 	Ingress   bool // something else ends TLS: any certificate is accepted
-	// Proxy is asked for a connection to the server (HTTP CONNECT); nil: none. Credentials are read before each
-	// attempt; nil: none.
+	// Proxy is asked for a connection to the server (HTTP CONNECT); nil: that of HTTPS_PROXY, if NO_PROXY allows it.
+	// Credentials are read before each attempt; nil: those in the URL.
 	Proxy       *url.URL
 	Credentials func() (user, password string, err error)
 	Port        uint16 // UDP port of the endpoint to which WireGuard sends

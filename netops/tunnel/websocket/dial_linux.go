@@ -16,6 +16,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"golang.org/x/net/http/httpproxy"
 )
 
 const (
@@ -55,35 +57,54 @@ func (c *Client) open(ctx context.Context, address *url.URL, ahead time.Duration
 // connect opens a TCP connection, by a proxy if there is one.
 func (c *Client) connect(ctx context.Context, target string) (net.Conn, error) {
 	dialer := net.Dialer{Control: forTunnels, KeepAlive: -1}
-	if c.Proxy == nil {
+	proxy, err := c.proxyFor(target)
+	if err != nil {
+		return nil, err
+	}
+	if proxy == nil {
 		return dialer.DialContext(ctx, "tcp4", target)
 	}
-	raw, err := dialer.DialContext(ctx, "tcp4", hostPort(c.Proxy))
+	raw, err := dialer.DialContext(ctx, "tcp4", hostPort(proxy))
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	defer context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Now().Add(-time.Second)) })()
-	if c.Proxy.Scheme == "https" {
-		raw = tls.Client(raw, &tls.Config{ServerName: c.Proxy.Hostname(), MinVersion: tls.VersionTLS12})
+	if proxy.Scheme == "https" {
+		raw = tls.Client(raw, &tls.Config{ServerName: proxy.Hostname(), MinVersion: tls.VersionTLS12})
 	}
-	if err := c.ask(raw, target); err != nil {
+	if err := c.ask(raw, proxy.User, target); err != nil {
 		_ = raw.Close()
-		return nil, fmt.Errorf("proxy %s: %w", c.Proxy.Host, err)
+		return nil, fmt.Errorf("proxy %s: %w", proxy.Host, err)
 	}
 	return raw, nil
 }
 
+// proxyFor returns the proxy for a connection to a server; nil: none. Errors have nothing of the environment, which may
+// have a password.
+func (c *Client) proxyFor(target string) (*url.URL, error) {
+	if c.Proxy != nil {
+		return c.Proxy, nil
+	}
+	proxy, err := httpproxy.FromEnvironment().ProxyFunc()(&url.URL{Scheme: "https", Host: target})
+	if err != nil || proxy != nil && proxy.Scheme != "http" && proxy.Scheme != "https" {
+		return nil, errors.New("variable HTTPS_PROXY of the gateway's pod: want http:// or https://, and a host")
+	}
+	return proxy, nil
+}
+
 // ask asks a proxy for a connection (RFC 9110, section 9.3.6).
-func (c *Client) ask(proxy net.Conn, target string) error {
+func (c *Client) ask(proxy net.Conn, info *url.Userinfo, target string) error {
 	request := "CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n"
+	user := info.Username()
+	password, _ := info.Password()
 	if c.Credentials != nil {
-		user, password, err := c.Credentials()
-		if err != nil {
+		var err error
+		if user, password, err = c.Credentials(); err != nil {
 			return err
 		}
-		if user != "" {
-			request += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password)) + "\r\n"
-		}
+	}
+	if user != "" {
+		request += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password)) + "\r\n"
 	}
 	if _, err := proxy.Write([]byte(request + "\r\n")); err != nil {
 		return err

@@ -179,6 +179,43 @@ func TestTransport(t *testing.T) {
 	})
 }
 
+// TestProxyOfEnvironment: a client without a proxy uses that of its environment, for servers that NO_PROXY does not
+// name.
+func TestProxyOfEnvironment(t *testing.T) {
+	s, far := testServer(t, false)
+	t.Setenv("HTTPS_PROXY", "http://u:p@"+proxy(t, "u:p"))
+	t.Setenv("NO_PROXY", "direct.example")
+	address := s.url()
+	address.Host = net.JoinHostPort(serverBehindProxy, address.Port())
+	client, near := testClient(t, ClientConfig{Addresses: at(address), Seed: Key{7}})
+	wait.Until(t, "a connection", 5*time.Second, client.isConnected)
+	exchange(t, near, far)
+
+	for _, c := range []struct{ own, environment, target, want string }{
+		{"", "proxy.example:3128", "server.example:443", "http://proxy.example:3128"},
+		{"", "proxy.example:3128", "direct.example:443", ""},
+		{"", "", "server.example:443", ""},
+		{"http://own.example:80", "proxy.example:3128", "direct.example:443", "http://own.example:80"},
+		{"", "socks5://u:secret@proxy.example:1080", "server.example:443", "error"},
+	} {
+		t.Setenv("HTTPS_PROXY", c.environment)
+		client := Client{}
+		if c.own != "" {
+			client.Proxy, _ = url.Parse(c.own)
+		}
+		got, err := client.proxyFor(c.target)
+		if (err != nil) != (c.want == "error") || err == nil && (got == nil) != (c.want == "") || got != nil && got.String() != c.want {
+			t.Errorf("%+v: %v, %v", c, got, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v has the password", err)
+		}
+	}
+}
+
+// serverBehindProxy is the name by which proxies of tests know the servers of this machine.
+const serverBehindProxy = "server.example"
+
 // TestNoTransport: a client says why it has no connection.
 func TestNoTransport(t *testing.T) {
 	s, _ := testServer(t, false)
@@ -246,7 +283,7 @@ func proxy(t *testing.T, password string) string {
 			w.WriteHeader(http.StatusProxyAuthRequired)
 			return
 		}
-		far, err := net.Dial("tcp4", r.Host)
+		far, err := net.Dial("tcp4", strings.Replace(r.Host, serverBehindProxy, "127.0.0.1", 1))
 		if err != nil {
 			w.WriteHeader(http.StatusBadGateway)
 			return
