@@ -147,23 +147,6 @@ func TestService(t *testing.T) {
 	}
 }
 
-// TestIngressLeadsToHTTP: Traefik speaks TLS to port 443 of a Service, whatever its name (getProtocol in
-// pkg/provider/kubernetes/ingress/kubernetes.go). Gateways behind an Ingress speak HTTP.
-func TestIngressLeadsToHTTP(t *testing.T) {
-	objects, err := renderings["gateways-server-ingress"]()
-	require.NoError(t, err)
-	for _, o := range objects {
-		if service, ok := o.(*corev1.Service); ok && service.Name == "websocket-milan" {
-			got := []int32{service.Spec.Ports[0].Port, service.Spec.Ports[1].Port}
-			if !slices.Equal(got, []int32{80, 81}) {
-				t.Errorf("ports %v, want 80 and 81", got)
-			}
-			return
-		}
-	}
-	t.Error("no Service for the Ingress")
-}
-
 // TestHostileValues: strings from a kubeconfig or a peer's file are rejected if they are no valid names.
 func TestHostileValues(t *testing.T) {
 	hostile := []string{
