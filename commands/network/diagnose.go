@@ -129,7 +129,11 @@ func describeChecks(b *strings.Builder, r diagnose.Result, wide bool) {
 		}
 	}
 	if r.Passed && r.Count(diagnose.Passed) > 0 {
-		ui.Writef(b, "%s: no fault found\n", strings.Join(clustersOf(r), " and "))
+		clusters, more := clustersOf(r), ""
+		if len(clusters) == 1 {
+			more = "; --remote-context CONTEXT adds the checks of both sides"
+		}
+		ui.Writef(b, "%s: no fault found%s\n", strings.Join(clusters, " and "), more)
 	}
 	more := ""
 	if r.Count(diagnose.Skipped) > 0 && !wide {

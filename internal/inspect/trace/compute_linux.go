@@ -84,6 +84,8 @@ func (w *walk) lookUp(h *Hop, s netops.State, iif, missing string) (netops.Route
 	return route, true
 }
 
+const notForwarding = "the node forwards no packets of pods: net.ipv4.ip_forward is 0"
+
 // depart adds the sender's node. It returns the number of the gateway that the packet takes.
 func (w *walk) depart(s *side, from, to End) int {
 	h := w.add(s, Node, from.Node, from.Node)
@@ -99,6 +101,8 @@ func (w *walk) depart(s *side, from, to End) int {
 		return h.drop("the node refuses the peering: %s", n.Refused[s.peering.Name])
 	case !slices.Contains(n.Peerings, s.peering.Name):
 		return h.drop("the node does not serve the peering yet")
+	case n.NotForwarding && from.Kind == translate.Pod:
+		return h.drop(notForwarding)
 	}
 	h.drift(n.Drift)
 	if w.first {
@@ -311,6 +315,8 @@ func (w *walk) arrive(s *side, number int, n records.Node, to End) {
 	switch {
 	case to.Unreachable != "":
 		h.drop("%s", to.Unreachable)
+	case n.NotForwarding && to.Kind == translate.Pod:
+		h.drop(notForwarding)
 	case slices.ContainsFunc(slices.Collect(maps.Values(s.Gateways)), func(g records.Gateway) bool { return g.PodIP == w.at.Destination }):
 		h.drop("%s is the pod of a gateway, which peers do not reach", w.at.Destination)
 	case !w.first:

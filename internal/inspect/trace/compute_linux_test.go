@@ -143,6 +143,8 @@ func TestCompute(t *testing.T) {
 		"unverified": {equal: true, from: "10.244.1.7", to: "10.244.2.5", change: func(_, b *side, _, _ *End) {
 			b.reports[records.GatewayID{Peering: "a", Number: 1}].Nodes[1].LastEcho = time.Time{}
 		}, dropped: "node b-2 is not verified: no echo between gateway and node"},
+		"not-forwarding": {equal: true, from: "10.244.1.7", to: "10.244.2.5", change: func(a, _ *side, _, _ *End) { a.Nodes[0].NotForwarding = true },
+			dropped: "net.ipv4.ip_forward is 0"},
 		"no-pod":      {equal: true, from: "10.244.1.7", to: "10.244.9.5", dropped: "no node of b reports a pod with address 10.244.9.5"},
 		"gateway-pod": {equal: true, from: "10.244.1.7", to: "10.244.1.101", dropped: "is the pod of a gateway, which peers do not reach"},
 		// Records that differ, as after an interrupted change of the number of gateways, and a report with more tunnels
