@@ -28,7 +28,7 @@ func all(cmd *cobra.Command, do func(*cobra.Command)) {
 func TestHelpFitsTheTerminal(t *testing.T) {
 	for _, columns := range []int{60, 80, 100} {
 		env := &cli.Env{Columns: columns}
-		env.Start(false)
+		env.Start()
 		all(New(env), func(cmd *cobra.Command) {
 			var b strings.Builder
 			cmd.SetOut(&b)
@@ -50,7 +50,7 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 // TestExamples: every command has an example, and the flags in it exist.
 func TestExamples(t *testing.T) {
 	env := &cli.Env{}
-	env.Start(false)
+	env.Start()
 	all(New(env), func(cmd *cobra.Command) {
 		if !strings.Contains(cmd.Example, cli.ProgramName) {
 			t.Errorf("%s has no example", cmd.CommandPath())
@@ -98,7 +98,7 @@ var commandLine = regexp.MustCompile(`^(?:    (?:\$ )?|next: |  next: |  explain
 // TestCommandsToCopy: commands in pages for users and in answers can be run as they are printed.
 func TestCommandsToCopy(t *testing.T) {
 	env := &cli.Env{}
-	env.Start(false)
+	env.Start()
 	var files []string
 	for _, pattern := range []string{"../README.md", "../docs/*.md", "../docs/clouds/*.md", "network/testdata/*.golden"} {
 		found, err := filepath.Glob(pattern)

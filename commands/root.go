@@ -23,7 +23,7 @@ import (
 // Run executes a command line, without the program's name, and returns the process's exit code. Errors are
 // written to env.Err. When ctx ends, so does the command.
 func Run(ctx context.Context, env *cli.Env, args []string) int {
-	env.Start(false)
+	env.Start()
 	root := New(env)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -50,7 +50,6 @@ func Run(ctx context.Context, env *cli.Env, args []string) int {
 // New returns the tree of commands.
 func New(env *cli.Env) *cobra.Command {
 	var config string
-	var verbose bool
 	root := cli.Group(cli.ProgramName, "Connect the pod networks of Kubernetes clusters", `
 liqoctl connects the pod networks of Kubernetes clusters. Every pod of one cluster reaches every pod of the other,
 encrypted by WireGuard, even if their pod CIDRs overlap or their network plugins differ.
@@ -72,12 +71,13 @@ Exit codes: 0 success, 1 failure, 2 usage error, 3 unhealthy, 4 no free address,
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.SetGlobalNormalizationFunc(cli.UpstreamName)
 	ui.TextFlag(root.PersistentFlags(), &config, cli.ConfigFlag, "FILE", "configuration file (default $XDG_CONFIG_HOME/liqoctl/config.yaml)", nil)
-	ui.BoolFlag(root.PersistentFlags(), &verbose, "verbose,v", "log every request to a cluster to standard error")
+	ui.BoolFlag(root.PersistentFlags(), &env.Verbose, "verbose,v", "print stages, latencies and the source of the MTU to standard error")
+	ui.BoolFlag(root.PersistentFlags(), &env.LogRequests, "log-requests", "log every request to a cluster to standard error")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if err := cli.ApplySettings(env, cmd, config); err != nil {
 			return err
 		}
-		env.Start(verbose)
+		env.Start()
 		if err := cmd.ValidateFlagGroups(); err != nil { // else cobra's own error, which is no usage error
 			return &cli.UsageError{Err: err}
 		}

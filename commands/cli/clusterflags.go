@@ -92,7 +92,7 @@ func (c *ClusterFlags) same(o *ClusterFlags) bool {
 
 // Connect makes the clients of the cluster. It reads the kubeconfig and sends nothing. Errors are usage errors.
 func (c *ClusterFlags) Connect(env *Env) (*kube.Cluster, error) {
-	c.Config.Adapt = env.logRequests(c)
+	c.Config.Adapt = env.timeRequests(c)
 	connected, err := kube.Connect(c.Config, env.Build.Version)
 	if err != nil {
 		return nil, &UsageError{Err: err, Advice: c.kubeconfigHint()}

@@ -30,9 +30,10 @@ type Env struct {
 	Build   buildinfo.Info
 
 	// Set once the flags are read.
-	Verbose  bool
-	Progress *ui.Progress
-	locking  kube.LockOptions // of the command that runs
+	Verbose     bool // show what takes time, and why
+	LogRequests bool
+	Progress    *ui.Progress
+	locking     kube.LockOptions // of the command that runs
 }
 
 // Variable returns an environment variable, "" when it is not set.
@@ -50,13 +51,12 @@ func (e *Env) Called(text string) string {
 	return strings.ReplaceAll(text, ProgramName+" ", cmp.Or(e.Program, ProgramName)+" ")
 }
 
-// Start makes what depends on the global flags. Lines and a spinner would overwrite each other: with verbose, progress
-// is in plain lines.
-func (e *Env) Start(verbose bool) {
+// Start makes what depends on the global flags. Lines and a spinner would overwrite each other: with either flag,
+// progress is in plain lines.
+func (e *Env) Start() {
 	// What client-go logs of its own accord it also returns as errors.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
-	e.Verbose = verbose
-	e.Progress = ui.NewProgress(e.Err, e.ErrTerminal && !verbose && !e.dumb(), e.ErrTerminal && e.Colours())
+	e.Progress = ui.NewProgress(e.Err, e.ErrTerminal && !e.Verbose && !e.LogRequests && !e.dumb(), e.ErrTerminal && e.Colours())
 }
 
 // dumb reports a terminal that knows no control sequences.

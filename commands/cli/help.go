@@ -40,7 +40,7 @@ var sections = []struct{ title, flags string }{
 	{"Addresses", "name pod-cidr service-cidr node-network reserve pool external-cidr internal-cidr"},
 	{"Remote cluster", "remote-kubeconfig remote-context remote-cluster remote-user remote-as remote-as-group remote-namespace"},
 	{"Remote addresses", "remote-name remote-pod-cidr remote-service-cidr remote-node-network remote-reserve remote-pool remote-external-cidr remote-internal-cidr"},
-	{"Global flags", "config verbose help help-all"},
+	{"Global flags", "config verbose log-requests help help-all"},
 }
 
 // screenAnnotation is the annotation of a command with what its --help shows.

@@ -22,7 +22,7 @@ func succeed(_ context.Context, o int, r progress.Reporter) (int, error) {
 func TestPerformPrintsTheResultOnStandardOutput(t *testing.T) {
 	var out, stderr strings.Builder
 	env := &Env{Out: &out, Err: &stderr}
-	env.Start(false)
+	env.Start()
 	_, err := perform(t.Context(), env, succeed, 7, ui.FormatText, func(b *strings.Builder, r int) { b.WriteString(strings.Repeat("x", r)) })
 	require.NoError(t, err)
 	if got, want := out.String(), "xxxxxxx"; got != want {

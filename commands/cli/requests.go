@@ -10,39 +10,47 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// requestLog is a transport that logs requests.
-type requestLog struct {
+// requestTimer is a transport that reports requests and their latency.
+type requestTimer struct {
 	next http.RoundTripper
-	say  func(line string)
+	done func(line string, took time.Duration)
 }
 
-// logRequests adds the log to the client of a cluster, where the user wants one.
-func (e *Env) logRequests(c *ClusterFlags) func(*rest.Config) {
+// timeRequests adds the timer to the client of a cluster, where the user wants one.
+func (e *Env) timeRequests(c *ClusterFlags) func(*rest.Config) {
 	return func(config *rest.Config) {
-		if e.Verbose {
-			kubeconfig, _ := c.Config.Loader().RawConfig() // which was read before
-			prefix := cmp.Or(c.Config.Context, kubeconfig.CurrentContext, c.Config.Cluster) + ": "
-			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-				return requestLog{next, func(line string) { e.Progress.Note(prefix + line) }}
-			})
+		if !e.Verbose && !e.LogRequests {
+			return
 		}
+		kubeconfig, _ := c.Config.Loader().RawConfig() // which was read before
+		cluster := cmp.Or(c.Config.Context, kubeconfig.CurrentContext, c.Config.Cluster)
+		done := func(line string, took time.Duration) {
+			if e.Verbose {
+				e.Progress.Request(cluster, took)
+			}
+			if e.LogRequests {
+				e.Progress.Note(cluster + ": " + line)
+			}
+		}
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return requestTimer{next, done} })
 	}
 }
 
 // RoundTrip implements http.RoundTripper.
-func (l requestLog) RoundTrip(q *http.Request) (*http.Response, error) {
+func (l requestTimer) RoundTrip(q *http.Request) (*http.Response, error) {
 	start := time.Now()
 	answer, err := l.next.RoundTrip(q)
 	outcome := "no answer"
 	if err == nil {
 		outcome = http.StatusText(answer.StatusCode)
 	}
-	l.say(fmt.Sprintf("%s %s: %s (%s)", verb(q), resource(q.URL.Path), outcome, time.Since(start).Round(time.Millisecond)))
+	took := time.Since(start)
+	l.done(fmt.Sprintf("%s %s: %s (%s)", verb(q), resource(q.URL.Path), outcome, took.Round(time.Millisecond)), took)
 	return answer, err
 }
 
 // WrappedRoundTripper implements utilnet.RoundTripperWrapper, which client-go uses to close idle connections.
-func (l requestLog) WrappedRoundTripper() http.RoundTripper { return l.next }
+func (l requestTimer) WrappedRoundTripper() http.RoundTripper { return l.next }
 
 // verb returns the RBAC verb of a request.
 func verb(q *http.Request) string {

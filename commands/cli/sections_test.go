@@ -15,7 +15,7 @@ import (
 func TestSections(t *testing.T) {
 	known := make(map[string]bool)
 	env := &cli.Env{}
-	env.Start(false)
+	env.Start()
 	root := commands.New(env)
 	root.InitDefaultHelpFlag()
 	visit(root, func(cmd *cobra.Command) {

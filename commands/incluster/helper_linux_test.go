@@ -23,7 +23,7 @@ func environment(t *testing.T, variables map[string]string) *cli.Env {
 	for name, value := range variables {
 		env.Environ = append(env.Environ, name+"="+value)
 	}
-	env.Start(false)
+	env.Start()
 	return env
 }
 

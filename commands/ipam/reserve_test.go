@@ -46,7 +46,7 @@ func ipamCommand(t *testing.T, c *kube.Cluster, args ...string) (out string, cod
 	t.Helper()
 	var b strings.Builder
 	env := &cli.Env{Out: &b, Err: t.Output()}
-	env.Start(false)
+	env.Start()
 	connect := func(context.Context) (*kube.Cluster, error) {
 		if c == nil {
 			return nil, errors.New("a cluster is asked")

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -163,6 +164,38 @@ func describeSizes(b *strings.Builder, r peering.Connection) {
 		}
 	}
 	ui.Writef(b, "MTU %d: measured %s; %s\n", r.MTU, strings.Join(measured, ", "), strings.Join(links, ", "))
+}
+
+// mtuSources returns where the MTU of a peering comes from: the hops that allow no more.
+func mtuSources(r peering.Connection) (lines []string) {
+	least, what := desired.Narrowest(r.Hops), "MTU"
+	if r.MTU != least {
+		lines, what = append(lines, fmt.Sprintf("MTU %d: set by --mtu, or kept until all hops are measured", r.MTU)), "path allows"
+	}
+	for _, h := range r.Hops {
+		if h.Fits != least || least == 0 {
+			continue
+		}
+		node := ""
+		if h.Node != "" {
+			node = ", node " + h.Node
+		}
+		lines = append(lines, fmt.Sprintf("%s %d: %d %s%s, less %d bytes of headers", what, h.Fits, h.Size, h.Name, node, h.Size-h.Fits))
+	}
+	return lines
+}
+
+// withMTUSources makes connect report where the MTU comes from, if the user wants to know.
+func withMTUSources(env *cli.Env, do cli.Operation[peering.ConnectOptions, peering.Connection]) cli.Operation[peering.ConnectOptions, peering.Connection] {
+	return func(ctx context.Context, o peering.ConnectOptions, r progress.Reporter) (peering.Connection, error) {
+		result, err := do(ctx, o, r)
+		if err == nil && env.Verbose {
+			for _, line := range mtuSources(result) {
+				r.Note(line)
+			}
+		}
+		return result, err
+	}
 }
 
 // describeDisconnection formats the answer of `network disconnect` as text.

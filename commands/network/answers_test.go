@@ -1,11 +1,14 @@
 package network
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/internal/inspect/status"
@@ -56,6 +59,28 @@ func lacking() peering.Connection {
 	c.Local.Unverified = []peering.UnverifiedNode{{Name: "a-3", Reason: "pod node-x on node a-3 cannot start: CrashLoopBackOff: exit code 1"}}
 	c.Remote.Unverified = []peering.UnverifiedNode{{Name: "b-9", Reason: "its helper has not reported"}}
 	return c
+}
+
+// TestConnectVerbose: -v shows what takes time and where the MTU comes from, also in a terminal.
+func TestConnectVerbose(t *testing.T) {
+	var out strings.Builder
+	result := connection()
+	result.Hops[4].Fits = 1420
+	result.Hops[4].Size, result.Hops[0].Node = 1500, "a-1"
+	for _, mtu := range []int{1420, 1300} {
+		result.MTU = mtu
+		require.NoError(t, parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
+			env.Out, env.Err, env.ErrTerminal, env.Verbose = &out, &out, true, true
+			env.Start()
+			return newConnect(env, local, func(_ context.Context, _ peering.ConnectOptions, r progress.Reporter) (peering.Connection, error) {
+				r.Stage("verify")
+				env.Progress.Request("a", 2*time.Millisecond)
+				r.Done("verify", "a: 2 of 2 nodes", 1400*time.Millisecond)
+				return result, nil
+			})
+		}, "--context", "a", "--remote-context", "b"))
+	}
+	golden.Check(t, "connect-verbose.golden", out.String())
 }
 
 // TestUnverifiedNodes: what does not take part is an answer and an exit code of its own.

@@ -70,7 +70,7 @@ be reachable, and all peerings are planned before the first write. A peering tha
 	cli.AllNodesFlag(cmd, &f.Installation)
 	ui.BoolFlag(cmd.Flags(), &f.Keep, "no-rollback", "leave what a failed run has made")
 	one := cli.Action[peering.ConnectOptions, peering.Connection]{
-		Do: do, Plan: peering.PlanConnect,
+		Do: withMTUSources(env, do), Plan: peering.PlanConnect,
 		Text:    func(b *strings.Builder, r peering.Connection) { describeConnection(b, r, f.again) },
 		Wide:    func(b *strings.Builder, r peering.Connection) { describeConnectionWide(b, r, f.again) },
 		Timeout: &f.Timeout, BySize: true, Ignored: []string{"wait", "yes"},

@@ -66,7 +66,7 @@ func parse(t *testing.T, command func(*cli.Env, *cli.ClusterFlags) *cobra.Comman
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(file, []byte(kubeconfig), 0o600))
 	env := &cli.Env{Out: t.Output(), Err: t.Output(), Build: buildinfo.Info{Version: "v1.2.3", Repository: "registry.example/liqonet"}}
-	env.Start(false)
+	env.Start()
 	parent, local := cli.Group("network", "", "", ""), cli.NewClusterFlags()
 	parent.SilenceErrors, parent.SilenceUsage = true, true
 	local.Register(parent, parent.PersistentFlags())

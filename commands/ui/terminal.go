@@ -3,6 +3,7 @@ package ui
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ type Progress struct {
 	running   []string      // stages that have begun and not ended, oldest first
 	slowAfter time.Duration // with a stage, before plain output names it
 	spinner   *pterm.SpinnerPrinter
+	latencies map[string][]time.Duration // of requests since the last stage ended, by cluster
 }
 
 // NewProgress returns the progress that is written to out.
@@ -67,7 +69,27 @@ func (p *Progress) Done(name, detail string, took time.Duration) {
 		}
 		p.line("%s%s (%s)", name, detail, Seconds(took))
 	}
+	p.reportLatencies()
 	p.spin()
+}
+
+// Request adds the latency of a request to an API server. The median follows the line of the stage that ends next.
+func (p *Progress) Request(cluster string, took time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.latencies == nil {
+		p.latencies = make(map[string][]time.Duration)
+	}
+	p.latencies[cluster] = append(p.latencies[cluster], took)
+}
+
+// reportLatencies reports the latencies of each cluster, and forgets them.
+func (p *Progress) reportLatencies() {
+	for _, cluster := range slices.Sorted(maps.Keys(p.latencies)) {
+		all := slices.Sorted(slices.Values(p.latencies[cluster]))
+		p.line("  API server of %s: median %s, requests: %d", VisibleCell(cluster), RoundTrip(all[len(all)/2]), len(all))
+	}
+	p.latencies = nil
 }
 
 // Note shows information.
@@ -91,6 +113,7 @@ func (p *Progress) Fail(err error, hint string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running = nil
+	p.reportLatencies()
 	p.report(pterm.FgRed, "error:", err.Error(), hint)
 }
 
@@ -108,6 +131,7 @@ func (p *Progress) Stop() {
 	defer p.mu.Unlock()
 	p.running = nil
 	p.stopSpinner()
+	p.reportLatencies()
 }
 
 // line writes a line in place of the spinner.

@@ -29,6 +29,34 @@ hint: set it with --pod-cidr
 	}
 }
 
+// TestLatencies: the latencies of requests follow the stage in which they were made, the last ones the end.
+func TestLatencies(t *testing.T) {
+	var out strings.Builder
+	p := NewProgress(&out, false, false)
+	p.Stage("reach")
+	for _, took := range []time.Duration{90, 5, 4} {
+		p.Request("us", took*time.Millisecond)
+	}
+	p.Request("eu", 1500*time.Microsecond)
+	p.Done("reach", "", time.Second)
+	p.Done("compare", "", time.Second)
+	p.Request("eu", time.Millisecond)
+	p.Fail(errors.New("x"), "")
+	p.Request("us", time.Millisecond)
+	p.Stop()
+	want := `reach (1.0s)
+  API server of eu: median 1.5ms, requests: 1
+  API server of us: median 5.0ms, requests: 3
+compare (1.0s)
+  API server of eu: median 1.0ms, requests: 1
+error: x
+  API server of us: median 1.0ms, requests: 1
+`
+	if got := out.String(); got != want {
+		t.Errorf("got:\n%swant:\n%s", got, want)
+	}
+}
+
 func TestSlowStageInPlainLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder

@@ -41,7 +41,7 @@ func (c *connector) connect(ctx context.Context) (Connection, error) {
 	changes := append(c.local.changes, c.remote.changes...)
 	return Connection{
 		Local: c.local.result(), Remote: c.remote.result(),
-		MTU: c.local.written.MTU, Hops: desired.Hops(c.local.offer(), c.local.peer),
+		MTU: c.local.written.MTU, Hops: c.hops(),
 		Stages: c.stages.Times, Took: seconds.Duration(time.Since(start)), Changed: len(changes) > 0, Objects: changes,
 	}, nil
 }
@@ -372,6 +372,15 @@ func (c *connector) describe(separator string, of func(*member) string) string {
 func (c *connector) clusters() (all []*kube.Cluster) {
 	for _, m := range c.members() {
 		all = append(all, m.cluster)
+	}
+	return all
+}
+
+// hops returns the hops of the peering, with nodes of the members.
+func (c *connector) hops() []desired.Hop {
+	all := desired.Hops(c.local.offer(), c.local.peer)
+	for i, m := range c.members() { // the links of both clusters come first, then the paths to their gateways
+		all[i].Node, all[i+2].Node = m.nodeOfMTU(), m.sizes.Node
 	}
 	return all
 }

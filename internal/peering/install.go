@@ -194,6 +194,16 @@ func (s *site) nodesSummary() string {
 	return fmt.Sprintf("%s: %d nodes, %s, MTU %d", s.name, len(s.observed.reports), s.fabric.Overlay.Kind, s.fabric.MTU)
 }
 
+// nodeOfMTU returns the first node whose links have the MTU of the cluster; "" if none is known.
+func (s *site) nodeOfMTU() string {
+	for _, n := range s.observed.reports {
+		if n.MTU == s.fabric.MTU {
+			return n.Name
+		}
+	}
+	return ""
+}
+
 // awaitReports waits until every Ready node has reported and, after an update, until the new helpers run. After a part
 // of the time limit, the nodes that have reported are sufficient.
 func (s *site) awaitReports(ctx context.Context) error {

@@ -45,6 +45,11 @@ func TestConnectMeasuresHops(t *testing.T) {
 			for _, h := range desired.Narrow(got.Hops) {
 				narrow = append(narrow, h.Name)
 			}
+			for _, h := range got.Hops[:4] { // of nodes
+				if h.Node == "" && h.Size > 0 {
+					t.Errorf("hop without node: %+v", h)
+				}
+			}
 			if strings.Join(narrow, ", ") != c.hop {
 				t.Errorf("narrower than the links: %v of %+v, want %q", narrow, got.Hops, c.hop)
 			}

@@ -12,15 +12,17 @@ type Hop struct {
 	// Name identifies the hop: the links of a cluster's nodes, the path from them to their gateway, or the path between
 	// gateways.
 	Name string `json:"name"`
-	Size int    `json:"size"` // bytes, of the largest unfragmented IP packet; 0: no reply
-	Fits int    `json:"fits"` // bytes, of the largest packet between pods that this allows; 0: not known
-	Link bool   `json:"link"` // from the MTU of the nodes' links, not measured
+	Node string `json:"node,omitempty"` // of this run's clusters: the first node with this size
+	Size int    `json:"size"`           // bytes, of the largest unfragmented IP packet; 0: no reply
+	Fits int    `json:"fits"`           // bytes, of the largest packet between pods that this allows; 0: not known
+	Link bool   `json:"link"`           // from the MTU of the nodes' links, not measured
 }
 
 // Sizes are a gateway's measurements of its hops, in bytes; 0: not known.
 type Sizes struct {
 	Gateways   int      // between the gateways
 	Overlay    int      // from nodes to the gateway, the smallest
+	Node       string   // the first node of Overlay
 	Unmeasured []string // hops that are not measured yet
 	Failed     []string // hops that could not be measured
 }
@@ -46,9 +48,16 @@ func SizesOf(s *records.Status, nodes []string) Sizes {
 	for _, name := range nodes {
 		n := health.Node(s, name)
 		classify("from node "+name+" to the gateway", n.Path)
-		h.Overlay = minKnown(h.Overlay, n.Path.MTU)
+		h.takeOverlay(n.Path.MTU, name)
 	}
 	return h
+}
+
+// takeOverlay adds the path MTU from a node to a gateway.
+func (h *Sizes) takeOverlay(size int, node string) {
+	if least := minKnown(h.Overlay, size); least != h.Overlay {
+		h.Overlay, h.Node = least, node
+	}
 }
 
 // minKnown returns the smaller of two sizes, of which 0 means not known.
@@ -62,7 +71,8 @@ func minKnown(a, b int) int {
 // MergeSizes returns the smallest hop sizes of several gateways.
 func MergeSizes(all []Sizes) (sum Sizes) {
 	for _, h := range all {
-		sum.Gateways, sum.Overlay = minKnown(sum.Gateways, h.Gateways), minKnown(sum.Overlay, h.Overlay)
+		sum.Gateways = minKnown(sum.Gateways, h.Gateways)
+		sum.takeOverlay(h.Overlay, h.Node)
 		sum.Unmeasured, sum.Failed = append(sum.Unmeasured, h.Unmeasured...), append(sum.Failed, h.Failed...)
 	}
 	sum.Unmeasured, sum.Failed = unique(sum.Unmeasured), unique(sum.Failed)
