@@ -59,7 +59,7 @@ lab: # bin/lab alone: what ends a demo must not depend on the rest
 	cd lab && $(GO_BUILD) -o ../bin/lab ./cmd/lab
 
 .PHONY: generate
-generate: ## Write what is generated from code: docs/cli, the table of rights, golden files
+generate: ## Write what is generated: docs/cli, the table of rights, pictures, golden files
 	go test $(GOLDEN_PACKAGES) -update
 	cd bench && go test ./report -update
 
@@ -179,6 +179,7 @@ floods: deps ## Flood gateways by one pod, and measure their memory and what is 
 faults: deps build ## Measure what faults do to a peering of GATEWAYS (2) a side, RUNS (10) of each: hours, continued after an interruption; needs root
 	cd lab && $(GO_BUILD) -o ../bin/faults ./cmd/faults
 	$(if $(LAB),,$(ALONE)) bin/faults -page docs/contributing/faults.md $(if $(GATEWAYS),-gateways $(GATEWAYS)) $(if $(RUNS),-runs $(RUNS)) $(if $(ONLY),-only $(ONLY)) $(if $(LAB),-lab $(LAB))
+	go test . -run TestPictures -update
 
 .PHONY: chaos
 chaos: deps build ## Cause random faults of a peering of three gateways a side for FOR (30m), by SEED; needs root
