@@ -37,7 +37,7 @@ func TestDamagedRecords(t *testing.T) {
 		good := a.Damage(name)
 		a.NodeHelpers[0].Kill()
 		a.StartNode(0)
-		wait.Until(t, "the helper refuses "+name, joining, func() bool { return a.NodeHelpers[0].Logged("records are refused") > 0 })
+		wait.Until(t, "the helper refuses "+name, joining, func() bool { return a.NodeHelpers[0].Logged("invalid records") > 0 })
 		<-time.After(reported) // a report without the node's paths would end them at the gateway
 		for range someRounds {
 			if _, err := seenBy(a.Pods[0], b.RemappedPod(0)); err != nil {

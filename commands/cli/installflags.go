@@ -23,19 +23,19 @@ func InstallFlags(cmd *cobra.Command, to *peering.Installation) {
 	to.Overlay = automatic
 	ui.EnumFlag(cmd, &to.Overlay, "overlay", "encapsulation between nodes and gateways; auto: geneve if all nodes support it, else vxlan",
 		automatic, records.Geneve, records.VXLAN)
-	ui.AddFlag(cmd.Flags(), &to.OverlayPort, "overlay-port", "PORT", "UDP port of the overlay on nodes and gateways (default: unchanged, 6091 in a new installation)", overlayPort)
+	ui.AddFlag(cmd.Flags(), &to.OverlayPort, "overlay-port", "PORT", "UDP port of the overlay on nodes and gateways (default 6091)", overlayPort)
 	ImageFlag(cmd, &to.Image)
 	PodFlags(cmd, &to.Pods)
 	gatewayPodFlags(cmd, &to.Pods)
 	ui.BoolFlag(cmd.Flags(), &to.Update, "update", "apply changes to an existing installation")
 	ui.BoolFlag(cmd.Flags(), &to.SkipValidation, "skip-validation", "turn known incompatibilities into warnings")
 	ui.SettingFlag(cmd, setting.Value[*bool]{To: &to.AllowForward, Read: setting.Optional(setting.YesOrNo), Kind: "bool"}, "allow-forward",
-		"on nodes whose firewall drops forwarded packets, add rules that accept liqonet's (default: leave unchanged)")
+		"let liqonet's packets pass node firewalls that drop forwarded packets")
 }
 
 // AllNodesFlag adds the flag that makes a node that does not take part a failure.
 func AllNodesFlag(cmd *cobra.Command, to *peering.Installation) {
-	ui.BoolFlag(cmd.Flags(), &to.AllNodes, "all-nodes", "fail if a Ready node cannot be verified, instead of naming it with exit code 3")
+	ui.BoolFlag(cmd.Flags(), &to.AllNodes, "all-nodes", "fail unless every Ready node is verified")
 }
 
 // otherOverlays are the ports that network plugins use for VXLAN (IANA's, and Linux's own of flannel and Cilium) and
@@ -56,12 +56,12 @@ func overlayPort(text string) (uint16, error) {
 
 // ImageFlag adds the flag that names the image of the helpers.
 func ImageFlag(cmd *cobra.Command, to *string) {
-	ui.TextFlag(cmd.Flags(), to, "image", "IMAGE", "container image of the helpers (default: the image of this release; other builds: that of the installation)", ui.ImageName)
+	ui.TextFlag(cmd.Flags(), to, "image", "IMAGE", "image of the helpers (default: that of this release; other builds: of the installation)", ui.ImageName)
 }
 
 // InstalledImageFlag adds the flag that names the image of a command's own pods.
 func InstalledImageFlag(cmd *cobra.Command, to *string) {
-	ui.TextFlag(cmd.Flags(), to, "image", "IMAGE", "container image of the command's pods (default: that of the installation)", ui.ImageName)
+	ui.TextFlag(cmd.Flags(), to, "image", "IMAGE", "image of the command's pods (default: that of the installation)", ui.ImageName)
 }
 
 // Installation is what the flags ask for, with the default image, which only a published release has.

@@ -18,7 +18,7 @@ func SideFlags(cmd *cobra.Command, to *peering.Side, prefix string) {
 	o := &to.Overrides
 	o.FlagPrefix = prefix
 	which := cmp.Or(strings.TrimSuffix(prefix, "-"), "local") + " cluster"
-	ui.TextFlag(cmd.Flags(), &to.Name, prefix+"name", "NAME", "name of the "+which+" at its peers (default: from its kube context)", records.ValidateName)
+	ui.TextFlag(cmd.Flags(), &to.Name, prefix+"name", "NAME", "name of the "+which+"; it cannot change later (default: from the context)", records.ValidateName)
 	for _, f := range []struct {
 		name  string
 		to    *[]netip.Prefix

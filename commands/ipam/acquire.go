@@ -24,7 +24,7 @@ exit code is 4 if no such range is free.`,
   liqoctl ipam acquire /24 --owner vpn --prefer 10.9.0.0/24`,
 		Args: cli.Arguments("/LENGTH"),
 	}
-	ownerFlag(cmd, &q.Owner, "owner of the range: each owner has one (required)")
+	ownerFlag(cmd, &q.Owner, "owner of the CIDR (required); an owner has one")
 	ui.PrefixFlag(cmd.Flags(), &q.Preferred, "prefer", "range to take if it is free")
 	return changingReservations(env, connect, cmd, func(args []string) (onReservations, error) {
 		bits, err := strconv.ParseUint(strings.TrimPrefix(args[0], "/"), 10, 8)

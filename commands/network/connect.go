@@ -42,12 +42,12 @@ been verified in both directions.
 With --dry-run the command prints what it would change in each cluster, and changes nothing; -o wide adds objects, fields
 and the kernels of nodes and gateways. Values that depend on the run are printed as known after apply.
 
-A node that joins, leaves or becomes Ready meanwhile is taken into account; nodes that are not Ready are skipped. If Ready
-nodes cannot be verified in time, the others stay connected: the command names these nodes with the reason, and its exit
-code is 3. It fails if no node of a cluster can be verified, and with --all-nodes if one cannot.
+Nodes may join and leave while connect runs; those that are not Ready are skipped. If Ready nodes cannot be verified in
+time, the others stay connected: the command lists these nodes with the reason, and its exit code is 3. It fails if no
+node of a cluster can be verified, and with --all-nodes if one cannot.
 
-Running it again changes nothing. With other flags it prints the differences, and applies them with --update; what flags
-leave out keeps its value. A run that fails or is interrupted is rolled back, unless --no-rollback is given.
+Running it again changes nothing. With other flags it prints the differences, and applies them with --update. Settings
+that you omit keep their values; defaults are those of a new peering. A run that fails or is interrupted is rolled back, unless --no-rollback is given.
 
 --contexts connects several clusters: all with each other, or with --topology hub=CONTEXT one with each other one. All must
 be reachable, and all peerings are planned before the first write. A peering that fails is rolled back alone; installations stay.
@@ -133,10 +133,10 @@ func newConnectFlags(cmd *cobra.Command, local *cli.ClusterFlags) *connectFlags 
 
 // gateways adds the flags of gateways and of their endpoints.
 func (f *connectFlags) gateways(cmd *cobra.Command) {
-	ui.EnumFlag(cmd, &f.serverSide, "server-side", "cluster whose gateway is the WireGuard server (default: unchanged, remote in a new peering)", remotePlace, localPlace)
+	ui.EnumFlag(cmd, &f.serverSide, "server-side", "cluster whose gateway is the WireGuard server (default remote)", remotePlace, localPlace)
 	flags := cmd.Flags()
-	ui.AddFlag(flags, &f.Local.Gateways, "gateways", "NUMBER", "gateways of the local cluster, 1 to 8 (default: unchanged; in a new peering 2, or 1 with a single Ready node or a given port)", ui.GatewayCount)
-	ui.AddFlag(flags, &f.Remote.Gateways, cli.RemotePrefix+"gateways", "NUMBER", "gateways of the remote cluster, 1 to 8 (default: unchanged; in a new peering 2, or 1 with a single Ready node or a given port)", ui.GatewayCount)
+	ui.AddFlag(flags, &f.Local.Gateways, "gateways", "NUMBER", "gateways of the local cluster, 1 to 8 (default 2; 1 with a single Ready node or a given port)", ui.GatewayCount)
+	ui.AddFlag(flags, &f.Remote.Gateways, cli.RemotePrefix+"gateways", "NUMBER", "gateways of the remote cluster, 1 to 8 (default 2; 1 with a single Ready node or a given port)", ui.GatewayCount)
 	for _, g := range records.GatewaySettingTable() {
 		cli.Grouped(ui.SettingFlag(cmd, g.Value(&f.GatewaySettings), g.Flag, g.Usage()), g.Group)
 	}

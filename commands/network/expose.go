@@ -21,7 +21,7 @@ func newExpose(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[expose.Op
 cluster reach. The peer reaches it at an address of this cluster's external CIDR, which is printed. The host sees an
 address of a node of this cluster as the source, so it needs no route to the peer.
 
-network unexpose ends it, and so does removing the peering. Exposing a host again changes nothing.`,
+network unexpose and network disconnect remove it. Exposing a host again changes nothing.`,
 		Example: `  liqoctl network expose 192.0.2.17 --context a --peer b
 
   # The address at which pods of b reach the host

@@ -14,10 +14,10 @@ func newInit(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[peering.Ini
 		Short: "Install liqonet in a cluster",
 		Long: `Install liqonet in a cluster: discover the CIDRs in use, reserve them, and start the node helper. network connect does
 this too where it is needed. Running it again changes nothing. If the helpers of some Ready nodes do not report in time,
-the command names these nodes, and its exit code is 3; with --all-nodes it fails.`,
+the command lists these nodes, and its exit code is 3; with --all-nodes it fails.`,
 		Example: `  liqoctl network init --context a
 
-  # Discovery is wrong, and a VPN uses 10.8.0.0/16
+  # Override the pod CIDR, and reserve the CIDR of a VPN
   liqoctl network init --context a --pod-cidr 10.244.0.0/16 --reserve 10.8.0.0/16`,
 		Args: cli.Arguments(),
 	}

@@ -18,8 +18,8 @@ import (
 // New returns the commands of peerings.
 func New(env *cli.Env) *cobra.Command {
 	cmd := cli.Group("network", "Connect clusters, and show and remove peerings", `
-Connect clusters, and show and remove their peerings. kubectl's own flags choose the local cluster; the same flags with
-the prefix --remote- choose the remote cluster.`, `
+Connect clusters, and show and remove their peerings. --context and --kubeconfig select the local cluster,
+--remote-context and --remote-kubeconfig its peer.`, `
   liqoctl network connect --context a --remote-context b
   liqoctl network status --context a
   liqoctl network disconnect --context a --remote-context b`)

@@ -32,9 +32,9 @@ func newTest(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[pathtest.Op
 afterwards. From every node, a pod and the node itself send to up to 16 pods of the other cluster:
 
   tcp         100 kB, which must arrive unaltered
-  udp, ping   a small packet (ping is skipped on nodes that do not allow it to programs without rights)
+  udp, ping   a small packet (ping: skipped where net.ipv4.ping_group_range excludes it)
   full-size   a packet of the peering's MTU that must not be fragmented
-  oversize    a packet of one byte more, which must be refused with an error
+  oversize    a packet of one byte more, which must return an ICMP error
   fragments   a datagram of 4000 bytes
   source      the far end must see the translated address of the sender
   connection  with --duration: a TCP connection must stay open

@@ -27,12 +27,12 @@ func newRender(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render",
 		Short: "Print the manifests of a peering",
-		Long: `Print the objects that network connect would apply, and apply none: for a repository, or for those who apply manifests
-by other means. By default the objects of the local cluster go to standard output; --dir writes those of both clusters,
-a file for each object in a folder for each cluster. The order is the order in which they can be applied.
+		Long: `Print the manifests that network connect would apply, for GitOps. By default the objects of the local cluster go to
+standard output; --dir writes those of both clusters, a file for each object in a folder for each cluster. The order is
+the order in which they can be applied.
 
-Both clusters are read. What connect would learn on its way must be given where the clusters are not connected yet:
---overlay, --mtu, and the server's endpoint. Secrets are left out, unless --with-secrets is given, which also generates
+Both clusters are read. If they are not connected yet, set the values that connect would measure: --overlay, --mtu and
+the server's endpoint. Secrets are omitted, unless --with-secrets is given, which also generates
 the keys that are missing. Apply the manifests to both clusters, then wait with network status --wait, or verify with
 network connect, which changes nothing then.`,
 		Example: `  # Manifests of both clusters, with new keys

@@ -25,8 +25,8 @@ helpers and gateways, status, the result of network diagnose, and versions. The 
 rules and nftables. With a remote cluster, both clusters are in the file. The command changes nothing in the clusters.
 
 Data of Secrets, values of environment variables, annotations and ConfigMaps of others, keys, tokens and passwords are removed. Names
-and addresses of nodes and pods remain: read the file before you publish it. What you may not read is left out and named; level
-view is enough for all but the logs, which Kubernetes' own role view includes.`,
+and addresses of nodes and pods remain: read the file before you publish it. Objects that you cannot read are skipped
+and listed; level view is enough for all but the logs, which Kubernetes' own role view includes.`,
 		Example: `  liqoctl network report --context a --remote-context b
   liqoctl network report --context a report.tar.gz`,
 		Args: cli.Arguments("[FILE]"),

@@ -22,8 +22,8 @@ func newRotateKeys(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[peeri
 		Short: "Replace the WireGuard keys of a peering",
 		Long: `Replace the private key of every gateway of a peering, in both clusters. Gateways are replaced one after the other: each
 drains while others carry its packets, and the next one follows when full-size packets were verified with the new key.
-Where a cluster has one gateway, a second one carries packets meanwhile; the server's needs a further port, as with
-network connect --gateways 2. While it comes and goes, some packets can be lost.
+If a cluster has one gateway, a temporary second one carries packets meanwhile; the server's needs a further port, as with
+network connect --gateways 2. Some packets may be lost when the temporary gateway starts and stops.
 
 The preshared key, the settings and the CIDRs of the peering stay. If a cluster has other CIDRs by now, the command ends with
 an error: network connect --update adopts them. What else differs, such as gateways of another release of liqoctl, is

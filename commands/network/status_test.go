@@ -40,7 +40,7 @@ func peerings() []status.Peering {
 					RxBytes: 1536, TxBytes: 10, PathMTU: 1460,
 				}},
 			}},
-			Warnings: []string{`chain "ip filter FORWARD" of node n1 drops packets of pods that none of its rules accepts; verification does not pass it`},
+			Warnings: []string{`chain "ip filter FORWARD" of node n1 drops pod traffic that its rules do not accept, which status cannot see: use connect --allow-forward --update`},
 		},
 		{
 			Peer: "c", Role: records.Server, State: health.Connecting, Reason: "the gateway has not reported yet", Nodes: status.NodeCount{Total: 2},

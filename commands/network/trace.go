@@ -20,7 +20,7 @@ import (
 )
 
 // errUntraced is no verdict.
-var errUntraced = errors.New("unknown whether packets cross: not all places could be asked")
+var errUntraced = errors.New("unknown whether packets cross: not all hops answered")
 
 func newTrace(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[trace.Options, trace.Result]) *cobra.Command {
 	o := trace.Options{Protocol: trace.TCP}

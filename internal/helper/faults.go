@@ -50,7 +50,7 @@ func (r *Reconciler) ReportFaults(faults []serving.Fault) {
 		return
 	}
 	if r.faults = texts; len(texts) > 0 {
-		r.log.Warn("records are refused; what was in them before stays", "causes", texts)
+		r.log.Warn("invalid records; the last valid ones stay in effect", "causes", texts)
 	}
 	if len(lasting) > 0 {
 		r.Event(publish.RecordRefused, strings.Join(firstTexts(lasting), "; "))

@@ -156,7 +156,7 @@ type target struct {
 
 // foreign returns the error for an object that liqonet does not own and would overwrite.
 func (t target) foreign() error {
-	return hint.With(fmt.Errorf("apply %s: it exists and has no label %s: it is not liqonet's", t.operand(), records.LabelComponent),
+	return hint.With(fmt.Errorf("%s exists and is not managed by liqonet (no label %s)", t.operand(), records.LabelComponent),
 		"choose another namespace with --namespace")
 }
 

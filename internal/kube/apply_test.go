@@ -194,7 +194,7 @@ func TestForeignObjectsAreUnchanged(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: records.DefaultNamespace}}
 	c, api := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{theirs, namespace}})
 	_, err := c.Apply(t.Context(), fabric("mtu: 1500\n"))
-	if err == nil || !strings.HasSuffix(err.Error(), "it is not liqonet's") || hint.Of(err) == "" {
+	if err == nil || !strings.HasSuffix(err.Error(), "is not managed by liqonet (no label "+records.LabelComponent+")") || hint.Of(err) == "" {
 		t.Fatalf("apply over a foreign ConfigMap: %v", err)
 	}
 	changes, err := c.Apply(t.Context(), installation(t, "liqonet:1")[0])

@@ -30,7 +30,7 @@ var refusalHints = []struct{ words, hint string }{
 	{"failed quota", "set what the ResourceQuota requires with --requests and --limits"},
 	{"no PriorityClass with name", "create the PriorityClass, or choose another one with --priority-class"},
 	{"security context constraint", "allow the ServiceAccounts of liqonet the host network and CAP_NET_ADMIN by SecurityContextConstraints"},
-	{"denied", "exempt the namespace of liqonet from what refuses its pods"},
+	{"denied", "exempt the namespace of liqonet from the policy that rejects its pods"},
 }
 
 // refusalHint returns the hint for a pod that was not created; "" if there is none.

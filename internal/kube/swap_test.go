@@ -137,7 +137,7 @@ func TestSwapRefuses(t *testing.T) {
 	_, err = api.CoreV1().ConfigMaps(theirs.Namespace).Create(t.Context(), theirs, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = kube.Swap(t.Context(), cl, fabric(""), func(*corev1.ConfigMap) (*corev1.ConfigMap, error) { return fabric("a"), nil })
-	if err == nil || !strings.HasSuffix(err.Error(), "it is not liqonet's") || dataOf(t, api) != "" {
+	if err == nil || !strings.HasSuffix(err.Error(), "is not managed by liqonet (no label "+records.LabelComponent+")") || dataOf(t, api) != "" {
 		t.Errorf("error %v, data %q", err, dataOf(t, api))
 	}
 }

@@ -24,7 +24,7 @@ func (s *site) checkClusterID() error {
 		return nil
 	}
 	return hint.With(
-		fmt.Errorf("the installation in cluster %q was made for cluster %s, and this is cluster %s: the objects were copied", s.cluster.Context, f.ClusterID, s.id),
+		fmt.Errorf("cluster %q contains liqonet objects copied from cluster %s (this is %s)", s.cluster.Context, f.ClusterID, s.id),
 		"liqoctl network reset --force --context "+kube.ShellWord(s.cluster.Context))
 }
 

@@ -126,7 +126,7 @@ func (t *rotation) reach(ctx context.Context) (string, error) {
 	local, remote, name := t.options.Local.Context, t.options.Remote.Context, c.local.peering
 	if t.options.Peer != "" && t.options.Peer != name {
 		return "", &progress.InputError{
-			Err:    fmt.Errorf("cluster %q is not peer %q of cluster %q: that has the name %q", remote, t.options.Peer, local, name),
+			Err:    fmt.Errorf("context %q is cluster %q, not peer %q", remote, name, t.options.Peer),
 			Advice: "leave the name out, or choose another remote cluster",
 		}
 	}

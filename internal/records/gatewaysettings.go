@@ -131,7 +131,7 @@ const (
 
 // gatewaySettings describes the fields of GatewaySettings.
 var gatewaySettings = []GatewaySetting{
-	{Flag: "gateway-mode", Group: GroupGateways, initial: string(ActiveActive), usage: "which of several gateways carry packets: all, or the first one that can",
+	{Flag: "gateway-mode", Group: GroupGateways, initial: string(ActiveActive), usage: "active-active uses all gateways, active-standby the first healthy one",
 		Value: func(s *GatewaySettings) setting.Text { return words(&s.GatewayMode, ActiveActive, ActiveStandby) }},
 	{Flag: "tunnel", Group: GroupTunnel, initial: string(WireGuardTunnel), usage: "driver of the tunnels; plain: VXLAN without encryption, for lines that are encrypted already",
 		Value: func(s *GatewaySettings) setting.Text { return words(&s.Tunnel, WireGuardTunnel, PlainTunnel) },
@@ -147,7 +147,7 @@ var gatewaySettings = []GatewaySetting{
 		needs: needsPlain},
 	{Flag: "wireguard", Group: GroupTunnel, initial: string(Auto), usage: "WireGuard implementation; auto: the kernel's if the gateway's node has it",
 		Value: func(s *GatewaySettings) setting.Text { return words(&s.Implementation, Auto, Kernel, Userspace) }},
-	{Flag: "mtu", Group: GroupTunnel, initial: "0", usage: "MTU between pods of the two clusters, 0 for the measured path MTU",
+	{Flag: "mtu", Group: GroupTunnel, initial: "0", shown: "0, measured", usage: "MTU of traffic between pods",
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.MTU, "BYTES", setting.PacketSize) }},
 	{Flag: "mss-clamp", Group: GroupTunnel, initial: "true", usage: "clamp the MSS of TCP connections to the MTU",
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.ClampMSS, "bool", setting.YesOrNo) }},
@@ -158,46 +158,46 @@ var gatewaySettings = []GatewaySetting{
 		}},
 	{Flag: "gw-server-service-type", Group: GroupGateways, initial: string(LoadBalancer), ofServer: true, usage: "type of the Service of the server's gateway",
 		Value: func(s *GatewaySettings) setting.Text { return words(&s.ServiceType, LoadBalancer, NodePort, ClusterIP) }},
-	{Flag: "gw-server-service-port", Group: GroupGateways, initial: "51840", ofServer: true, usage: "UDP port of the server's gateway; those of further tunnels count up from it",
+	{Flag: "gw-server-service-port", Group: GroupGateways, initial: "51840", ofServer: true, usage: "first UDP port of the server's Service; each tunnel uses another",
 		firstPort: func(s GatewaySettings) *uint16 { return s.ServicePort },
 		Value:     func(s *GatewaySettings) setting.Text { return field(&s.ServicePort, "PORT", setting.Port) }},
-	{Flag: "gw-server-service-nodeport", Group: GroupGateways, initial: "0", shown: "allocated by the cluster", ofServer: true, usage: "NodePort of the server's gateway; those of further tunnels count up from it",
+	{Flag: "gw-server-service-nodeport", Group: GroupGateways, initial: "0", shown: "0, allocated by the cluster", ofServer: true, usage: "first NodePort of the server's Service; each tunnel uses another",
 		firstPort: func(s GatewaySettings) *uint16 { return s.NodePort },
 		Value:     func(s *GatewaySettings) setting.Text { return field(&s.NodePort, "PORT", setting.PortOrAny) },
 		needs:     func(s GatewaySettings) error { return needsType(s, "NodePort", NodePort, LoadBalancer) }},
-	{Flag: "gw-server-service-loadbalancerip", Group: GroupGateways, initial: "0.0.0.0", shown: "any", ofServer: true, usage: "address to request from the load balancer, 0.0.0.0 for any",
+	{Flag: "gw-server-service-loadbalancerip", Group: GroupGateways, initial: "0.0.0.0", shown: "0.0.0.0, any", ofServer: true, usage: "address to request from the load balancer",
 		Value: func(s *GatewaySettings) setting.Text {
 			return field(&s.LoadBalancerIP, "ADDRESS", setting.AddressOrAny)
 		},
 		needs: func(s GatewaySettings) error { return needsType(s, "load balancer", LoadBalancer) }},
 	{Flag: "gw-server-service-annotation", Group: GroupGateways, shown: "none", ofServer: true, usage: "annotation of the Service of the server's gateway; repeat for more",
 		Value: func(s *GatewaySettings) setting.Text { return annotations(&s.ServiceAnnotations) }},
-	{Flag: "gw-client-address", Group: GroupGateways, shown: "the Service's", ofServer: true, usage: `address or name where the client reaches the server, "" for the Service's`,
+	{Flag: "gw-client-address", Group: GroupGateways, shown: `"", the Service's`, ofServer: true, usage: "address or name at which the client reaches the server, for example behind port forwarding",
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.EndpointHost, "HOST", setting.HostOrAny) }},
-	{Flag: "gw-client-port", Group: GroupGateways, initial: "0", shown: "the Service's", ofServer: true, usage: "UDP port where the client reaches the server, 0 for the Service's; those of further tunnels count up from it",
+	{Flag: "gw-client-port", Group: GroupGateways, initial: "0", shown: "0, the Service's", ofServer: true, usage: "first UDP port at which the client reaches the server; each tunnel uses another",
 		firstPort: func(s GatewaySettings) *uint16 { return s.EndpointPort },
 		Value:     func(s *GatewaySettings) setting.Text { return field(&s.EndpointPort, "PORT", setting.PortOrAny) }},
 	{Flag: "gw-server-websocket", Group: GroupGateways, initial: "false", ofServer: true, usage: "create a Service of TCP for WebSocket, beside that of UDP",
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.WebSocket, "bool", setting.YesOrNo) },
 		needs: needsOneAddress},
-	{Flag: "gw-server-websocket-port", Group: GroupGateways, initial: "443", ofServer: true, usage: "TCP port of that Service; those of further gateways count up from it",
+	{Flag: "gw-server-websocket-port", Group: GroupGateways, initial: "443", ofServer: true, usage: "first TCP port of that Service; each gateway uses another",
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.WebSocketPort, "PORT", setting.Port) },
 		needs: func(s GatewaySettings) error {
 			return cmp.Or(needs(*s.WebSocket, "there is no Service for WebSocket", "add --gw-server-websocket"),
 				unless(*s.WebSocketPort <= math.MaxUint16-MaxGateways+1, "the ports of %d gateways count up from it", MaxGateways))
 		}},
-	{Flag: "gw-server-ingress", Group: GroupGateways, shown: "none", ofServer: true, usage: `host name of an Ingress to create for WebSocket, "" for none`,
+	{Flag: "gw-server-ingress", Group: GroupGateways, shown: `"", none`, ofServer: true, usage: "host name of an Ingress to create for WebSocket",
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.Ingress, "HOST", setting.HostNameOrNone) },
 		needs: needsOneAddress},
-	{Flag: "gw-server-ingress-class", Group: GroupGateways, shown: "the cluster's default", ofServer: true, usage: `class of that Ingress, "" for the cluster's default`,
+	{Flag: "gw-server-ingress-class", Group: GroupGateways, shown: `"", the cluster's`, ofServer: true, usage: "class of that Ingress",
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.IngressClass, "CLASS", setting.NameOrNone) },
 		needs: needsIngress},
 	{Flag: "gw-server-ingress-annotation", Group: GroupGateways, shown: "none", ofServer: true, usage: "annotation of that Ingress; repeat for more",
 		Value: func(s *GatewaySettings) setting.Text { return annotations(&s.IngressAnnotations) },
 		needs: needsIngress},
-	{Flag: "gw-client-proxy", Group: GroupGateways, shown: "none", ofServer: true, usage: `HTTP proxy through which the client reaches the server by WebSocket, such as http://proxy.example:3128, "" for HTTPS_PROXY of its pods, if that is set`,
+	{Flag: "gw-client-proxy", Group: GroupGateways, shown: `"", HTTPS_PROXY of its pods, if set`, ofServer: true, usage: "HTTP proxy through which the client reaches the server by WebSocket, such as http://proxy.example:3128",
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.Proxy, "URL", setting.ProxyOrNone) }},
-	{Flag: "gw-client-proxy-secret", Group: GroupGateways, shown: "none", ofServer: true, usage: `Secret in the client's cluster, in liqonet's namespace, with username and password of that proxy, "" for none`,
+	{Flag: "gw-client-proxy-secret", Group: GroupGateways, shown: `"", none`, ofServer: true, usage: "Secret in the client's cluster, in liqonet's namespace, with username and password of that proxy",
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.ProxySecret, "NAME", setting.NameOrNone) },
 		needs: func(s GatewaySettings) error {
 			return needs(*s.Proxy != "", "there is no proxy", "add --gw-client-proxy")
@@ -283,7 +283,7 @@ func GatewaySettingTable() []GatewaySetting { return gatewaySettings }
 
 // Usage returns the help of the flag.
 func (g GatewaySetting) Usage() string {
-	return fmt.Sprintf("%s (default: unchanged, %s in a new peering)", g.usage, cmp.Or(g.shown, g.initial))
+	return fmt.Sprintf("%s (default %s)", g.usage, cmp.Or(g.shown, g.initial))
 }
 
 // Text returns the value in settings, or the default.

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNoFabric means that the cluster has no fabric record.
-var ErrNoFabric = errors.New("this cluster has no fabric: liqonet is not installed, or on its way")
+var ErrNoFabric = errors.New("liqonet is not installed, or its installation is not finished")
 
 // Read is Decode for the ConfigMaps in the namespace of liqonet. Other ConfigMaps are ignored. Without a fabric the
 // error is ErrNoFabric.

@@ -76,7 +76,7 @@ func TestStatusOfFirewalls(t *testing.T) {
 		}
 		expect()
 		a.ChangeNodeReport(t, func(n *records.Node) { n.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}} })
-		expect(`chain "ip filter FORWARD" of node a1 drops packets of pods that none of its rules accepts; verification does not pass it`)
+		expect(`chain "ip filter FORWARD" of node a1 drops pod traffic that its rules do not accept, which status cannot see: use connect --allow-forward --update`)
 		_, err := inventory.Swap(t.Context(), a.Cluster, records.FabricName, func(live *records.Fabric) (records.Fabric, error) {
 			live.AllowForward = true
 			return *live, nil

@@ -33,7 +33,7 @@ func forwardWarnings(reports []records.Node) []string {
 			text += fmt.Sprintf(" and %d more", more)
 		}
 		all = append(all, fmt.Sprintf(
-			"%s of node %s drops packets of pods that none of its rules accepts; verification does not pass it", chain, text))
+			"%s of node %s drops pod traffic that its rules do not accept, which status cannot see: use connect --allow-forward --update", chain, text))
 	}
 	if more := len(names) - maxWarnings; more > 0 {
 		all = append(all, fmt.Sprintf("%d more chains of nodes drop packets of pods", more))

@@ -27,7 +27,7 @@ func (s *side) sender(ctx context.Context, text string) (End, error) {
 		return s.identify(ctx, s.end(a))
 	}
 	if strings.HasPrefix(text, servicePrefix) {
-		return End{}, fmt.Errorf("trace from %s: a Service sends no packets of its own", text)
+		return End{}, fmt.Errorf("trace from %s: FROM must be a pod, a node or an address", text)
 	}
 	return s.named(ctx, text)
 }

@@ -78,7 +78,7 @@ func TestEnds(t *testing.T) {
 		{from: "a-9", to: "shop/db", err: "no node"},
 		{from: "shop/job", to: "shop/db", port: 5432, dropped: "pod shop/job has ended: Failed"},
 		{from: "shop/web", to: "shop/done", port: 5432, dropped: "pod shop/done has ended: Succeeded"},
-		{from: "svc/shop/db", to: "shop/db", err: "sends no packets"},
+		{from: "svc/shop/db", to: "shop/db", err: "FROM must be"},
 		{from: "shop/web", to: "shop/nobody", err: "no pod shop/nobody"},
 	} {
 		r := Result{Flow: Flow{TCP, test.port}}
