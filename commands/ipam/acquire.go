@@ -17,15 +17,15 @@ func newIPAMAcquire(env *cli.Env, connect connector) *cobra.Command {
 	q := ipam.Request{Purpose: ipam.Reserved}
 	cmd := &cobra.Command{
 		Use:   "acquire /LENGTH --owner NAME",
-		Short: "Reserve a free address range of a given length",
-		Long: `Reserve a free address range of a given length, and print only the range. The same owner gets the same range again. The
-exit code is 4 if no such range is free.`,
+		Short: "Reserve a free CIDR of a given size",
+		Long: `Reserve a free CIDR of a given size, and print only the CIDR. The same owner gets the same CIDR again. The exit code is 4
+if no such CIDR is free.`,
 		Example: `  range=$(liqoctl ipam acquire /24 --owner "ci-$JOB_ID")
   liqoctl ipam acquire /24 --owner vpn --prefer 10.9.0.0/24`,
 		Args: cli.Arguments("/LENGTH"),
 	}
 	ownerFlag(cmd, &q.Owner, "owner of the CIDR (required); an owner has one")
-	ui.PrefixFlag(cmd.Flags(), &q.Preferred, "prefer", "range to take if it is free")
+	ui.PrefixFlag(cmd.Flags(), &q.Preferred, "prefer", "CIDR to take if it is free")
 	return changingReservations(env, connect, cmd, func(args []string) (onReservations, error) {
 		bits, err := strconv.ParseUint(strings.TrimPrefix(args[0], "/"), 10, 8)
 		switch q.Bits = int(bits); {

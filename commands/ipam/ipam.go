@@ -22,9 +22,8 @@ type connector func(context.Context) (*kube.Cluster, error)
 
 // New returns the group of these commands.
 func New(env *cli.Env) *cobra.Command {
-	cmd := cli.Group("ipam", "Show and reserve the address ranges of a cluster", `
-Show and reserve the address ranges of a cluster. Every range has one owner: the cluster, a peering, or a name that you
-choose.`, `
+	cmd := cli.Group("ipam", "Show and reserve CIDRs of a cluster", `
+Show and reserve CIDRs of a cluster. Every CIDR has one owner: the cluster, a peering, or a name that you choose.`, `
   liqoctl ipam list
   liqoctl ipam list 10.71.3.7`)
 	flags := cli.NewClusterFlags()

@@ -30,11 +30,11 @@ type listFilter struct {
 func newIPAMList(env *cli.Env, connect connector) *cobra.Command {
 	return reservationCommand(env, connect, &cobra.Command{
 		Use:   "list [ADDRESS|CIDR|OWNER]",
-		Short: "List reserved address ranges, or those of an address, a CIDR or an owner",
-		Long: `List the address ranges of a cluster that are in use or reserved: its own, and the remapped CIDRs of its peers. For a
-remapped CIDR the list also shows the real one.
+		Short: "List reservations, or those of an ADDRESS, CIDR or OWNER",
+		Long: `List the CIDRs of a cluster that are in use or reserved: its own, and the remapped CIDRs of its peers. For a remapped
+CIDR the list also shows the original.
 
-With an address or a CIDR, the list has the ranges that overlap it. The holder of an address is the holder of the smallest range
+With an address or a CIDR, the list has the CIDRs that overlap it. The owner of an address is that of the smallest CIDR
 that contains it. An owner is cluster, peering/NAME or user/NAME.`,
 		Example: `  liqoctl ipam list --context a -o wide
   liqoctl ipam list 10.71.3.7

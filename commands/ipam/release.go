@@ -25,14 +25,14 @@ func newIPAMRelease(env *cli.Env, connect connector) *cobra.Command {
 	var f releaseFlags
 	cmd := &cobra.Command{
 		Use:   "release [CIDR] [--owner NAME]",
-		Short: "Release reserved address ranges",
-		Long: `Release a range that was reserved or acquired, or all ranges of an owner, and print what was released. Ranges that the
+		Short: "Release reserved CIDRs",
+		Long: `Release a CIDR that was reserved or acquired, or all CIDRs of an owner, and print what was released. CIDRs that the
 cluster or a peering uses cannot be released. Releasing again changes nothing.`,
 		Example: `  liqoctl ipam release 10.9.0.0/16
   liqoctl ipam release --owner "ci-$JOB_ID"`,
 		Args: cli.Arguments("[CIDR]"),
 	}
-	ownerFlag(cmd, &f.owner, "owner whose ranges to release")
+	ownerFlag(cmd, &f.owner, "owner whose CIDRs to release")
 	return changingReservations(env, connect, cmd, func(args []string) (_ onReservations, err error) {
 		if len(args) == 0 && f.owner == "" {
 			return nil, cli.Usagef("a CIDR or --owner is required")

@@ -16,15 +16,15 @@ func newIPAMReserve(env *cli.Env, connect connector) *cobra.Command {
 	var owner ipam.Owner
 	cmd := &cobra.Command{
 		Use:   "reserve CIDR",
-		Short: "Reserve an address range, so that no peer is remapped to it",
-		Long: `Reserve an address range for something else than peers: a VPN, a data centre, a test. The command refuses a range that
-overlaps a range of another owner, and names that owner. Reserving a range again changes nothing.`,
+		Short: "Reserve a CIDR so that no peer is remapped to it",
+		Long: `Reserve a CIDR that is used for something else than peers: a VPN, a data centre, a test. The command rejects a CIDR that
+overlaps one of another owner, and names that owner. Reserving a CIDR again changes nothing.`,
 		Example: `  liqoctl ipam reserve 10.9.0.0/16
   liqoctl ipam reserve 10.9.0.0/16 --owner vpn`,
 		Args: cli.Arguments("CIDR"),
 	}
-	ownerFlag(cmd, &owner, "owner of the range (default: the cluster)")
-	ui.BoolFlag(cmd.Flags(), &want.Shared, "shared", "allow overlap with other shared ranges, such as those of nodes and pods")
+	ownerFlag(cmd, &owner, "owner of the CIDR (default: the cluster)")
+	ui.BoolFlag(cmd.Flags(), &want.Shared, "shared", "allow overlap with other shared CIDRs, such as those of nodes and pods")
 	return changingReservations(env, connect, cmd, func(args []string) (_ onReservations, err error) {
 		if want.Range, err = ui.ParsePrefix(args[0]); err != nil {
 			return nil, cli.Usagef("%w", err)

@@ -46,7 +46,7 @@ func newIPAMTranslate(env *cli.Env, flags *cli.ClusterFlags) *cobra.Command {
   --to PEER        addresses of this cluster, as the peer reaches them
   --from PEER      addresses of the peer, as this cluster reaches them
   --seen-by PEER   addresses at which the peer reaches this cluster, as they are here
-  none of these    addresses at which this cluster reaches peers: whose they are, and what they are there
+  none of these    addresses at which this cluster reaches peers: the peer, and its own addresses
 
 Give the internal address of a node of this cluster, and the external address of a node of the peer. If an address
 belongs to no cluster, the command prints nothing and the exit code is 1.

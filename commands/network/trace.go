@@ -27,8 +27,8 @@ func newTrace(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[trace.Opti
 	cmd := &cobra.Command{
 		Use:   "trace FROM TO",
 		Short: "Follow packets between two clusters hop by hop",
-		Long: `Follow packets between two clusters hop by hop: which rule and route of each node and gateway they take, which gateway and
-tunnel carries them, how addresses are translated, which sizes fit, and where packets are dropped, and why; there and back.
+		Long: `Follow packets between two clusters hop by hop, in both directions: the rules, routes, gateways and tunnels that they
+take, the translation of addresses, the sizes that fit, and where and why packets are dropped.
 
 FROM is a pod (NAMESPACE/NAME), a node or an address of the local cluster. TO is a pod or a node of the remote cluster, or an
 address or a Service (svc/NAMESPACE/NAME) of the local cluster that leads to the remote one.

@@ -67,7 +67,7 @@ func (r *Reconciler) Pass(want netops.State) error {
 	if plan := netops.Diff(have, want); !plan.Empty() {
 		text := Abridged(plan)
 		// The beginning.
-		r.log.Info("kernel differs from what is wanted", "steps", len(plan.Steps), "plan", fmt.Sprintf("%.600s", text))
+		r.log.Info("kernel differs from the desired state", "steps", len(plan.Steps), "plan", fmt.Sprintf("%.600s", text))
 		r.log.Debug("kernel is changed", "wholePlan", text)
 		r.Metrics.changes.Inc()
 		r.Untranslated = r.Untranslated || netops.SourcesDiffer(have.Firewall, want.Firewall)

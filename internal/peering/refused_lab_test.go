@@ -128,15 +128,15 @@ func objectsInTheWay() []refusal {
 			prepare: func(t *testing.T, a pair) { a.writeRecord(t, "a", "peering-b", otherPeering(t)) },
 		},
 		{
-			name: "a damaged fabric", code: 1, err: "/fabric", hint: "left as it is",
+			name: "a damaged fabric", code: 1, err: "/fabric", hint: "left unchanged",
 			prepare: func(t *testing.T, a pair) { a.writeRecord(t, "b", "fabric", "version: 1\nnonsense: true\n") },
 		},
 		{
-			name: "damaged reservations", code: 1, err: "/ipam", hint: "left as it is",
+			name: "damaged reservations", code: 1, err: "/ipam", hint: "left unchanged",
 			prepare: func(t *testing.T, a pair) { a.writeRecord(t, "b", "ipam", "version: 1\nreservations: [") },
 		},
 		{
-			name: "a damaged peering", code: 1, err: "/peering-b", hint: "left as it is",
+			name: "a damaged peering", code: 1, err: "/peering-b", hint: "left unchanged",
 			prepare: func(t *testing.T, a pair) { a.writeRecord(t, "a", "peering-b", "version: 7\n") },
 		},
 		{

@@ -137,7 +137,7 @@ var gatewaySettings = []GatewaySetting{
 		Value: func(s *GatewaySettings) setting.Text { return words(&s.Tunnel, WireGuardTunnel, PlainTunnel) },
 		needs: func(s GatewaySettings) error {
 			return cmp.Or(needs(*s.Tunnel != PlainTunnel || *s.Unencrypted, "its packets are not encrypted", "add --unencrypted if the line encrypts them, or they need no encryption"),
-				needs(*s.Tunnel != PlainTunnel || *s.Transport != WebSocket && !*s.WebSocket && *s.Ingress == "", "WebSocket carries WireGuard's packets only", "leave out the flags for WebSocket"))
+				needs(*s.Tunnel != PlainTunnel || *s.Transport != WebSocket && !*s.WebSocket && *s.Ingress == "", "WebSocket carries WireGuard's packets only", "omit the flags for WebSocket"))
 		}},
 	{Flag: "unencrypted", Group: GroupTunnel, initial: "false", usage: "confirm that the tunnels have no encryption",
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.Unencrypted, "bool", setting.YesOrNo) },

@@ -7,7 +7,7 @@ import (
 )
 
 // DamageHint is the hint for a record that does not decode.
-const DamageHint = "it is left as it is: use a liqoctl of the version that wrote it, or restore the object"
+const DamageHint = "it is left unchanged: use a liqoctl of the version that wrote it, or restore the object"
 
 // DefaultNamespace is the namespace of liqonet in a cluster, unless set by a flag.
 const DefaultNamespace = "liqonet"

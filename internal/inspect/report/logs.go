@@ -40,7 +40,7 @@ func (p part) addLogs(ctx context.Context) {
 	}
 	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(rank(a), rank(b)) })
 	if more := len(pods) - logPods; more > 0 {
-		p.missing("logs", fmt.Errorf("those of %d pods are left out: there are %d", more, len(pods)))
+		p.missing("logs", fmt.Errorf("those of %d pods are skipped: there are %d", more, len(pods)))
 		pods = pods[:logPods]
 	}
 	refused := make(map[string]error) // by component: the error is the same for all pods

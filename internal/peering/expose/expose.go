@@ -229,7 +229,7 @@ func (x *exposer) await(ctx context.Context) (string, error) {
 			if x.serve && served || !x.serve && forgotten {
 				return ""
 			}
-			return "it has not said so yet"
+			return "it has not reported it yet"
 		}))
 		if err != nil {
 			return "", err

@@ -59,7 +59,7 @@ func (o DisconnectOptions) validate() error {
 	switch {
 	case o.Remote == nil && !o.OneSide:
 		return hint.With(errors.New("the remote cluster is required"),
-			"name it with --remote-context or --remote-kubeconfig, or leave it as it is with --one-side")
+			"name it with --remote-context or --remote-kubeconfig, or leave it unchanged with --one-side")
 	case o.Remote == nil && o.Peer == "":
 		return hint.With(errors.New("a peer is required"), "liqoctl network status lists the peers")
 	case o.Peer == "":
