@@ -26,13 +26,18 @@ func Group(name, short, long, example string) *cobra.Command {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			err := Usagef("%s: unknown command %q", cmd.CommandPath(), args[0])
-			if other := meant(cmd, args[0]); other != nil {
-				err.Advice = fmt.Sprintf("did you mean %q?", other.CommandPath())
-			}
-			return err
+			return unknownCommand(cmd, args[0])
 		},
 	}
+}
+
+// unknownCommand returns the error for a name that is no command of a group.
+func unknownCommand(cmd *cobra.Command, name string) error {
+	err := Usagef("%s: unknown command %q", cmd.CommandPath(), name)
+	if other := meant(cmd, name); other != nil {
+		err.Advice = fmt.Sprintf("did you mean %q?", other.CommandPath())
+	}
+	return err
 }
 
 // destructive are the commands and flags that are never suggested: a user who repeats a hint must not lose anything.

@@ -37,6 +37,9 @@ var replacements = []struct{ flag, hint string }{
 func FlagError(cmd *cobra.Command, err error) error {
 	usage := &UsageError{Err: err}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		if before := cmd.Flags().Args(); cmd.HasSubCommands() && len(before) > 0 { // the flag is one of that command
+			return unknownCommand(cmd, before[0])
+		}
 		if near := flagSuggestion(cmd, unknown.GetSpecifiedName()); near != "" {
 			usage.Advice = "did you mean --" + near + "?"
 			return usage
@@ -55,6 +58,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 // flags instead of commands.
 func flagSuggestion(cmd *cobra.Command, name string) string {
 	flags := Group("", "", "", "")
+	flags.SuggestionsMinimumDistance = min(2, len(name)/3) // --peer is not --user
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {
 			flags.AddCommand(Group(f.Name, "", "", ""))
