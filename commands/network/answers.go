@@ -12,6 +12,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/peering/desired"
+	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
@@ -27,7 +28,7 @@ func describeInstallation(b *strings.Builder, r peering.InitResult) {
 	c := r.Cluster
 	ui.Writef(b, "\npod CIDRs: %s\nservice CIDRs: %s\nnode networks: %s\n", ui.List(c.PodCIDRs), ui.List(c.ServiceCIDRs), ui.List(c.NodeNetworks))
 	ui.Writef(b, "external CIDR: %s, internal CIDR: %s\n", c.ExternalCIDR, c.InternalCIDR)
-	ui.Writef(b, "overlay: %s on %d nodes, MTU %d\n", c.Overlay, c.Nodes, c.MTU)
+	ui.Writef(b, "overlay: %s on %s, MTU %d\n", c.Overlay, plan.Count(c.Nodes, "node"), c.MTU)
 	describeUnverified(b, c.Name, r.Unverified)
 }
 

@@ -191,7 +191,7 @@ func (s *site) decideWithoutReports(ctx context.Context) error {
 
 // nodesSummary describes the decisions of awaitNodes.
 func (s *site) nodesSummary() string {
-	return fmt.Sprintf("%s: %d nodes, %s, MTU %d", s.name, len(s.observed.reports), s.fabric.Overlay.Kind, s.fabric.MTU)
+	return fmt.Sprintf("%s: %s, %s, MTU %d", s.name, plan.Count(len(s.observed.reports), "node"), s.fabric.Overlay.Kind, s.fabric.MTU)
 }
 
 // nodeOfMTU returns the first node whose links have the MTU of the cluster; "" if none is known.

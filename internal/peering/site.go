@@ -255,9 +255,9 @@ func (s *site) recordChanges(changes ...kube.Change) {
 
 // summary describes the site after discovery.
 func (s *site) summary() string {
-	text := fmt.Sprintf("%s: pods %s (%s), services %s (%s), %d nodes", s.name,
+	text := fmt.Sprintf("%s: pods %s (%s), services %s (%s), %s", s.name,
 		plan.Joined(s.discovery.PodCIDRs.Prefixes, netip.Prefix.String), s.discovery.PodCIDRs.Source,
-		plan.Joined(s.discovery.ServiceCIDRs.Prefixes, netip.Prefix.String), s.discovery.ServiceCIDRs.Source, len(s.discovery.Nodes))
+		plan.Joined(s.discovery.ServiceCIDRs.Prefixes, netip.Prefix.String), s.discovery.ServiceCIDRs.Source, plan.Count(len(s.discovery.Nodes), "node"))
 	if s.discovery.CNI != "" {
 		text += ", " + s.discovery.CNI
 	}

@@ -58,7 +58,7 @@ func reset(ctx context.Context, o ResetOptions, v *verifier, reporter progress.R
 	}
 	rest = append(rest, progress.Step{Stage: progress.StageClean, Do: func(ctx context.Context) (string, error) {
 		err := r.deleteObjects(ctx)
-		return fmt.Sprintf("%d objects", len(r.removed.Objects)), err
+		return plan.Count(len(r.removed.Objects), "object"), err
 	}})
 	err := runSized(ctx, run, o.Timeout, []*remover{r}, progress.Step{Stage: progress.StageReach, Do: reach}, rest...)
 	result := ResetResult{Removed: r.removed, Stages: run.Times, Changed: r.removed.altered()}
@@ -123,7 +123,7 @@ func (r *remover) disconnect(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	return fmt.Sprintf("%d peerings", len(r.removed.Peerings)), nil
+	return plan.Count(len(r.removed.Peerings), "peering"), nil
 }
 
 // ResetOptions are the options of Reset.

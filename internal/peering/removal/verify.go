@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/kube"
+	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/setting"
@@ -120,7 +120,7 @@ func (v *verifier) list(ctx context.Context) (string, error) {
 	existing, err := v.Cluster.Present(ctx, objects...)
 	v.remains.Objects = append([]string{}, existing...)
 	slices.Sort(v.remains.Objects)
-	return fmt.Sprintf("%d objects", len(existing)), err
+	return plan.Count(len(existing), "object"), err
 }
 
 // verifyNodes runs a pod on every Ready node, and reads its report.
@@ -144,7 +144,7 @@ func (v *verifier) verifyNodes(ctx context.Context) (_ string, err error) {
 		}
 		return done, nil
 	})
-	return fmt.Sprintf("%d nodes", len(v.remains.Nodes)), err
+	return plan.Count(len(v.remains.Nodes), "node"), err
 }
 
 // verifyWithin verifies the nodes in half of the remaining time: the removal continues afterwards.
