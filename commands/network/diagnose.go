@@ -129,18 +129,21 @@ func describeChecks(b *strings.Builder, r diagnose.Result, wide bool) {
 		}
 	}
 	if r.Passed && r.Count(diagnose.Passed) > 0 {
-		clusters, more := clustersOf(r), ""
-		if len(clusters) == 1 {
-			more = "; --remote-context CONTEXT adds the checks of both sides"
-		}
-		ui.Writef(b, "%s: no fault found%s\n", strings.Join(clusters, " and "), more)
-	}
-	more := ""
-	if r.Count(diagnose.Skipped) > 0 && !wide {
-		more = " (-o wide has the reasons)"
+		ui.Writef(b, "%s: no fault found\n", strings.Join(clustersOf(r), " and "))
 	}
 	ui.Writef(b, "checks: %d passed, %d failed, %s, %s, %d skipped%s\n", r.Count(diagnose.Passed), r.Count(diagnose.Failed),
-		plan.Count(r.Count(diagnose.Following), "consequence"), plan.Count(r.Count(diagnose.Warning), "warning"), r.Count(diagnose.Skipped), more)
+		plan.Count(r.Count(diagnose.Following), "consequence"), plan.Count(r.Count(diagnose.Warning), "warning"), r.Count(diagnose.Skipped), aboutSkipped(r, wide))
+}
+
+// aboutSkipped says how to have the checks that were skipped, or why they were.
+func aboutSkipped(r diagnose.Result, wide bool) string {
+	switch {
+	case r.Count(diagnose.Skipped) == 0 || wide:
+		return ""
+	case len(clustersOf(r)) == 1:
+		return " (--remote-context CONTEXT adds those of both sides)"
+	}
+	return " (-o wide has the reasons)"
 }
 
 // clustersOf returns the clusters of which checks were made.

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
 
 	"liqonet.io/liqonet/internal/datapath"
 	"liqonet.io/liqonet/internal/health"
@@ -84,7 +87,21 @@ func (w *walk) lookUp(h *Hop, s netops.State, iif, missing string) (netops.Route
 	return route, true
 }
 
-const notForwarding = "the node forwards no packets of pods: net.ipv4.ip_forward is 0"
+// unforwarded returns why a node does not forward packets of an end on it; "": it does.
+func unforwarded(n records.Node, e End) string {
+	if n.NotForwarding && e.Kind == translate.Pod {
+		return "the node forwards no packets of pods: net.ipv4.ip_forward is 0"
+	}
+	return ""
+}
+
+// policy returns why a NetworkPolicy of an end blocks the first packet of a connection; "": none does.
+func (w *walk) policy(e End, d networkingv1.PolicyType, other netip.Addr) string {
+	if !w.first {
+		return ""
+	}
+	return e.pod.blocks(d, other, w.flow)
+}
 
 // depart adds the sender's node. It returns the number of the gateway that the packet takes.
 func (w *walk) depart(s *side, from, to End) int {
@@ -101,14 +118,10 @@ func (w *walk) depart(s *side, from, to End) int {
 		return h.drop("the node refuses the peering: %s", n.Refused[s.peering.Name])
 	case !slices.Contains(n.Peerings, s.peering.Name):
 		return h.drop("the node does not serve the peering yet")
-	case n.NotForwarding && from.Kind == translate.Pod:
-		return h.drop(notForwarding)
 	}
 	h.drift(n.Drift)
-	if w.first {
-		if why := from.pod.blocks(egress, w.at.Destination, w.flow); why != "" {
-			return h.drop("%s", why)
-		}
+	if why := cmp.Or(unforwarded(*n, from), w.policy(from, egress, w.at.Destination)); why != "" {
+		return h.drop("%s", why)
 	}
 	ids, unused, known := s.peering.GatewayIDs(), map[records.GatewayID]bool{}, 0
 	for _, id := range ids {
@@ -315,15 +328,12 @@ func (w *walk) arrive(s *side, number int, n records.Node, to End) {
 	switch {
 	case to.Unreachable != "":
 		h.drop("%s", to.Unreachable)
-	case n.NotForwarding && to.Kind == translate.Pod:
-		h.drop(notForwarding)
 	case slices.ContainsFunc(slices.Collect(maps.Values(s.Gateways)), func(g records.Gateway) bool { return g.PodIP == w.at.Destination }):
 		h.drop("%s is the pod of a gateway, which peers do not reach", w.at.Destination)
-	case !w.first:
-	case to.Kind == translate.Node && w.flow.Protocol != ICMP:
+	case w.first && to.Kind == translate.Node && w.flow.Protocol != ICMP:
 		h.drop("of nodes, peers reach ping and answers only")
 	default:
-		if why := to.pod.blocks(ingress, w.at.Source, w.flow); why != "" {
+		if why := cmp.Or(unforwarded(n, to), w.policy(to, ingress, w.at.Source)); why != "" {
 			h.drop("%s", why)
 		}
 	}
