@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
@@ -172,11 +173,11 @@ var budgets = map[string]int{
 	"docs/upgrade.md":           650,
 }
 
-// TestUserPages: pages for users keep their budgets of words, and have no decisions, tests or earlier releases. Pages
-// about clouds begin with the fact that they were not run.
+// TestUserPages: pages for users keep their budgets of words, have each setting of a peering, and no decisions, tests
+// or earlier releases. Pages about clouds begin with the fact that they were not run.
 func TestUserPages(t *testing.T) {
 	forbidden := regexp.MustCompile(`decisions/|[Dd]ecision \d|\bTest[A-Z]|(?i:\b(?:earlier|previous|former) (?:release|version))`)
-	pages, total := []string{"README.md"}, 0
+	pages, texts, total := []string{"README.md"}, []string{}, 0
 	for _, pattern := range []string{"docs/*.md", "docs/clouds/*.md"} {
 		found, err := filepath.Glob(pattern)
 		require.NoError(t, err)
@@ -185,6 +186,7 @@ func TestUserPages(t *testing.T) {
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
+		texts = append(texts, string(text))
 		words := len(strings.Fields(string(text)))
 		total += words
 		if budget, found := budgets[page]; !found {
@@ -198,6 +200,11 @@ func TestUserPages(t *testing.T) {
 		_, first, _ := strings.Cut(string(text), "\n\n")
 		if filepath.Dir(page) == filepath.Join("docs", "clouds") && !strings.HasPrefix(first, "**Not run on ") {
 			t.Errorf("%s does not begin with the fact that it was not run", page)
+		}
+	}
+	for _, g := range records.GatewaySettingTable() {
+		if !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, "--"+g.Flag) }) {
+			t.Errorf("no page for users has --%s", g.Flag)
 		}
 	}
 	for page := range budgets {

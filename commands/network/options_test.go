@@ -194,6 +194,15 @@ func TestConnectAllFlags(t *testing.T) {
 		Keep: true, Timeout: 30 * time.Second,
 	}
 	checkOptions(t, newConnect, want, args...)
+	excluded := []string{ // by others, and set in tests of their own
+		"gateway-mode", "gw-server-service-loadbalancerip", "gw-server-ingress", "gw-server-ingress-class", "gw-server-ingress-annotation",
+		"tunnel", "unencrypted", "allow-public",
+	}
+	for _, g := range records.GatewaySettingTable() {
+		if given := slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a+"=", "--"+g.Flag+"=") }); given == slices.Contains(excluded, g.Flag) {
+			t.Errorf("--%s is given: %t", g.Flag, given)
+		}
+	}
 }
 
 func TestConnectRefuses(t *testing.T) {

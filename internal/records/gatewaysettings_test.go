@@ -1,9 +1,11 @@
 package records_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 	"testing"
 
 	"liqonet.io/liqonet/internal/hint"
@@ -13,7 +15,7 @@ import (
 	"liqonet.io/liqonet/internal/testbed/require"
 )
 
-// allSettings has a value other than the default in each field.
+// allSettings has another value than the default in each field of one peering.
 func allSettings() records.GatewaySettings {
 	return records.GatewaySettings{
 		GatewayMode: new(records.ActiveStandby), Implementation: new(records.Userspace), MTU: new(1400), ClampMSS: new(false),
@@ -32,13 +34,27 @@ func withIngress(s records.GatewaySettings) records.GatewaySettings {
 	return s
 }
 
-// TestEachSettingHasARow: each field of the settings has a default and, in the same order, a flag that sets it alone.
+// TestEachSettingHasAnExample: tests that merge settings, or write and read them, use every field.
+func TestEachSettingHasAnExample(t *testing.T) {
+	examples := []records.GatewaySettings{allSettings(), withIngress(allSettings()), withoutEncryption(), {LoadBalancerIP: new(netip.MustParseAddr("192.0.2.1"))}}
+	for i := range reflect.TypeFor[records.GatewaySettings]().NumField() {
+		if !slices.ContainsFunc(examples, func(s records.GatewaySettings) bool { return !reflect.ValueOf(s).Field(i).IsNil() }) {
+			t.Errorf("no example has %s", reflect.TypeFor[records.GatewaySettings]().Field(i).Name)
+		}
+	}
+}
+
+// TestEachSettingHasARow: each field of the settings has a default, no text where it is not set and, in the same
+// order, a flag that sets it alone.
 func TestEachSettingHasARow(t *testing.T) {
 	complete := records.GatewaySettings{}.Complete()
 	fields := reflect.TypeFor[records.GatewaySettings]()
 	if table := records.GatewaySettingTable(); len(table) != fields.NumField() {
 		t.Fatalf("%d rows, %d fields", len(table), fields.NumField())
 	}
+	none, err := json.Marshal(records.GatewaySettings{})
+	require.NoError(t, err)
+	assert.Equal(t, "no setting", "{}", string(none))
 	for i, g := range records.GatewaySettingTable() {
 		var read records.GatewaySettings
 		for _, text := range setting.Texts(reflect.ValueOf(complete).Field(i)) {
