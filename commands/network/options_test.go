@@ -210,6 +210,7 @@ func TestConnectRefuses(t *testing.T) {
 		{"--mtu 500", "must be a number of bytes from 576 to 65535"},
 		{"--mtu 70000", "must be a number of bytes from 576 to 65535"},
 		{"--gw-server-service-port 0", "must be a port"},
+		{"--gw-server-service-port 443 --gw-server-websocket", "WebSocket does not carry packets to UDP ports below 1024"},
 		{"--gw-server-service-port 65536", "must be a port, 1 to 65535"},
 		{"--gw-server-service-type ClusterIP --gw-server-service-nodeport 30000", "has no NodePort"},
 		{"--gw-server-service-type NodePort --gw-server-service-loadbalancerip 192.0.2.1", "no load balancer"},

@@ -160,7 +160,8 @@ var gatewaySettings = []GatewaySetting{
 		Value: func(s *GatewaySettings) setting.Text { return words(&s.ServiceType, LoadBalancer, NodePort, ClusterIP) }},
 	{Flag: "gw-server-service-port", Group: GroupGateways, initial: "51840", ofServer: true, usage: "first UDP port of the server's Service; each tunnel uses another",
 		firstPort: func(s GatewaySettings) *uint16 { return s.ServicePort },
-		Value:     func(s *GatewaySettings) setting.Text { return field(&s.ServicePort, "PORT", setting.Port) }},
+		Value:     func(s *GatewaySettings) setting.Text { return field(&s.ServicePort, "PORT", setting.Port) },
+		needs:     func(s GatewaySettings) error { return needsHighPort(s, *s.ServicePort) }},
 	{Flag: "gw-server-service-nodeport", Group: GroupGateways, initial: "0", shown: "0, allocated by the cluster", ofServer: true, usage: "first NodePort of the server's Service; each tunnel uses another",
 		firstPort: func(s GatewaySettings) *uint16 { return s.NodePort },
 		Value:     func(s *GatewaySettings) setting.Text { return field(&s.NodePort, "PORT", setting.PortOrAny) },
@@ -176,7 +177,8 @@ var gatewaySettings = []GatewaySetting{
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.EndpointHost, "HOST", setting.HostOrAny) }},
 	{Flag: "gw-client-port", Group: GroupGateways, initial: "0", shown: "0, the Service's", ofServer: true, usage: "first UDP port at which the client reaches the server; each tunnel uses another",
 		firstPort: func(s GatewaySettings) *uint16 { return s.EndpointPort },
-		Value:     func(s *GatewaySettings) setting.Text { return field(&s.EndpointPort, "PORT", setting.PortOrAny) }},
+		Value:     func(s *GatewaySettings) setting.Text { return field(&s.EndpointPort, "PORT", setting.PortOrAny) },
+		needs:     func(s GatewaySettings) error { return needsHighPort(s, *s.EndpointPort) }},
 	{Flag: "gw-server-websocket", Group: GroupGateways, initial: "false", ofServer: true, usage: "create a Service of TCP for WebSocket, beside that of UDP",
 		Value: func(s *GatewaySettings) setting.Text { return field(&s.WebSocket, "bool", setting.YesOrNo) },
 		needs: needsOneAddress},
@@ -266,6 +268,14 @@ func needs(holds bool, what, advice string) error {
 func needsOneAddress(s GatewaySettings) error {
 	return cmp.Or(needs(*s.Transport != UDP || !*s.WebSocket && *s.Ingress == "", "the transport is udp", "add --transport auto"),
 		needs(!*s.WebSocket || *s.Ingress == "", "a Service and an Ingress exclude each other", "set --gw-server-websocket=false, or --gw-server-ingress ''"))
+}
+
+// needsHighPort returns an error for a port of UDP that no transport can take over: gateways have no right to listen
+// at ports below 1024.
+func needsHighPort(s GatewaySettings, port uint16) error {
+	const privileged = 1024
+	return needs(port == 0 || port >= privileged || *s.Transport == UDP || !*s.WebSocket && *s.Ingress == "", "WebSocket does not carry packets to UDP ports below 1024",
+		"choose another port, or do without WebSocket")
 }
 
 // needsPlain returns an error unless the tunnels have no encryption.
