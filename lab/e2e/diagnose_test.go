@@ -120,7 +120,7 @@ func testDiagnose(ctx context.Context, t *testing.T, u users) {
 	cut("LQ-TUNNEL-LOSS", "numgen random mod 100 < 20 drop")
 	fault("LQ-GATEWAY-POLICY?",
 		k("b", "create", "-f", "testdata/denyall.yaml"), k("b", "delete", "networkpolicy", "deny-all"))
-	fault("LQ-GATEWAY-SERVICE",
+	fault("LQ-OBJECTS-INTACT",
 		k("b", "patch", "service", "gateway-a", "-p", `{"spec":{"type":"LoadBalancer"}}`),
 		k("b", "patch", "service", "gateway-a", "-p", `{"spec":{"type":"NodePort"}}`))
 	foreign := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("B", 42) + "A="))
