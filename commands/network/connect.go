@@ -112,6 +112,7 @@ Gateways:
   --gw-server-service-type TYPE            LoadBalancer (default), NodePort or
                                            ClusterIP
   --gw-server-service-annotation KEY=VALUE for the load balancer of your cloud
+  --gw-server-websocket, --gw-server-ingress HOST   TCP 443, if UDP is blocked
 Run:
   --image IMAGE                            of the helpers (default: that of this
                                            release; other builds have none)

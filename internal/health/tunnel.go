@@ -32,7 +32,7 @@ var tunnelKinds = []Kind{
 		Needs: append(slices.Clone(underTunnel), "LQ-TUNNEL-KEYS", "LQ-TUNNEL-ENDPOINT"),
 		Cause: "A firewall between the clusters drops the UDP packets of the endpoint, or its address cannot be reached from the client.",
 		Fix: "Allow UDP from the nodes of the client cluster to the endpoint that is named, and the answers (docs/requirements.md, Ports). A security group of the server's nodes must admit its NodePort. Where UDP cannot be allowed: " +
-			Update + " with " + records.WebSocketFlags,
+			Update + " with " + records.WebSocketFlags + "; with --transport websocket as well, no Service of UDP is needed (docs/connect.md, WebSocket).",
 		cutOff: levelDown,
 		find:   func(g *gateway) []Finding { return With(g.broken, tunnelHandshake) },
 	},
@@ -107,7 +107,7 @@ var tunnelKinds = []Kind{
 		What:  "WireGuard's packets go by UDP, unless the transport is set to websocket.",
 		Needs: []string{"LQ-TUNNEL-ENDPOINT"},
 		Cause: "A firewall between the clusters drops UDP. Packets go by WebSocket, which is TCP: they wait for each other where one is lost.",
-		Fix:   "Allow UDP to the endpoint that is named (docs/requirements.md, Ports): the gateway returns to it by itself. Where UDP cannot be allowed: " + Update + " --transport websocket",
+		Fix:   "Allow UDP to the endpoint that is named (docs/requirements.md, Ports): the gateway returns to it by itself. Where UDP cannot be allowed: " + Update + " --transport websocket, which removes the Service of UDP",
 		find: func(g *gateway) []Finding {
 			return warnings(g.Status, "UDP does not get through, packets go by WebSocket", func(t records.TunnelStatus) bool {
 				return g.Transport == records.AutoTransport && t.Transport == records.WebSocket

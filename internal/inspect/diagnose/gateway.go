@@ -24,7 +24,8 @@ func gatewayChecks() []Check {
 			Needs: []string{"LQ-OBJECTS-INSTALLED", "LQ-OBJECTS-INTACT"},
 			Cause: "The cluster has no load balancers, its quota is used up, or the load balancer refuses UDP.",
 			Fix: "kubectl --context CONTEXT -n NAMESPACE describe services. In a cluster without load balancers: " +
-				health.Update + " --gw-server-service-type NodePort",
+				health.Update + " --gw-server-service-type NodePort. With an Ingress controller, add --transport websocket " +
+				"--gw-server-ingress HOST instead; if the load balancer refuses UDP: --transport websocket --gw-server-websocket",
 			reads: []fact{observe.Objects, observe.Records}, side: (*side).serviceReady,
 		},
 		{
@@ -35,7 +36,7 @@ func gatewayChecks() []Check {
 		},
 		{
 			ID: "LQ-GATEWAY-POLICY", What: "No NetworkPolicy selects the gateways: liqonet makes none.",
-			Cause: "A policy in the namespace of liqonet may drop the overlay (UDP 6091, 6092) or the tunnel (UDP 51840).",
+			Cause: "A policy in the namespace of liqonet may drop the overlay (UDP 6091, 6092) or the tunnel (UDP 51840 to 51847; WebSocket: TCP 51880).",
 			Fix:   "Allow these ports in the policy that is named, or remove it: kubectl --context CONTEXT -n NAMESPACE get networkpolicies",
 			reads: []fact{observe.Policies, observe.Objects}, side: (*side).networkPolicies,
 		},
