@@ -9,8 +9,8 @@ import (
 
 // Installation has the options of a cluster's installation.
 type Installation struct {
-	// Image is the container image of the helpers. "": the cluster's current one; NoImage is why a cluster without
-	// liqonet has none.
+	// Image is the container image of the helpers. "": the cluster's current one if NoImage is set, which is why a
+	// cluster without liqonet has none.
 	Image   string
 	NoImage error
 	// Pods are the settings for the helpers' pods. Unset ones keep the cluster's current value.

@@ -91,7 +91,9 @@ func TestConnectWhereNothingIsInstalledNeedsTheRightToInstall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := fakecluster.RunPair(t)
 		limit(t, a, templates.Operate)
-		_, err := Connect(t.Context(), connectOptions(a, b), &fakecluster.Recorder{})
+		o := connectOptions(a, b)
+		o.Image, o.NoImage = "", errors.New("not a published release") // the permissions come first
+		_, err := Connect(t.Context(), o, &fakecluster.Recorder{})
 		var refused *kube.PermissionError
 		daemonSet := kube.Permission{Verb: "create", Group: "apps", Resource: "daemonsets", Namespace: a.Namespace, Name: records.NodeName}
 		if !errors.As(err, &refused) || !slices.Contains(refused.Missing, daemonSet) {

@@ -350,6 +350,18 @@ func TestRotationWithoutRecord(t *testing.T) {
 	})
 }
 
+// TestRotationWithoutInstallation: clusters whose DaemonSets are missing are not mistaken for the same one.
+func TestRotationWithoutInstallation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, _ := rotated(t, 1, 1)
+		for _, w := range []*fakecluster.Cluster{a, b} {
+			require.NoError(t, w.Fake.AppsV1().DaemonSets(w.Namespace).Delete(t.Context(), records.NodeName, metav1.DeleteOptions{}))
+		}
+		_, err := newRotation(rotateOptions(a, b), &fakecluster.Recorder{}).reach(t.Context())
+		require.NoError(t, err)
+	})
+}
+
 // TestRotationWithoutReplacement: while a gateway with the old key cannot be replaced, the peer's record keeps that
 // key, and the next run replaces the gateway.
 func TestRotationWithoutReplacement(t *testing.T) {

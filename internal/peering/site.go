@@ -91,21 +91,27 @@ func (s *site) reach(ctx context.Context) error {
 		s.reporter.Warn(fmt.Sprintf("cluster %q: a second installation in namespace %s cannot work", s.cluster.Context, namespace),
 			fmt.Sprintf("liqoctl network reset -n %s --context %s", namespace, kube.ShellWord(s.cluster.Context)))
 	}
-	if s.options.Image == "" {
-		if s.options.Image, err = inventory.InstalledImage(ctx, s.cluster); err != nil {
-			return err
-		}
-		if s.options.Image == "" {
-			return s.options.NoImage
-		}
-	}
 	// This is first, so that the error lists all missing permissions.
 	if !s.installed {
 		if err := s.checkInstaller(ctx); err != nil {
 			return err
 		}
 	}
+	if err := s.chooseImage(ctx); err != nil {
+		return err
+	}
 	s.id, err = s.cluster.ID(ctx)
+	return err
+}
+
+// chooseImage chooses the image of the installation if the user names none and this build has none.
+func (s *site) chooseImage(ctx context.Context) (err error) {
+	if s.options.Image != "" || s.options.NoImage == nil {
+		return nil // a rotation chooses that of the gateways
+	}
+	if s.options.Image, err = inventory.InstalledImage(ctx, s.cluster); err == nil && s.options.Image == "" {
+		err = s.options.NoImage
+	}
 	return err
 }
 
