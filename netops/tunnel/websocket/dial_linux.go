@@ -11,6 +11,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -22,7 +23,7 @@ import (
 
 const (
 	dialWithin  = 5 * time.Second // until a connection carries datagrams
-	mostAnswers = 4 << 10         // bytes of the header of an answer
+	mostAnswers = 16 << 10        // bytes of an answer; who ends TLS, or a proxy, may send more
 	acceptGUID  = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 )
 
@@ -45,7 +46,7 @@ func (c *Client) open(ctx context.Context, address *url.URL, ahead time.Duration
 		_ = raw.Close()
 		return nil, nil, seen, fmt.Errorf("TLS: %w", err)
 	}
-	r := bufio.NewReaderSize(secure, mostAnswers)
+	r := bufio.NewReaderSize(io.LimitReader(secure, mostAnswers), mostAnswers)
 	if seen, err = upgrade(secure, r, address, newProof(c.Key, c.ID, time.Now().Add(ahead))); err != nil {
 		_ = raw.Close()
 		return nil, nil, seen, err
@@ -110,7 +111,7 @@ func (c *Client) ask(proxy net.Conn, info *url.Userinfo, target string) error {
 		return err
 	}
 	// Byte by byte: what follows the header belongs to TLS.
-	answer, err := http.ReadResponse(bufio.NewReaderSize(oneByte{proxy}, 16), &http.Request{Method: http.MethodConnect})
+	answer, err := http.ReadResponse(bufio.NewReaderSize(io.LimitReader(oneByte{proxy}, mostAnswers), 16), &http.Request{Method: http.MethodConnect})
 	if err != nil {
 		return err
 	}

@@ -241,6 +241,41 @@ func TestNoTransport(t *testing.T) {
 	})
 }
 
+// TestEndlessAnswer: who ends TLS at an ingress, and a proxy, cannot fill the memory of a client by an answer without end.
+func TestEndlessAnswer(t *testing.T) {
+	config, err := serverTLS(Key{1})
+	require.NoError(t, err)
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = listener.Close() }()
+	host := listener.Addr().String()
+	for name, c := range map[string]struct {
+		tls    *tls.Config
+		client ClientConfig
+	}{
+		"ingress": {config, ClientConfig{Addresses: at(&url.URL{Scheme: "wss", Host: host}), Ingress: true}},
+		"proxy":   {nil, ClientConfig{Addresses: at(&url.URL{Scheme: "wss", Host: "a:443"}), Proxy: &url.URL{Scheme: "http", Host: host}}},
+	} {
+		client, _ := testClient(t, c.client)
+		answer, err := listener.Accept()
+		require.NoError(t, err)
+		if c.tls != nil {
+			answer = tls.Server(answer, c.tls)
+		}
+		_, err = io.WriteString(answer, "HTTP/1.1 200 OK\r\nA: ")
+		sent := 0
+		for begin := time.Now(); err == nil && time.Since(begin) < dialWithin/2; {
+			_, err = answer.Write(make([]byte, 16<<10))
+			sent += 16 << 10
+		}
+		if err == nil {
+			t.Errorf("%s: the client reads %d MiB", name, sent>>20)
+		}
+		_ = answer.Close()
+		_ = client.Close()
+	}
+}
+
 // TestClockBehind: a client whose clock is behind that of a server which has just started is not kept waiting.
 func TestClockBehind(t *testing.T) {
 	s, _ := testServer(t, false)
