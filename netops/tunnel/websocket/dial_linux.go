@@ -86,9 +86,17 @@ func (c *Client) proxyFor(target string) (*url.URL, error) {
 	if c.Proxy != nil {
 		return c.Proxy, nil
 	}
-	proxy, err := httpproxy.FromEnvironment().ProxyFunc()(&url.URL{Scheme: "https", Host: target})
-	if err != nil || proxy != nil && proxy.Scheme != "http" && proxy.Scheme != "https" {
-		return nil, errors.New("variable HTTPS_PROXY of the gateway's pod: want http:// or https://, and a host")
+	config, to := httpproxy.FromEnvironment(), &url.URL{Scheme: "https", Host: target}
+	proxy, _ := config.ProxyFunc()(to) // nil also if it cannot be parsed, as with a % in a password
+	if config.HTTPSProxy != "" {
+		config.HTTPSProxy = "any.example:80"
+	}
+	switch wanted, err := config.ProxyFunc()(to); {
+	case err != nil || wanted == nil:
+		return nil, err
+	// With # or / in a password, the host is another one.
+	case proxy == nil, proxy.Scheme != "http" && proxy.Scheme != "https", strings.Trim(proxy.Path, "/")+proxy.RawQuery+proxy.Fragment != "":
+		return nil, errors.New("variable HTTPS_PROXY of the gateway's pod: want http:// or https://, and a host; special characters of a password as %XX")
 	}
 	return proxy, nil
 }

@@ -197,6 +197,9 @@ func TestProxyOfEnvironment(t *testing.T) {
 		{"", "", "server.example:443", ""},
 		{"http://own.example:80", "proxy.example:3128", "direct.example:443", "http://own.example:80"},
 		{"", "socks5://u:secret@proxy.example:1080", "server.example:443", "error"},
+		{"", "http://u:secret%zz@proxy.example:3128", "server.example:443", "error"},
+		{"", "http://u:secret%zz@proxy.example:3128", "direct.example:443", ""},
+		{"", "http://u:12#secret@proxy.example:3128", "server.example:443", "error"},
 	} {
 		t.Setenv("HTTPS_PROXY", c.environment)
 		client := Client{}
