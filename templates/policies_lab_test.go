@@ -322,6 +322,8 @@ func testGatewayAmounts(t *testing.T, g apiServer) {
 		{"a long location", http.MethodPatch, configMaps + "/gateway-b" + dry, `{"data":{"record":"` + long[:16<<10] + `"}}`, "more than a record"},
 		{"a status", http.MethodPatch, configMaps + "/status-b" + dry, `{"data":{"record":"` + long[:1000<<10] + `"}}`, ""},
 		{"a long status", http.MethodPatch, configMaps + "/status-b" + dry, `{"data":{"record":"` + long + `"}}`, "more than a record"},
+		{"another gateway's number", http.MethodPatch, configMaps + "/gateway-b" + dry, `{"metadata":{"labels":{"liqonet.io/gateway":"2"}}}`, "changes no label"},
+		{"no number", http.MethodPatch, configMaps + "/status-b" + dry, `{"metadata":{"labels":{"liqonet.io/gateway":null}}}`, "changes no label"},
 		{"an event", http.MethodPost, events + dry, event("status-b.7", "ConfigMap", "status-b", ""), ""},
 		{"an event of a long name", http.MethodPost, events + dry, event("status-b.777", "ConfigMap", "status-b", ""), "number of two digits"},
 		{"an event of any name", http.MethodPost, events + dry, `{"metadata":{"generateName":"status-b."},` + event("", "ConfigMap", "status-b", "")[len(`{"metadata":{"name":""},`):], "number of two digits"},

@@ -1,7 +1,12 @@
 package websocket
 
 import (
+	"bufio"
 	"bytes"
+	"crypto/tls"
+	"net"
+	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -65,6 +70,41 @@ func TestTakeOver(t *testing.T) {
 		if open := len(s.tunnels[testID].connections); open > connsMost {
 			t.Errorf("%d connections are open", open)
 		}
+	})
+}
+
+// TestMisbehavingPeer: a peer that opens many connections, and sends junk in them or frames without end, leaves four
+// connections, and nothing when they end.
+func TestMisbehavingPeer(t *testing.T) {
+	s := testServerTo(t, false, func(port uint16) (datagrams, error) { return newServerSocket(port) })
+	used := func() (files, goroutines int) {
+		open, err := os.ReadDir("/proc/self/fd")
+		require.NoError(t, err)
+		return len(open), runtime.NumGoroutine()
+	}
+	files, goroutines := used()
+	var all []net.Conn
+	for i := range 200 {
+		raw, err := net.Dial("tcp4", s.url().Host)
+		require.NoError(t, err)
+		c := tls.Client(raw, clientTLS(Key{7}, "a", false))
+		_, err = upgrade(c, bufio.NewReader(c), s.url(), newProof(testKey, testID, time.Now()))
+		require.NoError(t, err)
+		_, _ = c.Write([][]byte{
+			nil, []byte("junk"), {opBinary, maskBit | 126, 0xff, 0, 1, 2, 3, 4}, {opBinary, maskBit, 1, 2, 3, 4, opContinuation, maskBit, 1, 2, 3, 4},
+		}[i%4])
+		all = append(all, raw)
+	}
+	wait.Until(t, "four connections", patience, func() bool {
+		open, _ := used()
+		return open-files <= len(all)+2*connsMost
+	})
+	for _, c := range all {
+		_ = c.Close()
+	}
+	wait.Until(t, "the end of all", patience, func() bool {
+		open, running := used()
+		return open <= files && running <= goroutines
 	})
 }
 

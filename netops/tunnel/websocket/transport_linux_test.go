@@ -244,7 +244,7 @@ func TestNoTransport(t *testing.T) {
 	})
 }
 
-// TestEndlessAnswer: who ends TLS at an ingress, and a proxy, cannot fill the memory of a client by an answer without end.
+// TestEndlessAnswer: who ends TLS at an ingress, or a proxy, cannot fill a client's memory by an answer without end.
 func TestEndlessAnswer(t *testing.T) {
 	config, err := serverTLS(Key{1})
 	require.NoError(t, err)
