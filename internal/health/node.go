@@ -41,7 +41,7 @@ var nodeKinds = []Kind{
 	},
 	{
 		Code:  "LQ-OVERLAY-ECHO",
-		What:  "Every node reaches every gateway by the overlay (UDP 6091): the echoes that nodes send each second arrive.",
+		What:  "Every node reaches every gateway by the overlay (UDP 6091): the echoes that nodes send each second arrive, and so do the answers.",
 		Needs: []string{"LQ-NODES-HELPER", "LQ-NODES-REPORT", "LQ-NODES-KERNEL", "LQ-NODES-FORWARD", "LQ-NODES-REFUSED", "LQ-GATEWAY-RUNNING", "LQ-GATEWAY-REPORT", "LQ-GATEWAY-APPLIED"},
 		Cause: "A firewall or NetworkPolicy blocks UDP 6091 between the node and the pod of the gateway, a route or rule of the node that is named leads " +
 			"elsewhere, or the helper on the node hangs.",
@@ -99,12 +99,12 @@ func (g *gateway) missing(names []string, format string) (findings []Finding) {
 	return findings
 }
 
-// Missing returns the nodes whose echoes do not reach the gateway, and of the others those to which no node of the peer
-// answers.
+// Missing returns the nodes that exchange no echoes with the gateway, and of the others those to which no node of the
+// peer answers. Packets cross to a node that is deaf for a moment only.
 func Missing(s *records.Status, names []string) (silent, unproven []string) {
 	for name, n := range Nodes(s, names) {
 		switch {
-		case !echoes(s, *n):
+		case !echoes(s, *n), n.Deaf && !proven(s, *n):
 			silent = append(silent, name)
 		case !proven(s, *n):
 			unproven = append(unproven, name)

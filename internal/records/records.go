@@ -183,6 +183,8 @@ type NodeStatus struct {
 	Refused string `json:"refused,omitempty"`
 	// Unused is set if the node sends no pod traffic through this gateway, but through others.
 	Unused bool `json:"unused,omitempty"`
+	// Deaf is set if the node has other gateways and gets no answers from this one.
+	Deaf bool `json:"deaf,omitempty"`
 }
 
 // PathSize is a measurement of a path's MTU. The zero value: not measured yet.

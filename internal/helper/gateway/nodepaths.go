@@ -206,7 +206,7 @@ func (n *nodePaths) statuses() []records.NodeStatus {
 		all = append(all, records.NodeStatus{
 			Name: node.Name, LastEcho: publish.Stamp(p.Echo), LastProof: publish.Stamp(p.proof),
 			RTT: records.Duration(p.rtt), ProofRTT: records.Duration(p.proofRTT),
-			Path: pathRecord(p.path), Drift: node.Drift, Refused: node.Refused[n.gateway.Peering], Unused: p.Unused,
+			Path: pathRecord(p.path), Drift: node.Drift, Refused: node.Refused[n.gateway.Peering], Unused: p.Unused, Deaf: p.Deaf,
 		})
 	}
 	return all

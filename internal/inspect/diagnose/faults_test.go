@@ -277,6 +277,14 @@ var diagnosedFaults = map[string]struct {
 			s.Nodes[0].LastEcho, s.Nodes[0].LastProof = s.Time.Add(minuteAgo), s.Time.Add(minuteAgo)
 		})
 	}, "LQ-OVERLAY-ECHO"},
+	"UDP 6091 is blocked on the way to a node": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeStatus(t, "b", func(s *records.Status) {
+			s.Nodes[0].Deaf, s.Nodes[0].LastProof = true, s.Time.Add(minuteAgo)
+		})
+	}, "LQ-OVERLAY-ECHO"},
+	"a node missed answers": {func(t *testing.T, a, _ *fakecluster.Cluster) {
+		a.ChangeStatus(t, "b", func(s *records.Status) { s.Nodes[0].Deaf = true })
+	}, ""},
 	"UDP 6092 is blocked": {func(t *testing.T, a, _ *fakecluster.Cluster) {
 		a.ChangeStatus(t, "b", func(s *records.Status) { s.Nodes[0].Path.MTU = 0 })
 	}, "LQ-OVERLAY-PROBE?"},
