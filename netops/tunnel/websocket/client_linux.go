@@ -16,8 +16,11 @@ import (
 // Waits between attempts to connect.
 const (
 	firstWait   = 200 * time.Millisecond
-	longestWait = 5 * time.Second
-	clockWait   = 2 * time.Second // after a first refusal, which may be for a clock that is behind
+	longestWait = 2 * time.Second // also after a first refusal, which may be for a clock that is behind
+	refusedWait = 5 * time.Second
+	// workedLately is how long after a connection a refusal is taken for that of a controller that has not read its
+	// Ingress yet: it answers as the server does.
+	workedLately = time.Minute
 	// aheadMost bounds the correction of the clock: whoever ends TLS could collect proofs for later.
 	aheadMost    = 10 * time.Minute
 	shortestLife = 2 * time.Second // of a connection after whose end the next attempt is immediate
@@ -107,7 +110,7 @@ func (c *Client) set(since time.Time, err error) {
 // run keeps a connection until ctx ends.
 func (c *Client) run(ctx context.Context, changed func()) {
 	var life lives
-	wait, ahead, refused := firstWait, time.Duration(0), false
+	wait, ahead, refused, worked := firstWait, time.Duration(0), false, time.Time{}
 	for turn := 0; ctx.Err() == nil; {
 		begin, all := time.Now(), c.Addresses()
 		if len(all) == 0 { // it is about to be closed, or gets others
@@ -122,6 +125,7 @@ func (c *Client) run(ctx context.Context, changed func()) {
 				continue
 			}
 			life.add(time.Since(begin))
+			worked = time.Now()
 		}
 		c.set(time.Time{}, err)
 		changed()
@@ -136,8 +140,8 @@ func (c *Client) run(ctx context.Context, changed func()) {
 			wait = firstWait
 			continue
 		case errors.Is(err, errNotFound):
-			if wait = clockWait; refused {
-				wait = longestWait
+			if wait = longestWait; refused && time.Since(worked) > workedLately {
+				wait = refusedWait
 			}
 			if !seen.IsZero() {
 				if ahead = time.Until(seen).Round(time.Second); ahead.Abs() > aheadMost {

@@ -293,7 +293,7 @@ func TestClockBehind(t *testing.T) {
 		_, err := client.Connected()
 		return errors.Is(err, errNotFound)
 	})
-	wait.Until(t, "a connection", longestWait, client.isConnected)
+	wait.Until(t, "a connection", refusedWait, client.isConnected)
 }
 
 // ingress plays an ingress controller.
