@@ -96,7 +96,7 @@ func checkOfOne(cmd *cobra.Command) (err error) {
 		context := name == "context"
 		switch {
 		case context && f.Changed, remote && !context && f.Value.String() != f.DefValue:
-			err = cli.Usagef("--%s and --contexts exclude each other", f.Name)
+			err = cli.Usagef("--%s and --contexts exclude each other, also where the environment or a file sets it", f.Name)
 		case slices.Contains(strings.Fields(ofOne), name) && f.Value.String() != f.DefValue:
 			err = cli.Usagef("--%s is of one cluster, and --contexts of several: set it with network init before", f.Name)
 		}

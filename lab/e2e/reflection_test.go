@@ -18,11 +18,13 @@ import (
 // translate` with those of packets. a exposes a host to b.
 func testReflection(ctx context.Context, t *testing.T, u users) {
 	c := u.connector
-	many := []string{"network", "connect", "--contexts", "a,b,c", "--topology", "hub=c", "--gw-server-service-type", "NodePort"}
-	if said := c.must(ctx, t, many...); !strings.Contains(said, "Peerings: 2 connected, 0 unchanged, ") {
+	connector := c
+	connector.defaults = true // --remote-gateways is of two clusters
+	many := []string{"network", "connect", "--contexts", "a,b,c", "--topology", "hub=c", "--gw-server-service-type", "NodePort", "--gateways", "1"}
+	if said := connector.must(ctx, t, many...); !strings.Contains(said, "Peerings: 2 connected, 0 unchanged, ") {
 		t.Errorf("connect says:\n%s", said)
 	}
-	if said := c.must(ctx, t, many...); !strings.Contains(said, "Peerings: 0 connected, 2 unchanged, ") {
+	if said := connector.must(ctx, t, many...); !strings.Contains(said, "Peerings: 0 connected, 2 unchanged, ") {
 		t.Errorf("connect again says:\n%s", said)
 	}
 	for _, from := range []string{"a", "b", "c"} {
