@@ -91,8 +91,8 @@ func TestWebSocket(t *testing.T) {
 const (
 	// lossyFor is longer than a try of UDP.
 	lossyFor = 8 * time.Second
-	// lossyUDP drops so many packets that twenty probes in a row are answered once in 100,000 tries. With 15 percent, it
-	// was once in 600.
+	// lossyUDP drops so many packets that twenty probes in a row are answered once in 100,000 tries. With 15 percent,
+	// it was once in 600.
 	lossyUDP = "numgen random mod 100 < 25 drop"
 )
 
