@@ -81,6 +81,9 @@ func (b *Bed) SetLine(qdisc string) error {
 	return try(func() {
 		for _, c := range b.all {
 			c.Nodes[0].Run("tc", append(strings.Fields("qdisc replace dev eth0 root"), strings.Fields(qdisc)...)...)
+			for _, g := range c.Gateways { // a queue counts packets as the line carries them
+				g.Run("ip", "link", "set", "dev", "eth0", "gso_max_segs", "1")
+			}
 		}
 	})
 }
