@@ -39,7 +39,7 @@ func TestBuffersAreLimited(t *testing.T) {
 	far.await(t, far.written.Load()+allBuffers, near)
 }
 
-// TestHandshakeOfAFullDevice sends more packets than a device can queue while nobody answers: the session starts when
+// TestHandshakeOfAFullDevice sends more packets than a device can queue while no peer answers: the session starts when
 // the peer starts it, or when the device is renewed, as gateways do with a silent tunnel. The full device cannot start
 // it itself: the loop that reads the link, and that would repeat a handshake, waits for buffers.
 func TestHandshakeOfAFullDevice(t *testing.T) {
